@@ -1,0 +1,147 @@
+"""The embedded engine: DuckDB runs the GROUP BY where the files lie, larger than memory, spilling where it must.
+
+Rows never become Python objects: keys stay raw values, sums are compensated (``fsum``) in float64 so that the order in
+which threads finish does not show in the result, and only the grouped result is brought over, as Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mixope.logs import EPISODE_KEYS, Logs
+from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup, sort_by_keys
+from mixope.statistics.quantities import quantity_sql
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+_FRAGMENT_ROWS = 1 << 16
+
+
+class EmbeddedEngine:
+    """DuckDB over Parquet, CSV or Arrow. ``memory_limit`` (such as ``"1GB"``) and ``threads`` go to DuckDB."""
+
+    name = "embedded"
+
+    def __init__(
+        self, *, memory_limit: str | None = None, threads: int | None = None, fragment_rows: int = _FRAGMENT_ROWS
+    ) -> None:
+        self.memory_limit, self.threads, self.fragment_rows = memory_limit, threads, fragment_rows
+
+    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
+        """One SELECT … GROUP BY over the view of canonical rows."""
+        with closing(self._connect()) as connection:
+            rows = _joined(connection, logs, lookup)
+            keys = [_quoted(key) for key in grouping.keys]
+            columns = [*keys, *(f"{_aggregate_sql(a)} AS {_quoted(a.name)}" for a in grouping.aggregates)]
+            group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
+            table = _arrow(connection.execute(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
+        return GroupSums(grouping, sort_by_keys(table, grouping.keys))
+
+    def map_fragments(
+        self,
+        logs: Logs,
+        function: Callable[[pa.Table], T],
+        columns: Sequence[str],
+        *,
+        lookup: Lookup | None = None,
+        by_episode: bool = False,
+    ) -> Iterator[tuple[int, T]]:
+        """Stream the rows in batches; DuckDB sorts (on disk where needed) if whole episodes are asked for."""
+        keep = [*columns, *(lookup.columns if lookup else ())]
+        order = (*EPISODE_KEYS, "step") if by_episode else ()
+        with closing(self._connect()) as connection:
+            rows = _joined(connection, logs, lookup)
+            selected = ", ".join(_quoted(name) for name in dict.fromkeys([*keep, *order]))
+            order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
+            reader = _reader(connection.execute(f"SELECT {selected} FROM {rows}{order_by}"), self.fragment_rows)
+            pieces = _whole_episodes(reader) if by_episode else _tables(reader)
+            for number, piece in enumerate(pieces):
+                yield number, function(piece.select(keep))
+
+    def _connect(self) -> Any:
+        import duckdb
+
+        connection = duckdb.connect(":memory:")
+        connection.execute("SET preserve_insertion_order = false")
+        if self.memory_limit:
+            connection.execute(f"SET memory_limit = '{self.memory_limit}'")
+        if self.threads:
+            connection.execute(f"SET threads = {int(self.threads)}")
+        return connection
+
+
+def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
+    """The FROM clause: canonical rows, joined with the lookup on raw keys (nulls match nulls)."""
+    view = logs.view(connection)
+    if lookup is None:
+        return view
+    connection.register("mixope_lookup", lookup.table)
+    on = " AND ".join(f"rows_.{_quoted(k)} IS NOT DISTINCT FROM lookup_.{_quoted(k)}" for k in lookup.keys)
+    extra = ", ".join(f"lookup_.{_quoted(name)}" for name in lookup.columns)
+    return f"(SELECT rows_.*, {extra} FROM {view} AS rows_ LEFT JOIN mixope_lookup AS lookup_ ON {on})"
+
+
+def _aggregate_sql(aggregate: Aggregate) -> str:
+    if aggregate.operation == "count":
+        return "CAST(count(*) AS DOUBLE)"
+    product = " * ".join(quantity_sql(factor) for factor in aggregate.factors)
+    function = "fsum" if aggregate.operation == "sum" else aggregate.operation
+    return f"{function}({product})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _arrow(result: Any) -> pa.Table:
+    """The result as an Arrow table, by whatever name this DuckDB has for it."""
+    return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
+
+
+def _reader(result: Any, rows: int) -> Any:
+    if hasattr(result, "to_arrow_reader"):
+        return result.to_arrow_reader(rows)
+    return result.fetch_record_batch(rows)
+
+
+def _tables(reader: Any) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    for batch in reader:
+        yield pa.Table.from_batches([batch])
+
+
+def _whole_episodes(reader: Any) -> Iterator[pa.Table]:
+    """Regroup a sorted stream so that no episode is cut: the last, unfinished one waits for the next batch."""
+    import pyarrow as pa
+
+    waiting: list[pa.Table] = []
+    for table in _tables(reader):
+        border = _last_border(table)
+        if border == 0 and (not waiting or _same_episode(waiting[-1], table)):
+            waiting.append(table)
+            continue
+        yield pa.concat_tables([*waiting, table.slice(0, border)])
+        waiting = [table.slice(border)]
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _last_border(table: pa.Table) -> int:
+    """The first row of the last episode in a sorted table."""
+    changed = np.zeros(max(table.num_rows - 1, 0), dtype=bool)
+    for key in EPISODE_KEYS:
+        values = table.column(key).to_numpy()
+        changed |= values[1:] != values[:-1]
+    borders = np.flatnonzero(changed)
+    return int(borders[-1]) + 1 if len(borders) else 0
+
+
+def _same_episode(left: pa.Table, right: pa.Table) -> bool:
+    return all(left.column(key)[-1].as_py() == right.column(key)[0].as_py() for key in EPISODE_KEYS)

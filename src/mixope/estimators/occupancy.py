@@ -1,0 +1,93 @@
+"""Where the target would be, and what is still to come: one answer for each estimand.
+
+For a flow with matrix P and reward r_π the three estimands differ only in the occupancy d, in the *tail* t(s, s′) that a
+row still has before it (so that r + t is what a row is worth), and in the part of the score that belongs to episode starts:
+
+    average      d = d P                     t = V(s′) − η                       mass at ends × (V(s₀) − E_μ₀ V)
+    discounted   d = (1−γ) μ₀ + γ d P        t = γ V(s′)                         (1−γ) (V(s₀) − E_μ₀ V)
+    horizon      d = Σ_t d_t / T             t = Σ_t d_t(s) V_{t+1}(s′) / Σ_t d_t(s)    (V_0(s₀) − E_μ₀ V_0) / T
+
+The value is Σ d r_π, except that self-normalisation is by the kept mass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.estimators.flow import Flow
+from mixope.solvers.outcome import Outcome, Solved
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """d on all states (0 where not kept), the value, tails of the kept groups, and the start part of the score."""
+
+    law: FloatArray
+    value: float
+    tail: FloatArray
+    start_score: FloatArray
+    solved: Solved
+
+
+def occupy(flow: Flow) -> Occupancy:
+    """Solve the estimand of the flow's problem."""
+    return {"average": _average, "discounted": _discounted, "horizon": _horizon}[flow.problem.estimand.kind](flow)
+
+
+def _spread(flow: Flow, values: FloatArray) -> FloatArray:
+    """Values on kept states, as an array over all states."""
+    everywhere = np.zeros(flow.rows.n_states)
+    everywhere[flow.states] = values
+    return everywhere
+
+
+def _average(flow: Flow) -> Occupancy:
+    n = len(flow.states)
+    chain, reward = flow.chain(), flow.state_reward()
+    law, solved = chain.stationary
+    time = float(law[:n].sum())
+    d = law[:n] / time
+    value = float(d @ reward)
+    gain = np.append(reward - value, np.zeros(chain.n_states - n))
+    potential = chain.potential(gain)
+    v = _spread(flow, potential[:n])
+    after_end = float(potential[-1]) if flow.restarts else 0.0
+    ended = flow.rows.next_state < 0
+    tail = np.where(ended, after_end, v[flow.rows.next_state]) - value
+    ends = float(law[-1]) / time if flow.restarts else 0.0
+    start = ends * _spread(flow, potential[:n] - after_end)
+    return Occupancy(_spread(flow, d), value, tail, start, solved)
+
+
+def _discounted(flow: Flow) -> Occupancy:
+    gamma = flow.problem.estimand.gamma
+    assert gamma is not None
+    chain, reward, start = flow.chain(), flow.state_reward(), flow.start
+    d, solved = chain.discounted_occupancy(start, gamma)
+    v = chain.discounted_value(reward, gamma)
+    everywhere = _spread(flow, v)
+    tail = np.where(flow.rows.next_state < 0, 0.0, gamma * everywhere[flow.rows.next_state])
+    first = (1 - gamma) * _spread(flow, v - start @ v)
+    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, solved)
+
+
+def _horizon(flow: Flow) -> Occupancy:
+    horizon = flow.problem.estimand.horizon
+    assert horizon is not None
+    chain, reward, start = flow.chain(), flow.state_reward(), flow.start
+    laws = chain.laws(start, horizon)
+    source = flow.number[flow.rows.state]
+    alive = flow.rows.next_state >= 0
+    destination = flow.number[flow.rows.next_state]
+    value_to_go, carried = np.zeros(len(flow.states)), np.zeros(flow.rows.n_groups)
+    for t in range(horizon - 1, -1, -1):
+        carried[alive] += laws[t][source[alive]] * value_to_go[destination[alive]]
+        value_to_go = reward + chain.transition @ value_to_go
+    visits = laws.sum(axis=0)
+    tail = np.divide(carried, visits[source], out=np.zeros_like(carried), where=visits[source] > 0)
+    d = visits / horizon
+    first = _spread(flow, value_to_go - start @ value_to_go) / horizon
+    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, Solved(Outcome.DIRECT, 0.0))

@@ -1,0 +1,87 @@
+"""The paper's form of the stationarity equations, with Liu's quadratic program: for reproduction.
+
+    Σ c [ω(s′) − ρ ω(s)] f(s′) = 0.   With M[s,s′] = Σ_rows ρ, n and n′ the visits as s and as s′, F = (n + n′)/2 normalised to one,
+    G = (M − diag n′)/F(row)/50:   min ‖Gᵀx‖² + 0.001‖x‖²,  Σx = 1,  x ≥ 0;   ω = x/F on visited states.
+
+It assumes that s and s′ have the same law. Logs that start from a reset do not, and then it has a bias
+(E ωV(s₀) − E ωV(s_H))/H that no amount of data removes; the general form does not. Average reward only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixope.arrays import FloatArray, IntArray
+from mixope.behaviours.calibration import misfit, state_factors
+from mixope.behaviours.protocol import Behaviour
+from mixope.errors import UsageError
+from mixope.estimators.solution import Solution, Weights
+from mixope.problem import Problem
+from mixope.solvers.outcome import Solved
+from mixope.solvers.quadratic import minimise_on_simplex
+
+_REGULARISER = 0.001
+_SCALE = 50.0
+_MOST_STATES = 6000
+
+
+def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
+    """ω by the quadratic program on all rows; value Σ c ω ρ r / Σ c ω ρ."""
+    if problem.estimand.kind != "average":
+        raise UsageError("the paper's form is for the average reward only; use form='general'")
+    groups = np.flatnonzero((weight > 0) & (problem.transitions.next_state >= 0))
+    part, c = problem.on_groups(groups), weight[groups]
+    rows, inverse = part.transitions, behaviour.invert(part, c)
+    target = part.pair_target[rows.pair]
+    raw = target * inverse.inverse
+    scale = c.copy()
+    if calibrate:
+        scale *= state_factors(rows.state, rows.rows * c, raw * c, rows.n_states)[rows.state]
+    omega, solved = _ratio(rows.state, rows.next_state, rows.rows * c, scale * raw, rows.n_states)
+    at = omega[rows.state]
+    total, squared = np.zeros(problem.transitions.n_groups), np.zeros(problem.transitions.n_groups)
+    total[groups], squared[groups] = at * scale * raw, (at * scale * target) ** 2 * inverse.squared
+    single = squared[groups] / (1.0 if inverse.by_row else rows.rows)
+    earned = float(np.sum(at * scale * target * inverse.reward))
+    return Solution(
+        value=earned / float(total.sum()),
+        weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))),
+        uncovered_mass=_uncovered(problem, total),
+        outside_mass=1.0 - float(rows.rows.sum()) / problem.transitions.n_rows,
+        solved=solved,
+        measures={"behaviour_misfit": misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]},
+        no_interval_because="the quadratic program of the paper's form is regularised and has no score; use the general form",
+    )
+
+
+def _ratio(
+    state: IntArray, next_state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int
+) -> tuple[FloatArray, Solved]:
+    leaving = np.bincount(state, weights=count, minlength=n_states)
+    arriving = np.bincount(next_state, weights=count, minlength=n_states)
+    visited = np.flatnonzero(leaving + arriving)
+    if len(visited) > _MOST_STATES:
+        raise UsageError(
+            f"the dense quadratic program takes at most {_MOST_STATES} states, these logs have {len(visited)};"
+            " use form='general'"
+        )
+    number = np.full(n_states, -1)
+    number[visited] = np.arange(len(visited))
+    frequency = (leaving + arriving)[visited] / 2
+    frequency = frequency / frequency.sum()
+    g = np.zeros((len(visited), len(visited)))
+    np.add.at(g, (number[state], number[next_state]), ratio)
+    g[np.diag_indices_from(g)] -= arriving[visited]
+    g /= frequency[:, None] * _SCALE
+    x, solved = minimise_on_simplex(g @ g.T + _REGULARISER * np.eye(len(visited)))
+    omega = np.zeros(n_states)
+    omega[visited] = x / frequency
+    return omega, solved
+
+
+def _uncovered(problem: Problem, weights: FloatArray) -> float:
+    """Uncovered target mass under the estimated occupancy."""
+    rows = problem.transitions
+    law = np.bincount(rows.state, weights=weights, minlength=rows.n_states)
+    covered = np.bincount(rows.pair_state, weights=problem.pair_target, minlength=rows.n_states)
+    return float(law @ np.clip(1.0 - covered, 0.0, 1.0) / law.sum())

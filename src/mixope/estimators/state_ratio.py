@@ -1,0 +1,173 @@
+"""The state-ratio family: EMP and its six relatives, one mechanism with three switches.
+
+    behaviour   what stands in the denominator of ρ: the counted or fitted mixture, a mixture a logger, logged propensities …
+    pooling     solve on all rows at once, or on each logger's rows and average
+    weights     rows as they are, or re-weighted by logger (KL)
+
+General form: ω = d/d₀ solves Σ c ω(s)[f(s) − γ ρ f(s′)] = (1−γ) E_μ₀ f · Σ c for every f; in the tabular case d = d P on the flow, and
+the value is Σ c ω ρ r / Σ c ω ρ. The paper's own form is in :mod:`mixope.estimators.paper_form`.
+
+Scores (their sums by episode give the interval), with t the tail of :mod:`mixope.estimators.occupancy`:
+for a fitted behaviour the efficient influence function ωρ(r + t − q(s,a)), q the mean of r + t over the rows of (s, a);
+for logged propensities ωρ(r + t − v(s)), v the ρ-weighted mean of r + t over the rows of s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.behaviours import Behaviour, CountedMixture, KnownMixture, Logged, kl_weights, sample_weights
+from mixope.errors import UsageError
+from mixope.estimators.flow import Flow, follow
+from mixope.estimators.occupancy import Occupancy, occupy
+from mixope.estimators.paper_form import solve_paper_form
+from mixope.estimators.solution import Solution, Weights, combine
+from mixope.problem import Problem
+from mixope.statistics.transitions import BASIS
+
+Form = Literal["general", "paper"]
+
+
+@dataclass(frozen=True)
+class StateRatio:
+    """A state-ratio estimator; see the module for the switches."""
+
+    name: str
+    behaviour: Behaviour = field(default_factory=CountedMixture)
+    pooled: bool = True
+    logger_weights: Callable[[Problem], FloatArray] = sample_weights
+    form: Form = "general"
+    calibrate: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.form not in ("general", "paper"):
+            raise UsageError(f"form must be 'general' or 'paper', got {self.form!r}")
+        if self.form == "general" and self.calibrate is False:
+            raise UsageError(
+                "the general form needs calibrated ratios: without them the flow is not stochastic and its solution can"
+                " sit on one self-loop. Use calibrate=None, or form='paper'"
+            )
+
+    def solve(self, problem: Problem) -> Solution:
+        """Solve on all rows, or on each logger's and average."""
+        rows = problem.transitions
+        weight = self.logger_weights(problem)
+        if self.pooled:
+            return self._solve_part(problem, weight[rows.logger])
+        present = [j for j in range(len(rows.loggers)) if weight[j] > 0]
+        parts = [self._solve_part(problem, np.where(rows.logger == j, 1.0, 0.0)) for j in present]
+        return combine(parts, [1.0 / len(present)] * len(present))
+
+    def _solve_part(self, problem: Problem, weight: FloatArray) -> Solution:
+        if self.form == "paper":
+            return solve_paper_form(problem, self.behaviour, weight, calibrate=bool(self.calibrate))
+        flow = follow(problem, self.behaviour, weight)
+        return state_ratio_solution(flow, occupy(flow))
+
+
+def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
+    """Value, weights and scores from a flow and its occupancy."""
+    omega = state_ratio(flow, occupancy)
+    baseline = state_baseline(flow, occupancy.tail) if flow.by_row else pair_baseline(flow, occupancy.tail)
+    total = float(occupancy.law.sum())
+    return Solution(
+        value=occupancy.value,
+        weights=row_weights(flow, omega),
+        scores=score_table(flow, omega, occupancy.tail - baseline, occupancy.start_score),
+        uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
+        outside_mass=flow.outside_mass,
+        solved=occupancy.solved,
+        measures={"behaviour_misfit": flow.misfit},
+    )
+
+
+def state_ratio(flow: Flow, occupancy: Occupancy) -> FloatArray:
+    """ω(s) = d(s)/d₀(s), d₀ the share of (re-weighted) kept rows."""
+    count = flow.state_count
+    return np.divide(occupancy.law * count.sum(), count, out=np.zeros_like(count), where=count > 0)
+
+
+def row_weights(flow: Flow, omega: FloatArray) -> Weights:
+    """Σ c ω ρ and its squares over the groups of the whole problem."""
+    at = omega[flow.rows.state]
+    n = flow.whole.transitions.n_groups
+    total, squared = np.zeros(n), np.zeros(n)
+    total[flow.groups], squared[flow.groups] = at * flow.ratio, at**2 * flow.ratio_squared
+    single = squared[flow.groups] if flow.by_row else squared[flow.groups] / flow.rows.rows
+    return Weights(total, squared, float(np.sqrt(single.max(initial=0.0))))
+
+
+def pair_baseline(flow: Flow, tail: FloatArray) -> FloatArray:
+    """q(s,a): the mean of r + t over the rows of the pair, for every group."""
+    rows, c = flow.rows, flow.weight
+    worth = np.bincount(rows.pair, weights=c * (rows.reward + rows.rows * tail))
+    count = np.bincount(rows.pair, weights=flow.count)
+    return np.asarray((worth / count)[rows.pair])
+
+
+def state_baseline(flow: Flow, tail: FloatArray) -> FloatArray:
+    """v(s): the ρ-weighted mean of r + t over the rows of the state, for every group."""
+    rows = flow.rows
+    worth = np.bincount(rows.state, weights=flow.ratio_reward + flow.ratio * tail, minlength=rows.n_states)
+    mass = np.bincount(rows.state, weights=flow.ratio, minlength=rows.n_states)
+    return np.divide(worth, mass, out=np.zeros_like(worth), where=mass > 0)[rows.state]
+
+
+def score_table(flow: Flow, omega: FloatArray, rest: FloatArray, start_score: FloatArray) -> FloatArray:
+    """Coefficients of the row basis: ωρ(r + rest)/Σc on rows, the start part on first rows of episodes."""
+    whole = flow.whole.transitions
+    scores = np.zeros((whole.n_groups, len(BASIS)))
+    rows = flow.rows
+    scale = omega[rows.state] / flow.count.sum()
+    if flow.by_row:
+        unit = scale * flow.weight * flow.factor[rows.state] * flow.problem.pair_target[rows.pair]
+        first, second = BASIS.index("inverse"), BASIS.index("inverse_reward")
+    else:
+        unit = scale * flow.ratio / rows.rows
+        first, second = BASIS.index("rows"), BASIS.index("reward")
+    scores[flow.groups, first] = unit * rest
+    scores[flow.groups, second] = unit
+    n_starts = float(whole.starts.sum())
+    if n_starts and flow.whole.start_law is None:
+        scores[:, BASIS.index("starts")] = start_score[whole.state] / n_starts
+    return scores
+
+
+def emp(**options: object) -> StateRatio:
+    """EMP: the counted mixture, pooled."""
+    return StateRatio("emp", **options)  # type: ignore[arg-type]
+
+
+def emp_single(**options: object) -> StateRatio:
+    """EMP on each logger's rows, averaged."""
+    return StateRatio("emp-single", pooled=False, **options)  # type: ignore[arg-type]
+
+
+def kl_emp(**options: object) -> StateRatio:
+    """EMP with loggers re-weighted by nearness to the target."""
+    return StateRatio("kl-emp", logger_weights=kl_weights, **options)  # type: ignore[arg-type]
+
+
+def bch(**options: object) -> StateRatio:
+    """Liu et al. (2018): logged propensities, each logger alone, averaged."""
+    return StateRatio("bch", **{"behaviour": Logged(), "pooled": False, **options})  # type: ignore[arg-type]
+
+
+def bch_pooled(**options: object) -> StateRatio:
+    """Logged propensities, all rows at once."""
+    return StateRatio("bch-pooled", **{"behaviour": Logged(), **options})  # type: ignore[arg-type]
+
+
+def bch_kl_pooled(**options: object) -> StateRatio:
+    """Logged propensities, pooled, loggers re-weighted by nearness to the target."""
+    return StateRatio("bch-kl-pooled", **{"behaviour": Logged(), "logger_weights": kl_weights, **options})  # type: ignore[arg-type]
+
+
+def known_mixture(**options: object) -> StateRatio:
+    """The mixture of the loggers' known policies, pooled."""
+    return StateRatio("known-mixture", **{"behaviour": KnownMixture(), **options})  # type: ignore[arg-type]

@@ -1,0 +1,116 @@
+"""Episode sums: per-row scores added up by episode, and whether an episode's rows fit together.
+
+Scores are linear in the row basis (1, r, 1/p, r/p, first row of its episode) with coefficients that depend on the
+transition only, so one join with a small score table and one GROUP BY by episode serve any number of targets at once.
+
+The same scan checks the structure without sorting. Steps 0…n−1 have known Σ step and Σ step². And if every state has a
+random signature h, an unbroken chain has Σ h(s′) − Σ h(s) = h(last s′) − h(first s): a broken one almost never ends in a
+state's signature. :mod:`mixope.logs.validation` then looks at the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixope.arrays import BoolArray, FloatArray
+from mixope.logs import EPISODE_KEYS
+from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
+from mixope.statistics.transitions import BASIS, Transitions, transition_keys
+
+if TYPE_CHECKING:
+    from mixope.logs import Schema
+
+_FACTORS = {"rows": (), "reward": ("reward",), "inverse": ("inverse",), "inverse_reward": ("inverse", "reward"), "starts": ("start",)}
+_SHAPE = (
+    Aggregate("rows", "count"),
+    Aggregate("steps", "sum", ("step",)),
+    Aggregate("steps_squared", "sum", ("step", "step")),
+    Aggregate("starts", "sum", ("start",)),
+    Aggregate("first", "sum", ("h_state", "start")),
+    Aggregate("leaving", "sum", ("h_state",)),
+    Aggregate("arriving", "sum", ("h_next",)),
+)
+
+
+@dataclass(frozen=True)
+class EpisodeSums:
+    """Scores per episode (episodes × score tables), and the episodes whose rows do not fit together."""
+
+    scores: FloatArray
+    rows: FloatArray
+    irregular_steps: BoolArray
+    broken_chain: BoolArray
+
+
+def score_lookup(
+    transitions: Transitions, groups: GroupSums, schema: Schema, scores: Sequence[FloatArray], seed: int = 0
+) -> tuple[Lookup, Grouping]:
+    """The score table keyed by raw transition, and the grouping that sums it by episode.
+
+    Each item of ``scores`` has shape (groups, len(BASIS)); coefficients that are zero throughout cost nothing.
+    """
+    keys = transition_keys(schema)
+    assert groups.table is not None
+    table = groups.table.select(list(keys))
+    signature = _signatures(transitions.n_states, seed)
+    columns: dict[str, FloatArray] = {
+        "h_state": signature[transitions.state],
+        "h_next": np.where(transitions.next_state < 0, 0.0, signature[transitions.next_state]),
+    }
+    aggregates = list(_SHAPE)
+    for number, coefficients in enumerate(scores):
+        for position, basis in enumerate(BASIS):
+            if np.any(coefficients[:, position]):
+                name = f"c{number}_{basis}"
+                columns[name] = coefficients[:, position]
+                aggregates.append(Aggregate(f"score{number}_{basis}", "sum", (name, *_FACTORS[basis])))
+    import pyarrow as pa
+
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    return Lookup(table, keys), Grouping(EPISODE_KEYS, tuple(aggregates))
+
+
+def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, base: int, seed: int = 0) -> EpisodeSums:
+    """Read the scores and the structure off the grouped result."""
+    scores = np.zeros((groups.n_groups, n_scores))
+    names = set(groups.grouping.names)
+    for number in range(n_scores):
+        for basis in BASIS:
+            if f"score{number}_{basis}" in names:
+                scores[:, number] += groups.column(f"score{number}_{basis}")
+    return EpisodeSums(
+        scores=scores,
+        rows=groups.column("rows"),
+        irregular_steps=_irregular_steps(groups, base),
+        broken_chain=_broken_chains(groups, transitions, seed),
+    )
+
+
+def _signatures(n_states: int, seed: int) -> FloatArray:
+    """Random integers below 2³¹: their sums are exact in float64 for episodes of up to four million rows."""
+    return np.random.default_rng([seed, 31]).integers(1, 1 << 31, size=n_states).astype(np.float64)
+
+
+def _irregular_steps(groups: GroupSums, base: int) -> BoolArray:
+    """Steps that cannot be base, base + 1, …; episodes that begin later are judged from their own first step."""
+    n, total, squares = groups.column("rows"), groups.column("steps"), groups.column("steps_squared")
+    first = np.where(groups.column("starts") > 0, float(base), total / n - (n - 1) / 2)
+    expected = n * first + n * (n - 1) / 2
+    expected_squares = n * first**2 + first * n * (n - 1) + (n - 1) * n * (2 * n - 1) / 6
+    off = np.abs(total - expected) > 0.25
+    off_squares = np.abs(squares - expected_squares) > 0.25 + 1e-12 * expected_squares
+    return np.asarray(off | off_squares, dtype=np.bool_)
+
+
+def _broken_chains(groups: GroupSums, transitions: Transitions, seed: int) -> BoolArray:
+    """Σ h(s′) − Σ h(s) + h(first s) must be the signature of a state, or 0 after a true end."""
+    allowed = np.sort(np.append(_signatures(transitions.n_states, seed), 0.0))
+    last = groups.column("arriving") - groups.column("leaving") + groups.column("first")
+    position = np.clip(np.searchsorted(allowed, last), 0, len(allowed) - 1)
+    checkable = groups.column("starts") == 1
+    return np.asarray(checkable & (allowed[position] != last), dtype=np.bool_)

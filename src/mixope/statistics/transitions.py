@@ -1,0 +1,193 @@
+"""Transition counts: how often each (logger, s, a, s′) was logged, and what it earned.
+
+The grouping is made on raw values; the *result* is encoded here into dense numbers of states, actions and loggers, once,
+and everything in the tabular case is computed from this record. Terminated rows have no next state (−1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.errors import MixopeError
+from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mixope.logs import Schema
+
+#: What one row is worth in a score: its coefficients are the columns of a score table, its sums are kept a group.
+BASIS = ("rows", "reward", "inverse", "inverse_reward", "starts")
+
+_ALWAYS = (
+    Aggregate("rows", "count"),
+    Aggregate("reward", "sum", ("reward",)),
+    Aggregate("lowest", "min", ("reward",)),
+    Aggregate("highest", "max", ("reward",)),
+    Aggregate("starts", "sum", ("start",)),
+)
+_WITH_PROPENSITY = (
+    Aggregate("inverse", "sum", ("inverse",)),
+    Aggregate("inverse_reward", "sum", ("inverse", "reward")),
+    Aggregate("inverse_squared", "sum", ("inverse", "inverse")),
+)
+
+
+def transition_keys(schema: Schema) -> tuple[str, ...]:
+    """The columns that identify a kind of transition."""
+    return ("policy_id", *schema.observation, *schema.action, *schema.next_observation, "terminated")
+
+
+def transition_grouping(schema: Schema) -> Grouping:
+    """Counts, rewards, starts, and inverse propensities where they were logged."""
+    aggregates = (*_ALWAYS, *(_WITH_PROPENSITY if schema.has_propensity else ()))
+    return Grouping(transition_keys(schema), aggregates)
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Encoded transition counts; arrays over groups g = (logger, s, a, s′)."""
+
+    observations: AnyArray
+    factors: tuple[str, ...]
+    actions: AnyArray
+    loggers: tuple[str, ...]
+    logger: IntArray
+    state: IntArray
+    action: IntArray
+    next_state: IntArray
+    rows: FloatArray
+    reward: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    starts: FloatArray
+    inverse: FloatArray | None = None
+    inverse_reward: FloatArray | None = None
+    inverse_squared: FloatArray | None = None
+
+    @property
+    def n_states(self) -> int:
+        """States seen, as s or as s′."""
+        return len(self.observations)
+
+    @property
+    def n_groups(self) -> int:
+        """Distinct (logger, s, a, s′)."""
+        return len(self.rows)
+
+    @property
+    def n_rows(self) -> float:
+        """Logged rows."""
+        return float(self.rows.sum())
+
+    @property
+    def terminated(self) -> IntArray:
+        """The groups that end an episode for good."""
+        return np.flatnonzero(self.next_state < 0)
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        code = self.state * len(self.actions) + self.action
+        unique, inverse = np.unique(code, return_inverse=True)
+        return unique, inverse.astype(np.int64)
+
+    @property
+    def pair(self) -> IntArray:
+        """The logged (s, a) pair of every group."""
+        return self._pairs[1]
+
+    @property
+    def pair_state(self) -> IntArray:
+        """The state of every logged pair."""
+        return self._pairs[0] // len(self.actions)
+
+    @property
+    def pair_action(self) -> IntArray:
+        """The action of every logged pair."""
+        return self._pairs[0] % len(self.actions)
+
+    @property
+    def n_pairs(self) -> int:
+        """Distinct logged (s, a)."""
+        return len(self._pairs[0])
+
+    @cached_property
+    def start_law(self) -> FloatArray:
+        """μ₀: the share of first observations in every state (zeros where no episode's start was logged)."""
+        counts = np.bincount(self.state, weights=self.starts, minlength=self.n_states)
+        total = counts.sum()
+        return counts / total if total > 0 else counts
+
+    def logger_rows(self) -> FloatArray:
+        """Rows of every logger."""
+        return np.bincount(self.logger, weights=self.rows, minlength=len(self.loggers))
+
+    def logger_means(self) -> FloatArray:
+        """What every logger earned a step."""
+        sums = np.bincount(self.logger, weights=self.reward, minlength=len(self.loggers))
+        return sums / self.logger_rows()
+
+
+def encode(sums: GroupSums, schema: Schema) -> Transitions:
+    """Number states, actions and loggers in the order of their values."""
+    table = sums.table
+    if table is None or table.num_rows == 0:
+        raise MixopeError("no rows were counted")
+    state, next_state, observations = _encode_states(table, schema)
+    actions, action = np.unique(_values(table, schema.action[0]), return_inverse=True)
+    loggers, logger = np.unique(_values(table, "policy_id").astype(str), return_inverse=True)
+    optional = {
+        a.name: sums.column(a.name) if a.name in table.column_names else None for a in _WITH_PROPENSITY
+    }
+    return Transitions(
+        observations=observations,
+        factors=schema.observation if schema.observation_kind == "factors" else (),
+        actions=actions,
+        loggers=tuple(loggers.tolist()),
+        logger=logger.astype(np.int64),
+        state=state,
+        action=action.astype(np.int64),
+        next_state=next_state,
+        **{a.name: sums.column(a.name) for a in _ALWAYS},
+        **optional,
+    )
+
+
+def _values(table: pa.Table, name: str) -> AnyArray:
+    return np.asarray(table.column(name).to_numpy())
+
+
+def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray, AnyArray]:
+    """Codes of s and s′ in one numbering, and the observation behind every code."""
+    n = table.num_rows
+    ended = np.asarray(table.column("terminated").to_numpy(), dtype=bool)
+    alive = np.flatnonzero(~ended)
+    columns = [
+        np.concatenate([_values(table, now), _values(table.take(alive), then)])
+        for now, then in zip(schema.observation, schema.next_observation, strict=True)
+    ]
+    code, observations = number_tuples(columns)
+    next_state = np.full(n, -1, dtype=np.int64)
+    next_state[alive] = code[n:]
+    return code[:n], next_state, observations[:, 0] if schema.observation_kind == "id" else observations
+
+
+def number_tuples(columns: Sequence[AnyArray]) -> tuple[IntArray, AnyArray]:
+    """Number the distinct tuples of several columns in lexicographic order; give back the tuples as rows."""
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        _, code = np.unique(code * len(values) + inverse, return_inverse=True)
+        code = code.astype(np.int64)
+    _, first = np.unique(code, return_index=True)
+    integer = all(column.dtype.kind in "iu" for column in columns)
+    tuples = np.empty((len(first), len(columns)), dtype=np.int64 if integer else object)
+    for position, column in enumerate(columns):
+        tuples[:, position] = column[first]
+    return code, tuples
