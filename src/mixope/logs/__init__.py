@@ -1,1 +1,13 @@
-"""logs."""
+"""Logs: from files and tables to canonical rows.
+
+logs = read("logs/*.parquet")
+logs.view(connection)     # the name of a DuckDB view of canonical rows
+logs.table()              # the same rows as an Arrow table
+"""
+
+from mixope.logs.failures import reading
+from mixope.logs.logs import Logs
+from mixope.logs.readers import read
+from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
+
+__all__ = ["CANONICAL", "EPISODE_KEYS", "UNLABELLED", "Logs", "Schema", "read", "reading"]

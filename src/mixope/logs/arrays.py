@@ -1,0 +1,109 @@
+"""NumPy arrays as raw columns: (n,) is one; (n, k) is k of them, ``name.0 …``; a dict is its columns ``name.key``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mixope.errors import DataError
+from mixope.logs import aliases
+
+MATRIX = 2
+
+
+def table_of_arrays(arrays: Mapping[str, Any], where: str = "arrays") -> Any:
+    """An Arrow table; every argument must have the length of the first. None is left out."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    lengths: dict[str, int] = {}
+    for name, given in arrays.items():
+        if given is None:
+            continue
+        for column, array in _columns(name, given, where):
+            columns[column] = _arrow(array, column, where)
+            lengths[column] = len(array)
+    first = next(iter(lengths), None)
+    for name, length in lengths.items():
+        if first is not None and length != lengths[first]:
+            raise DataError(
+                f"{name!r} and {first!r} have different lengths",
+                where=where,
+                column=name,
+                expected=f"{lengths[first]} rows, as {first!r}",
+                got=f"{length} rows",
+            )
+    if not lengths or lengths[str(first)] == 0:
+        raise DataError("The arrays have no rows", where=where, expected="at least one row")
+    return pa.table(columns)
+
+
+def _columns(name: str, given: Any, where: str) -> list[tuple[str, Any]]:
+    if isinstance(given, Mapping):
+        if aliases.meaning(name) not in aliases.WITH_FACTORS:
+            raise DataError(f"{name!r} cannot be a dict of columns", where=where, column=name, expected="one array")
+        return [(f"{name}.{key}", _flat(value, f"{name}.{key}", where)) for key, value in given.items()]
+    array = _array(given, name, where)
+    if array.ndim == MATRIX and (aliases.meaning(name) in aliases.WITH_FACTORS or array.shape[1] == 1):
+        whole = array.shape[1] == 1 and array.dtype.kind != "f"
+        return [(name, array[:, 0])] if whole else [(f"{name}.{i}", array[:, i]) for i in range(array.shape[1])]
+    return [(name, _flat(array, name, where))]
+
+
+def _array(given: Any, name: str, where: str) -> Any:
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise DataError("The argument is not an array", where=where, column=name, got=str(error)) from error
+
+
+def _flat(given: Any, name: str, where: str) -> Any:
+    array = _array(given, name, where)
+    if array.ndim != 1:
+        shape = "one value a row (n,)" if array.ndim else "an array, not a single value"
+        raise DataError(f"{name!r} has the wrong shape", where=where, column=name, expected=shape, got=str(array.shape))
+    return array
+
+
+def _arrow(array: Any, name: str, where: str) -> Any:
+    import pyarrow as pa
+
+    if array.dtype.kind in "SV":
+        raise DataError(
+            f"unknown dtype {array.dtype}", where=where, column=name, expected="integers, strings or floats"
+        )
+    unknown_allowed = aliases.meaning(name) in {"action_prob", "action_logp", "policy_id"} or array.dtype.kind == "O"
+    try:
+        return pa.array(np.ascontiguousarray(array), from_pandas=unknown_allowed)
+    except (pa.ArrowException, TypeError) as error:
+        raise DataError(
+            f"{name!r} mixes types",
+            where=where,
+            column=name,
+            expected="values of one type",
+            got=str(error).split("\n")[0],
+        ) from error
+
+
+def table_of_npz(path: str) -> Any:
+    """The recognised arrays of an .npz file; arrays of Python objects are refused, not unpickled."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, AttributeError, KeyError) as error:
+        objects = "allow_pickle" in str(error)
+        raise DataError(
+            "The file holds Python objects" if objects else f"The log cannot be read: {error}",
+            where=path,
+            expected="an .npz file of numbers and strings",
+            hint="store plain arrays; object arrays would have to be unpickled" if objects else None,
+        ) from error
+    except Exception as error:
+        if type(error).__name__ != "BadZipFile":
+            raise
+        raise DataError(f"The log cannot be read: {error}", where=path, expected="an .npz file") from error
+    rows = {len(array) for name, array in arrays.items() if aliases.meaning(name) and array.ndim}
+    wanted = {name: a for name, a in arrays.items() if a.ndim and (aliases.meaning(name) or len(a) in rows)}
+    return table_of_arrays(wanted, path)

@@ -1,0 +1,151 @@
+"""``read``: any way of holding a log → ``Logs``. One function a kind of argument, tried in order."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.logs import aliases
+from mixope.logs.arrays import table_of_arrays
+from mixope.logs.failures import reading
+from mixope.logs.files import find, split_label
+from mixope.logs.formats import open_files
+from mixope.logs.logs import Logs
+from mixope.logs.mapping import Columns, assign, check_columns, check_done
+from mixope.logs.sources import ArrowDataset, ArrowTable, Source
+
+SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
+
+
+def read(
+    *sources: Any,
+    columns: Columns | None = None,
+    done: str | None = None,
+    label: str | Sequence[str] | None = None,
+    format: str | None = None,
+) -> Logs:
+    """Logs from files or tables.
+
+    ``sources``: paths, globs, folders, ``"label=path"``, lists of paths, Arrow tables and datasets, data frames
+    (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or ``Logs``.
+    ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
+    ``done``: what a lone done column means, "terminated" or "truncated".
+    ``label``: the logger, for all sources or one each. ``format``: where the name of a file does not say it.
+    """
+    if not sources:
+        raise UsageError(f"read() needs at least one source: {SAID}.")
+    said = Said(check_columns(columns), check_done(done), format)
+    labels = [label] * len(sources) if label is None or isinstance(label, str) else list(label)
+    if len(labels) != len(sources):
+        raise UsageError(
+            f"label has {len(labels)} entries for {len(sources)} sources; give one a source, or one for all."
+        )
+    opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
+    logs = Logs(opened)
+    for note in logs.notes:
+        warnings.warn(note, MixopeWarning, stacklevel=2)
+    return logs
+
+
+class Said:
+    """What the user said of all sources."""
+
+    def __init__(self, columns: Mapping[str, Any], done: str | None, format: str | None) -> None:
+        self.columns, self.done, self.format = columns, done, format
+
+    def source(self, name: str, pieces: Sequence[Any], label: str | None) -> list[Source]:
+        """A source with these words attached."""
+        return [Source(name, tuple(pieces), label, self.columns, self.done)]
+
+
+def _open(given: Any, label: str | None, said: Said) -> list[Source]:
+    if isinstance(given, Logs):
+        return [s if s.label or label is None else replace(s, label=label) for s in given.sources]
+    if isinstance(given, str | os.PathLike):
+        return _open_path(given, label, said)
+    if isinstance(given, Mapping):
+        return _open_mapping(given, label, said)
+    if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
+        return _open_paths(given, label, said)
+    return _open_table(given, label, said)
+
+
+def _open_path(given: Any, label: str | None, said: Said) -> list[Source]:
+    path = os.fspath(given)
+    if isinstance(given, str):
+        own, path = split_label(given)
+        label = own or label
+    return said.source(path, open_files(find(path), said.format), label)
+
+
+def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
+    found = [file for path in given for file in find(os.fspath(path))]
+    name = found[0].path if len(found) == 1 else f"{found[0].path} … {found[-1].path}"
+    return said.source(name, open_files(found, said.format), label)
+
+
+def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> list[Source]:
+    """A dict is arrays if its keys name an action and a reward; otherwise {label: source}."""
+    mapped = {n for v in said.columns.values() if v for n in ((v,) if isinstance(v, str) else v)}
+    meanings = {aliases.meaning(str(key)) for key in given} | {k for k, v in said.columns.items() if v}
+    if {"action", "reward"} <= meanings or mapped & set(given):
+        return said.source("arrays", [ArrowTable(table_of_arrays(given), ("arrays",))], label)
+    if not given or not all(isinstance(key, str) and _source_like(value) for key, value in given.items()):
+        raise DataError(
+            "A dict is neither arrays nor labelled sources",
+            expected="keys observation, action, reward, … with arrays; or labels with paths or tables",
+            got=f"keys {', '.join(map(str, given))}",
+        )
+    return [source for key, value in given.items() for source in _open(value, key, said)]
+
+
+def _source_like(value: Any) -> bool:
+    paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
+    return paths or isinstance(value, str | os.PathLike | Mapping | Logs) or _is_table(value)
+
+
+def _is_table(value: Any) -> bool:
+    named = hasattr(value, "columns") or hasattr(value, "schema")
+    return named and (
+        hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_table") or hasattr(value, "to_batches")
+    )
+
+
+def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if isinstance(given, ds.Dataset):
+        files = tuple(getattr(given, "files", ())) or ("dataset",)
+        return _refuse_empty(said.source("dataset", [ArrowDataset(given, files)], label))
+    if type(given).__name__ == "DuckDBPyRelation":
+        return _refuse_empty(said.source("relation", [ArrowTable(_relation(given, said), ("relation",))], label))
+    with reading("table"):
+        if isinstance(given, pa.RecordBatch):
+            given = pa.Table.from_batches([given])
+        elif isinstance(given, pa.RecordBatchReader):
+            given = given.read_all()
+        elif not isinstance(given, pa.Table) and hasattr(given, "__arrow_c_stream__"):
+            given = pa.table(given)
+    if not isinstance(given, pa.Table):
+        raise UsageError(f"read() cannot read a {type(given).__name__}: {SAID}.")
+    return _refuse_empty(said.source("table", [ArrowTable(given, ("table",))], label))
+
+
+def _relation(given: Any, said: Said) -> Any:
+    """A DuckDB relation as a table, only the columns that mean something: a relation belongs to its connection."""
+    found, _ = assign(list(given.columns), "relation", said.columns, said.done)
+    names = dict.fromkeys(column for assignment in found.values() for column in assignment.columns.values())
+    with reading("relation"):
+        return given.project(", ".join('"' + n.replace('"', '""') + '"' for n in names)).to_arrow_table()
+
+
+def _refuse_empty(sources: list[Source]) -> list[Source]:
+    for source in sources:
+        if sum(source.counts()) == 0:
+            raise DataError("The table has no rows", where=source.name, expected="at least one row")
+    return sources

@@ -1,0 +1,77 @@
+"""The canonical row: which columns every log has once it is read, whatever the file called them.
+
+    source, policy_id, episode_id, step, observation…, action…, reward, next_observation…,
+    terminated, truncated, start, propensity
+
+An episode is one trajectory of one logger in one input: the same number under two labels is two episodes.
+How a file's columns become these is in ``mapping`` and ``plan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+UNLABELLED = "unlabelled"
+"""The logger of rows that no column and no label names."""
+
+EPISODE_KEYS = ("source", "policy_id", "episode_id")
+"""The columns that together name an episode."""
+
+CANONICAL = (
+    "episode_id",
+    "step",
+    "observation",
+    "action",
+    "reward",
+    "next_observation",
+    "terminated",
+    "truncated",
+    "policy_id",
+    "action_prob",
+    "action_logp",
+)
+"""What a column of a file can mean; the keys of ``read(columns=…)``."""
+
+ObservationKind = Literal["id", "factors", "vector"]
+ActionKind = Literal["discrete", "continuous"]
+Type = Literal["int", "float", "string", "bool"]
+"""The four types of canonical columns: int64, float64, string, bool."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the canonical rows of some logs look like.
+
+    ``observation``, ``next_observation`` and ``action`` are names of canonical columns; ``types`` gives the type of
+    every canonical column; ``mapping`` says for each notion which column of the file it came from, or how it was
+    derived.
+    """
+
+    observation: tuple[str, ...]
+    next_observation: tuple[str, ...]
+    observation_kind: ObservationKind
+    action: tuple[str, ...]
+    action_kind: ActionKind
+    has_propensity: bool
+    has_policy_id: bool
+    types: Mapping[str, Type] = field(default_factory=dict)
+    mapping: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The canonical columns, in order."""
+        return (
+            *("source", "policy_id", "episode_id", "step"),
+            *self.observation,
+            *self.action,
+            "reward",
+            *self.next_observation,
+            *("terminated", "truncated", "start", "propensity"),
+        )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether both observations and actions are ids that can be counted."""
+        return self.observation_kind != "vector" and self.action_kind == "discrete"
