@@ -1,0 +1,210 @@
+"""A policy as a function of the user's.
+
+Two forms, told apart by the number of arguments that must be given:
+
+- ``f(observations) -> (n, A)``: the action law of every row;
+- ``f(observations, actions) -> (n,)``: the probability (or density) of the action taken.
+
+With ``log=True`` the function gives logarithms. Nothing is assumed of its answers: shape, range and sums are checked on
+every batch, because a log-probability taken for a probability gives a wrong value, not a crash.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, final
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError, UsageError
+from mixope.policies.actions import ActionSet, UnknownActions, check_same_length, numbered
+from mixope.policies.actions import log as logarithm
+from mixope.policies.fingerprints import array_bytes, callable_parts, digest
+from mixope.policies.probabilities import TOLERANCE, as_numbers, check_laws, looks_like_logs
+from mixope.policies.rows import first_rows
+
+Form = Literal["laws", "taken"]
+
+
+class CallablePolicy:
+    """A callable as a policy; a :class:`DiscreteCallablePolicy` where its actions are known.
+
+    :param function: one of the two forms above.
+    :param actions: the actions, in the order of the columns; taken from ``function.actions`` if that exists. Without
+        them, the policy answers ``log_prob`` only, and a function of one argument has the actions 0 … A−1.
+    :param log: whether the function gives logarithms.
+    :param unknown_actions: as for a table; needs ``actions``.
+    """
+
+    def __new__(
+        cls, function: Callable[..., Any], actions: Any = None, log: bool = False, **options: Any
+    ) -> CallablePolicy:
+        """Choose the class by whether actions are known, so that only discrete policies look discrete."""
+        known = actions if actions is not None else getattr(function, "actions", None)
+        return object.__new__(CallablePolicy if known is None else DiscreteCallablePolicy)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self._function, self._known.values if self._known else None, self._log)
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        actions: Any = None,
+        log: bool = False,
+        *,
+        unknown_actions: UnknownActions = "error",
+    ) -> None:
+        self._form: Form = _form(function)
+        self._function, self._log = function, log
+        known = actions if actions is not None else getattr(function, "actions", None)
+        if known is None and unknown_actions != "error":
+            raise UsageError('unknown_actions="zero" needs actions=[...]: otherwise no action is unknown')
+        self._known = None if known is None else ActionSet(known, unknown_actions)
+
+    def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
+        """log π(a|s) for every row, as the function says."""
+        check_same_length(len(observations), len(actions))
+        if self._form == "laws":
+            laws = self._laws(observations)
+            return (self._known or ActionSet(numbered(laws.shape[1]))).log_picked(laws, actions)
+        if self._known is None:
+            return logarithm(self._taken(observations, actions))
+        listed = self._known.columns(actions) >= 0
+        answer = np.zeros(len(actions))
+        answer[listed] = self._taken(observations[listed], actions[listed])
+        return logarithm(answer)
+
+    def fingerprint(self) -> str:
+        """Hash of the function's name and code, and of what it captured."""
+        known = b"" if self._known is None else array_bytes(self._known.values)
+        return digest(b"callable", str(self._log).encode(), known, *callable_parts(self._function))
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__qualname__", type(self._function).__name__)
+        return f"{type(self).__name__}({name}, {self.fingerprint()})"
+
+    def _laws(self, observations: AnyArray) -> FloatArray:
+        """The function's answer of the first form, checked."""
+        answer = as_numbers(self._function(observations), f"answers of {self._name}")
+        columns = len(self._known) if self._known else None
+        fits = answer.ndim == 2 and len(answer) == len(observations) and columns in (None, answer.shape[-1])
+        if not fits:
+            raise self._misshapen(answer, f"({len(observations)}, {'n_actions' if columns is None else columns})")
+        return check_laws(self._exponentiated(answer), f"answers of {self._name}")
+
+    def _taken(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
+        """The function's answer of the second form, checked; densities of real actions may exceed one."""
+        answer = as_numbers(self._function(observations, actions), f"answers of {self._name}")
+        if answer.shape != (len(observations),):
+            raise self._misshapen(answer, f"({len(observations)},)")
+        density = self._known is None and np.asarray(actions).dtype.kind == "f"
+        _check_taken(answer, self._name, self._log, density)
+        chance = np.exp(answer) if self._log else answer
+        return chance if density else np.minimum(chance, 1.0)
+
+    def _exponentiated(self, answer: FloatArray) -> FloatArray:
+        if not self._log:
+            if looks_like_logs(answer):
+                raise _logs(self._name, answer)
+            return answer
+        if (answer > TOLERANCE).any():
+            raise _no_logs(self._name, answer)
+        return np.exp(answer)
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._function, "__qualname__", type(self._function).__name__))
+
+    def _misshapen(self, answer: FloatArray, expected: str) -> DataError:
+        needs = "f(observations)" if self._form == "laws" else "f(observations, actions)"
+        return DataError(
+            f"{self._name} gave an array of the wrong shape",
+            expected=f"{expected} from {needs}",
+            got=f"shape {answer.shape}",
+            hint="f(observations) gives one row of probabilities an observation; f(observations, actions) one number",
+        )
+
+
+@final
+class DiscreteCallablePolicy(CallablePolicy):
+    """A callable whose actions are known, so that it can also give whole action laws."""
+
+    @property
+    def actions(self) -> AnyArray:
+        """``(A,)``, in the order of the columns."""
+        return self._action_set.values
+
+    def probs(self, observations: AnyArray) -> FloatArray:
+        """π(·|s) for every row; a function of observations and actions is asked once for each action."""
+        if self._form == "laws":
+            return self._laws(observations)
+        count = len(observations)
+        columns = [self._taken(observations, np.repeat(self.actions[j], count)) for j in range(len(self.actions))]
+        return check_laws(np.stack(columns, axis=1), f"answers of {self._name}, over all actions,")
+
+    @property
+    def _action_set(self) -> ActionSet:
+        if self._known is None:
+            raise UsageError("a discrete callable policy needs actions=[...]")
+        return self._known
+
+
+def _form(function: Callable[..., Any]) -> Form:
+    """The form of a function, by how many arguments it cannot do without."""
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(f"expected a function or a callable object, got {function!r}")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise UsageError(f"cannot read the arguments of {function!r}; wrap it: def policy(observations): ...") from None
+    required = [
+        p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    if len(required) not in (1, 2):
+        raise UsageError(
+            "a policy function takes (observations) or (observations, actions), "
+            f"got {len(required)} required arguments: {', '.join(p.name for p in required) or 'none'}"
+        )
+    return "laws" if len(required) == 1 else "taken"
+
+
+def _check_taken(answer: FloatArray, name: str, log: bool, density: bool) -> None:
+    """Every number can be what it is said to be: a probability, a density, or the logarithm of one."""
+    _refuse(np.isnan(answer), answer, f"{name} gave NaN", "a number for every row")
+    _refuse(answer == np.inf, answer, f"{name} gave an infinite value", "finite numbers")
+    if log:
+        if not density and (answer > TOLERANCE).any():
+            raise _no_logs(name, answer)
+        return
+    if looks_like_logs(answer):
+        raise _logs(name, answer)
+    _refuse(answer < 0, answer, f"{name} gave a negative probability", "numbers in [0, 1]")
+    if not density:
+        _refuse(answer > 1 + TOLERANCE, answer, f"{name} gave a probability above one", "numbers in [0, 1]")
+
+
+def _refuse(wrong: AnyArray, answer: FloatArray, problem: str, expected: str) -> None:
+    if wrong.any():
+        raise DataError(
+            problem, rows=first_rows(wrong), total=int(wrong.sum()), expected=expected, got=f"{answer[wrong][0]:.6g}"
+        )
+
+
+def _logs(name: str, answer: FloatArray) -> DataError:
+    return DataError(
+        f"{name} gave log-probabilities",
+        expected="numbers in [0, 1]",
+        got=f"all ≤ 0, the smallest {answer.min():.6g}",
+        hint="CallablePolicy(function, log=True)",
+    )
+
+
+def _no_logs(name: str, answer: FloatArray) -> DataError:
+    return DataError(
+        f"{name} gave positive numbers where logarithms were announced",
+        expected="log-probabilities, all ≤ 0 (log=True)",
+        got=f"{answer.max():.6g}",
+        hint="leave out log=True if the function gives probabilities",
+    )

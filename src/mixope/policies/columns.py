@@ -1,0 +1,154 @@
+"""Which column of a policy table is which.
+
+A table has a state (``observation``, or factors ``observation.x``, ``observation.y``), an ``action``, a ``prob``, and
+maybe a ``policy_id`` where several policies share a file. The aliases are those of the logs.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mixope.errors import DataError, UnknownName, UsageError
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "observation": ("obs", "observations", "state", "s", "context"),
+    "action": ("a", "actions"),
+    "prob": ("probability", "p", "pi"),
+    "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
+}
+_LOGARITHMS = ("log_prob", "logp", "action_logp", "action_log_prob", "logprob")
+
+Renaming = Mapping[str, "str | Sequence[str]"]
+"""Canonical name to the table's own; ``observation`` may name several columns, the factors."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of one table by what they mean. ``factors`` are names without prefix, if the state has several."""
+
+    observation: tuple[str, ...]
+    factors: tuple[str, ...] | None
+    action: str
+    prob: str
+    policy_id: str | None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All columns that hold ids."""
+        return (*self.observation, self.action, *([self.policy_id] if self.policy_id else []))
+
+
+def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: str | None = None) -> Roles:
+    """Match the columns of a table to their roles, by ``renaming`` first, then by name and alias."""
+    search = _Search(tuple(names), dict(renaming or {}), where)
+    observation, factors = search.observation()
+    return Roles(observation, factors, search.required("action"), search.required("prob"), search.optional("policy_id"))
+
+
+@dataclass(frozen=True)
+class _Search:
+    names: tuple[str, ...]
+    renaming: dict[str, str | Sequence[str]]
+    where: str | None
+
+    def __post_init__(self) -> None:
+        for role, columns in self.renaming.items():
+            if role not in ALIASES:
+                raise UnknownName("column role", role, ALIASES)
+            for column in [columns] if isinstance(columns, str) else columns:
+                self._check_there(column)
+
+    def observation(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The state's columns, and the names of its factors where it has several columns."""
+        given = self.renaming.get("observation")
+        if isinstance(given, str):
+            return (given,), None
+        if given is not None:
+            return tuple(given), tuple(_after_prefix(name) for name in given)
+        single, factors = self.optional("observation"), self._factor_columns()
+        if single and factors:
+            raise DataError(
+                "the table has the state twice, as one column and as factors",
+                where=self.where,
+                got=", ".join((single, *factors)),
+                hint='choose with columns={"observation": ...}',
+            )
+        if factors:
+            return factors, tuple(_after_prefix(name) for name in factors)
+        return (single or self.required("observation"),), None
+
+    def _factor_columns(self) -> tuple[str, ...]:
+        prefixes = tuple(f"{name}." for name in ("observation", *ALIASES["observation"]))
+        found = tuple(name for name in self.names if name.lower().startswith(prefixes))
+        if len({_prefix(name) for name in found}) > 1:
+            raise self._ambiguous("observation", found)
+        return found
+
+    def required(self, role: str) -> str:
+        """The one column of a role, or an error that says what was looked for."""
+        found = self.optional(role)
+        if found is None:
+            raise self._missing(role)
+        return found
+
+    def optional(self, role: str) -> str | None:
+        """The column of a role: as told, by its proper name, or by the only alias there is."""
+        given = self.renaming.get(role)
+        if given is not None:
+            if not isinstance(given, str):
+                raise UsageError(f"columns[{role!r}] is one column name, got {given!r}")
+            return given
+        for wanted in ((role,), ALIASES[role]):
+            found = tuple(name for name in self.names if name.lower() in wanted)
+            if len(found) > 1:
+                raise self._ambiguous(role, found)
+            if found:
+                return found[0]
+        return None
+
+    def _check_there(self, column: str) -> None:
+        if column not in self.names:
+            near = difflib.get_close_matches(column, self.names, n=1)
+            raise DataError(
+                f"the table has no column {column!r}",
+                where=self.where,
+                got=self._listed(),
+                hint=f"did you mean {near[0]!r}?" if near else None,
+            )
+
+    def _ambiguous(self, role: str, found: Sequence[str]) -> DataError:
+        return DataError(
+            f"several columns could be the {role}",
+            where=self.where,
+            got=", ".join(found),
+            hint=f'choose with columns={{"{role}": ...}}',
+        )
+
+    def _missing(self, role: str) -> DataError:
+        logs = [name for name in self.names if name.lower() in _LOGARITHMS]
+        hint = f'name it with columns={{"{role}": ...}}'
+        if role == "prob" and logs:
+            hint = f"the table has {logs[0]!r}: write its exponential as a column prob"
+        return DataError(
+            f"the table has no column for the {role}",
+            where=self.where,
+            expected=" or ".join((role, *ALIASES[role])) + (", or observation.*" if role == "observation" else ""),
+            got=self._listed(),
+            hint=hint,
+        )
+
+    def _listed(self) -> str:
+        return "columns " + (", ".join(self.names) or "(none)")
+
+
+def _prefix(name: str) -> str:
+    return name.split(".", 1)[0].lower()
+
+
+def _after_prefix(name: str) -> str:
+    """``observation.x`` is the factor ``x``; other columns keep their names."""
+    head, dot, rest = name.partition(".")
+    known = ("observation", *ALIASES["observation"])
+    return rest if dot and head.lower() in known else name

@@ -1,0 +1,99 @@
+"""Short hashes of content, so that two policies share a fingerprint only where they do the same.
+
+Callables are hashed by name, bytecode, defaults, captured values and the plain data they read from their module. What
+lies deeper, a file the function opens, a service it asks, is beyond a hash: fingerprints of callables are best effort.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import pickle
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import AnyArray
+
+LENGTH = 16
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray, np.generic)
+
+
+def digest(*parts: bytes) -> str:
+    """Hash of several byte strings, each preceded by its length so that no two lists of parts look alike."""
+    state = hashlib.sha256()
+    for part in parts:
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.hexdigest()[:LENGTH]
+
+
+def array_bytes(array: AnyArray) -> bytes:
+    """The content of an array: strings as JSON, whatever their stored width; numbers as they lie in memory."""
+    if array.dtype.kind in "UO":
+        return json.dumps([array.shape, array.tolist()], default=repr).encode()
+    return f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+
+
+def callable_parts(value: Any) -> Iterator[bytes]:
+    """What a callable does, as far as it can be read off it."""
+    if isinstance(value, functools.partial):
+        yield b"partial"
+        for inner in (value.func, value.args, value.keywords):
+            yield from callable_parts(inner)
+    elif isinstance(value, types.MethodType):
+        yield from callable_parts(value.__func__)
+        yield _data(value.__self__)
+    elif isinstance(value, types.FunctionType):
+        yield from _function_parts(value)
+    elif callable(value) and isinstance(getattr(type(value), "__call__", None), types.FunctionType):  # noqa: B004
+        yield from callable_parts(type(value).__call__)
+        yield _data(vars(value) if hasattr(value, "__dict__") else value)
+    else:
+        yield _data(value)
+
+
+def _function_parts(function: types.FunctionType) -> Iterator[bytes]:
+    yield f"{function.__module__}:{function.__qualname__}".encode()
+    yield from _code_parts(function.__code__)
+    yield _data((function.__defaults__, function.__kwdefaults__))
+    for cell in function.__closure__ or ():
+        yield from _captured(cell)
+    for name in function.__code__.co_names:
+        read = function.__globals__.get(name)
+        if isinstance(read, _PLAIN):
+            yield name.encode() + _data(read)
+
+
+def _captured(cell: types.CellType) -> Iterator[bytes]:
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return
+    # A recursive function captures itself: its code is hashed already.
+    yield from [value.__qualname__.encode()] if isinstance(value, types.FunctionType) else [_data(value)]
+    if isinstance(value, types.FunctionType):
+        yield from _code_parts(value.__code__)
+
+
+def _code_parts(code: types.CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield " ".join(code.co_names).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant).encode()
+
+
+def _data(value: Any) -> bytes:
+    """Any value as bytes: arrays by content, the rest pickled, and by its repr where it cannot be."""
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return array_bytes(value)
+    try:
+        return pickle.dumps(value, protocol=4)
+    except Exception:
+        return repr(value).encode()
