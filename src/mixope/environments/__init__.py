@@ -1,1 +1,68 @@
-"""environments."""
+"""Benchmark environments: discrete worlds written down as sparse models, so that the truth is solved, not simulated.
+
+    model = make("taxi")
+    loggers, new = stages(model, 4), target(model)
+    logs = simulate(model, loggers, episodes=200, horizon=200, seed=0)
+    truth.average(model, new), efficiency_bound(model, new, loggers, horizon=200)
+
+Policies are plain (n_states, n_actions) arrays here. To add an environment: one file with a builder, one line in
+``BUILDERS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mixope.environments import soft_q, truth
+from mixope.environments.efficiency import efficiency_bound, paper_form_bias
+from mixope.environments.gridworld import gridworld
+from mixope.environments.logged_law import logged_law
+from mixope.environments.long_run import LongRun
+from mixope.environments.model import Model, from_outcomes
+from mixope.environments.simulate import simulate
+from mixope.environments.singlepath import singlepath
+from mixope.environments.soft_q import Training, stages, target
+from mixope.environments.taxi import taxi
+from mixope.environments.walk import walk
+from mixope.errors import UnknownName, UsageError
+
+__all__ = [
+    "BUILDERS",
+    "LongRun",
+    "Model",
+    "Training",
+    "efficiency_bound",
+    "from_outcomes",
+    "gridworld",
+    "logged_law",
+    "make",
+    "paper_form_bias",
+    "simulate",
+    "singlepath",
+    "soft_q",
+    "stages",
+    "target",
+    "taxi",
+    "truth",
+    "walk",
+]
+
+BUILDERS: dict[str, Callable[..., Model]] = {
+    "taxi": taxi,
+    "gridworld": gridworld,
+    "gridworld-slip": partial(gridworld, slip=0.1),
+    "singlepath": singlepath,
+    "walk": walk,
+}
+
+
+def make(name: str, **options: Any) -> Model:
+    """The environment of that name; ``options`` go to its builder (``make("taxi", pickup_bonus=True)``)."""
+    if name not in BUILDERS:
+        raise UnknownName("environment", name, BUILDERS)
+    try:
+        return BUILDERS[name](**options)
+    except TypeError as error:
+        raise UsageError(f"environment {name!r} does not take these options: {error}") from error
