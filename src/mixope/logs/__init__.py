@@ -9,5 +9,19 @@ from mixope.logs.failures import reading
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
+from mixope.logs.validation import Finding, explain_episodes, explain_rows
+from mixope.logs.writing import write
 
-__all__ = ["CANONICAL", "EPISODE_KEYS", "UNLABELLED", "Logs", "Schema", "read", "reading"]
+__all__ = [
+    "CANONICAL",
+    "EPISODE_KEYS",
+    "UNLABELLED",
+    "Finding",
+    "Logs",
+    "Schema",
+    "explain_episodes",
+    "explain_rows",
+    "read",
+    "reading",
+    "write",
+]

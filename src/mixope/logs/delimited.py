@@ -40,6 +40,9 @@ IS_KIND: dict[Kind, str] = {
 """Whether a text is a value of the kind."""
 
 
+EXPECTED: dict[Kind, str] = {"int": "integers", "float": "numbers", "bool": "true or false"}
+
+
 @dataclass(frozen=True)
 class DelimitedFiles:
     """CSV files with one header."""
@@ -143,6 +146,20 @@ def _field(counts: Sequence[int], kinds: Sequence[Kind]) -> Field:
     return Field("string", "text", exact=True, text=True)
 
 
+def stray_text(piece: DelimitedFiles, columns: Sequence[str]) -> DataError | None:
+    """The error for the first of these columns that holds a text which is not of the column's kind."""
+    import duckdb
+
+    kinds = {name: piece.fields[name].kind for name in columns if piece.fields[name].kind in IS_KIND}
+    if not kinds:
+        return None
+    stray = [f"coalesce(bool_or(NOT {IS_KIND[kind].format(quote(name))}), false)" for name, kind in kinds.items()]
+    with reading(piece.files[0]), duckdb.connect() as connection:
+        found = connection.execute(f"SELECT {', '.join(stray)} FROM {piece.texts()}").fetchall()[0]
+    first = next((name for name, bad in zip(kinds, found, strict=True) if bad), None)
+    return None if first is None else unreadable(piece, first, kinds[first])
+
+
 def unreadable(piece: DelimitedFiles, column: str, kind: Kind) -> DataError:
     """The error for a text that is not what its column should be: the first rows, how many, and the first text."""
     import duckdb
@@ -168,6 +185,3 @@ def unreadable(piece: DelimitedFiles, column: str, kind: Kind) -> DataError:
                 hint="mend these rows, or leave the value empty where it is unknown",
             )
     return DataError("A column of numbers is text", where=piece.files[0], column=column, expected=EXPECTED[kind])
-
-
-EXPECTED: dict[Kind, str] = {"int": "integers", "float": "numbers", "bool": "true or false"}

@@ -22,7 +22,7 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def reading(where: str, problem: str = "The log cannot be read") -> Iterator[None]:
-    """Inside, a failure of DuckDB, Arrow or the file system that lies in the data is a ``DataError`` about ``where``."""
+    """Inside, what DuckDB, Arrow or the file system find wrong with the data is a ``DataError`` about ``where``."""
     import duckdb
     import pyarrow
 

@@ -107,6 +107,18 @@ class Source:
         """Rows of each file."""
         return tuple(rows for piece in self.pieces for rows in piece.counts())
 
+    def locate(self, piece: int, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The file of the first of some rows of a piece, and those rows of it, counted from 0 within the file."""
+        found, counts = self.pieces[piece], self.pieces[piece].counts()
+        if len(counts) != len(found.files):
+            return found.files[0], list(rows)
+        before = 0
+        for name, size in zip(found.files, counts, strict=True):
+            if rows[0] < before + size:
+                return name, [row - before for row in rows if row < before + size]
+            before += size
+        return found.files[-1], list(rows)
+
 
 @dataclass(frozen=True)
 class ParquetFiles:

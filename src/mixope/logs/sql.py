@@ -37,7 +37,7 @@ def rows(
 def steps(plans: Sequence[Plan], connection: Any) -> str:
     """A SELECT of the explicit steps of all sources, for the smallest one."""
     parts = [
-        f"SELECT {_expression(plan.columns['step'], piece)} AS step FROM {piece.relation(connection)}"
+        f"SELECT {expression_of(plan.columns['step'], piece)} AS step FROM {piece.relation(connection)}"
         for plan in plans
         if "step" not in plan.derived
         for piece in plan.source.pieces
@@ -91,7 +91,8 @@ def _fact(piece: Piece, column: Column, fact: str) -> bool:
 def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
     ordered = numbered or "step" in plan.derived or "episode_id" in plan.derived
     inner = "\nUNION ALL\n".join(
-        _raw(plan, piece, position, connection, ordered=ordered) for position, piece in enumerate(plan.source.pieces)
+        raw_rows(plan, piece, position, connection, ordered=ordered)
+        for position, piece in enumerate(plan.source.pieces)
     )
     if "episode_id" in plan.derived:
         number = f"sum(CAST({ENDED} AS BIGINT)) OVER (ORDER BY {ROW} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
@@ -110,12 +111,15 @@ def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
     return inner
 
 
-def _raw(plan: Plan, piece: Piece, position: int, connection: Any, *, ordered: bool) -> str:
+def raw_rows(
+    plan: Plan, piece: Piece, position: int, connection: Any, *, ordered: bool, extra: Sequence[str] = ()
+) -> str:
+    """A SELECT of one piece: what needs no other row, renamed and cast, numbered if ``ordered``."""
     shown = [f"CAST({plan.index} AS INTEGER) AS source"]
     for name, column in plan.columns.items():
         if name in plan.derived:
             continue
-        expression = _expression(column, piece)
+        expression = expression_of(column, piece)
         if name == "policy_id":
             expression = _labelled(expression, plan, piece)
         elif name == "propensity" and plan.log_propensity:
@@ -123,7 +127,7 @@ def _raw(plan: Plan, piece: Piece, position: int, connection: Any, *, ordered: b
         shown.append(f"{expression} AS {quote(name)}")
     if ordered:
         shown.append(f"{position << PIECE_SHIFT} + row_number() OVER () - 1 AS {ROW}")
-    return f"SELECT {', '.join(shown)} FROM {piece.relation(connection)}"
+    return f"SELECT {', '.join([*shown, *extra])} FROM {piece.relation(connection)}"
 
 
 def _labelled(expression: str, plan: Plan, piece: Piece) -> str:
@@ -133,7 +137,7 @@ def _labelled(expression: str, plan: Plan, piece: Piece) -> str:
     return expression if raw in piece.null_free or raw in piece.constants else f"coalesce({expression}, {label})"
 
 
-def _expression(column: Column, piece: Piece) -> str:
+def expression_of(column: Column, piece: Piece) -> str:
     """The raw column as the canonical type; an absent flag is false, another absent column null."""
     field = None if column.raw is None else field_in(piece, column.raw, column.item)
     if field is None or column.raw is None or field.kind == "null":

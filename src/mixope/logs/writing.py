@@ -1,0 +1,83 @@
+"""Logs to a file: whole or not at all.
+
+The rows go to a temporary file beside the target, renamed when it is complete: a reader never sees half a file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mixope.errors import DataError
+from mixope.logs.arrays import table_of_arrays
+from mixope.logs.files import format_of
+
+ROW_GROUP_SIZE = 122_880
+"""Rows of a Parquet row group: what DuckDB reads as one unit of work."""
+
+
+def write(columns: Mapping[str, Any], path: str | os.PathLike[str], *, row_group_size: int = ROW_GROUP_SIZE) -> Path:
+    """Write arrays of one length ((n, k) ones as ``name.0 …``) to .parquet, .csv, .tsv or .arrow; returns the path."""
+    target = Path(path)
+    name = format_of(target.name)
+    if name not in WRITERS or target.suffix == ".gz":
+        raise DataError(
+            "Unknown format to write", where=str(target), expected="a name ending in .parquet, .pq, .csv, .tsv, .arrow"
+        )
+    table = table_of_arrays(columns, str(target))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    try:
+        WRITERS[name](table, temporary, row_group_size)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return target
+
+
+def _umask() -> int:
+    """The permissions that new files must not have; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write_parquet(table: Any, path: str, row_group_size: int) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, row_group_size=row_group_size, compression="zstd")
+
+
+def _write_csv(table: Any, path: str, row_group_size: int) -> None:
+    _write_delimited(table, path, ",")
+
+
+def _write_tsv(table: Any, path: str, row_group_size: int) -> None:
+    _write_delimited(table, path, "\t")
+
+
+def _write_delimited(table: Any, path: str, delimiter: str) -> None:
+    from pyarrow import csv
+
+    csv.write_csv(table, path, csv.WriteOptions(delimiter=delimiter))
+
+
+def _write_arrow(table: Any, path: str, row_group_size: int) -> None:
+    import pyarrow as pa
+
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table, max_chunksize=row_group_size)
+
+
+WRITERS: dict[str | None, Callable[[Any, str, int], None]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "tsv": _write_tsv,
+    "arrow": _write_arrow,
+}
