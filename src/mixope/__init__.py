@@ -1,1 +1,74 @@
-"""mixope."""
+"""mixope: what would a new policy earn in the long run, how sure are we, and can these logs carry that answer at all?
+
+    import mixope
+    logs = mixope.read("logs/*.parquet")
+    result = mixope.evaluate(logs, mixope.read_policy("target.csv"))
+    print(result)
+
+Names are loaded when they are first used, so that ``import mixope`` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mixope.version import __version__
+
+if TYPE_CHECKING:
+    from mixope.compare import compare
+    from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
+    from mixope.estimand import Estimand
+    from mixope.estimate import Comparison, Estimate
+    from mixope.evaluate import evaluate
+    from mixope.logs import Logs, read
+    from mixope.policies import CallablePolicy, Mixture, Softened, TabularPolicy, read_policies, read_policy
+
+_HOME = {
+    "CallablePolicy": "mixope.policies",
+    "Comparison": "mixope.estimate",
+    "DataError": "mixope.errors",
+    "Estimand": "mixope.estimand",
+    "Estimate": "mixope.estimate",
+    "Logs": "mixope.logs",
+    "Mixture": "mixope.policies",
+    "MixopeError": "mixope.errors",
+    "MixopeWarning": "mixope.errors",
+    "Softened": "mixope.policies",
+    "TabularPolicy": "mixope.policies",
+    "UsageError": "mixope.errors",
+    "compare": "mixope.compare",
+    "evaluate": "mixope.evaluate",
+    "read": "mixope.logs",
+    "read_policies": "mixope.policies",
+    "read_policy": "mixope.policies",
+}
+
+__all__ = [
+    "CallablePolicy",
+    "Comparison",
+    "DataError",
+    "Estimand",
+    "Estimate",
+    "Logs",
+    "Mixture",
+    "MixopeError",
+    "MixopeWarning",
+    "Softened",
+    "TabularPolicy",
+    "UsageError",
+    "__version__",
+    "compare",
+    "evaluate",
+    "read",
+    "read_policies",
+    "read_policy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'mixope' has no attribute {name!r}")

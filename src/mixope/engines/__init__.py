@@ -1,1 +1,25 @@
-"""engines."""
+"""Engines: where statistics are run. ``memory`` is the oracle, ``embedded`` the default for files."""
+
+from __future__ import annotations
+
+from mixope.engines.embedded import EmbeddedEngine
+from mixope.engines.memory import MemoryEngine
+from mixope.engines.protocol import Engine, reduce_fragments
+from mixope.errors import UnknownName
+from mixope.logs import Logs
+
+ENGINES = {"memory": MemoryEngine, "embedded": EmbeddedEngine}
+
+
+def choose(engine: str | Engine | None, logs: Logs) -> Engine:
+    """An engine by name or as it is; by default in memory for arrays and tables, embedded for files."""
+    if engine is None:
+        return MemoryEngine() if logs.in_memory else EmbeddedEngine()
+    if not isinstance(engine, str):
+        return engine
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    return ENGINES[engine]()
+
+
+__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "choose", "reduce_fragments"]

@@ -36,11 +36,12 @@ class EmbeddedEngine:
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
         """One SELECT … GROUP BY over the view of canonical rows."""
         with closing(self._connect()) as connection:
+            connection.execute("SET preserve_insertion_order = false")
             rows = _joined(connection, logs, lookup)
             keys = [_quoted(key) for key in grouping.keys]
             columns = [*keys, *(f"{_aggregate_sql(a)} AS {_quoted(a.name)}" for a in grouping.aggregates)]
             group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
-            table = _arrow(connection.execute(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
+            table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
         return GroupSums(grouping, sort_by_keys(table, grouping.keys))
 
     def map_fragments(
@@ -59,7 +60,7 @@ class EmbeddedEngine:
             rows = _joined(connection, logs, lookup)
             selected = ", ".join(_quoted(name) for name in dict.fromkeys([*keep, *order]))
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
-            reader = _reader(connection.execute(f"SELECT {selected} FROM {rows}{order_by}"), self.fragment_rows)
+            reader = _reader(connection.sql(f"SELECT {selected} FROM {rows}{order_by}"), self.fragment_rows)
             pieces = _whole_episodes(reader) if by_episode else _tables(reader)
             for number, piece in enumerate(pieces):
                 yield number, function(piece.select(keep))
@@ -68,7 +69,6 @@ class EmbeddedEngine:
         import duckdb
 
         connection = duckdb.connect(":memory:")
-        connection.execute("SET preserve_insertion_order = false")
         if self.memory_limit:
             connection.execute(f"SET memory_limit = '{self.memory_limit}'")
         if self.threads:

@@ -1,0 +1,203 @@
+"""Diagnostics: small functions from facts about an estimate to value, threshold, status and a sentence.
+
+The verdict is the worst of them: any failure means the logs do not support an answer, any warning asks for caution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Literal
+
+Status = Literal["pass", "warn", "fail"]
+
+
+class Verdict(Enum):
+    """Whether the number can be used."""
+
+    TRUSTWORTHY = "trustworthy"
+    CAUTION = "caution"
+    UNSUPPORTED = "not supported by these logs"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One check: what was measured, where it starts to matter, how it came out, in words."""
+
+    name: str
+    value: float
+    threshold: float
+    status: Status
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the checks look at."""
+
+    value: float
+    effective_sample_size: float
+    uncovered_mass: float
+    outside_mass: float
+    largest_share: float
+    mean_weight: float
+    n_rows: float
+    n_episodes: int
+    lowest_reward: float
+    highest_reward: float
+    behaviour_misfit: float
+    solver_ok: bool
+    solver_message: str
+    residual: float
+    corrects_coverage: bool
+    is_reference: bool = False
+
+
+def _graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool) -> Diagnostic:
+    beyond = (lambda limit: value > limit) if high_is_bad else (lambda limit: value < limit)
+    status: Status = "fail" if beyond(fail) else "warn" if beyond(warn) else "pass"
+    return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
+
+
+def effective_sample_size(facts: Facts) -> Diagnostic:
+    """How many rows of the target's own the weighted rows are worth."""
+    share = facts.effective_sample_size / max(facts.n_rows, 1.0)
+    return _graded(
+        "effective sample size",
+        facts.effective_sample_size,
+        100,
+        10,
+        f"the weighted logs are worth about {facts.effective_sample_size:,.0f} of {facts.n_rows:,.0f} rows ({share:.1%})",
+        high_is_bad=False,
+    )
+
+
+def uncovered_mass(facts: Facts) -> Diagnostic:
+    """Target probability on actions never logged where it would be."""
+    cured = " (the value model on the factors corrects for it as far as they tell)" if facts.corrects_coverage else ""
+    warn, fail = (0.05, 0.25) if facts.corrects_coverage else (0.005, 0.10)
+    return _graded(
+        "uncovered mass",
+        facts.uncovered_mass,
+        warn,
+        fail,
+        f"{facts.uncovered_mass:.2%} of the target's steps are actions never logged in their state{cured}",
+        high_is_bad=True,
+    )
+
+
+def outside_mass(facts: Facts) -> Diagnostic:
+    """Rows outside the part of the logs that was solved."""
+    return _graded(
+        "mass outside",
+        facts.outside_mass,
+        0.05,
+        0.5,
+        f"{facts.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
+        high_is_bad=True,
+    )
+
+
+def largest_share(facts: Facts) -> Diagnostic:
+    """One row should not decide."""
+    return _graded(
+        "largest weight",
+        facts.largest_share,
+        0.05,
+        0.25,
+        f"the heaviest row carries {facts.largest_share:.2%} of all weight",
+        high_is_bad=True,
+    )
+
+
+def mean_weight(facts: Facts) -> Diagnostic:
+    """Weights that are right average to one."""
+    off = abs(facts.mean_weight - 1.0)
+    return Diagnostic(
+        "mean weight",
+        facts.mean_weight,
+        0.5 if off > 0.5 else 0.2,
+        "fail" if off > 0.5 else "warn" if off > 0.2 else "pass",
+        f"importance weights average {facts.mean_weight:.3g}; right ones average 1",
+    )
+
+
+def reward_range(facts: Facts) -> Diagnostic:
+    """A mean of rewards lies among the rewards."""
+    slack = 1e-9 * max(abs(facts.lowest_reward), abs(facts.highest_reward), 1.0)
+    inside = facts.lowest_reward - slack <= facts.value <= facts.highest_reward + slack
+    where = "lies inside" if inside else "lies OUTSIDE"
+    return Diagnostic(
+        "reward range",
+        facts.value,
+        facts.highest_reward if facts.value > facts.highest_reward else facts.lowest_reward,
+        "pass" if inside else "fail",
+        f"the value {where} the logged rewards, {facts.lowest_reward:g} to {facts.highest_reward:g}",
+    )
+
+
+def episodes(facts: Facts) -> Diagnostic:
+    """Episodes are the independent pieces."""
+    return _graded(
+        "episodes",
+        float(facts.n_episodes),
+        20,
+        2,
+        f"{facts.n_episodes:,} episodes stand behind the interval"
+        + ("; fewer than 20 make it unreliable" if facts.n_episodes < 20 else ""),
+        high_is_bad=False,
+    )
+
+
+def behaviour_misfit(facts: Facts) -> Diagnostic:
+    """Σ(ρ − 1) at every state, standardised, before calibration."""
+    return _graded(
+        "behaviour fit",
+        facts.behaviour_misfit,
+        4,
+        25,
+        f"the behaviour's probabilities are off by {facts.behaviour_misfit:.1f} standard deviations before calibration"
+        + ("; they may belong to another policy" if facts.behaviour_misfit > 4 else ""),
+        high_is_bad=True,
+    )
+
+
+def solver(facts: Facts) -> Diagnostic:
+    """Whether the equations were solved."""
+    return Diagnostic(
+        "solver", facts.residual, 1e-8, "pass" if facts.solver_ok else "warn", facts.solver_message
+    )
+
+
+CHECKS: tuple[Callable[[Facts], Diagnostic], ...] = (
+    effective_sample_size,
+    uncovered_mass,
+    outside_mass,
+    largest_share,
+    mean_weight,
+    reward_range,
+    episodes,
+    behaviour_misfit,
+    solver,
+)
+
+
+def diagnose(facts: Facts) -> tuple[Diagnostic, ...]:
+    """All checks; the logged mean is no estimate of the target and is not judged."""
+    return () if facts.is_reference else tuple(check(facts) for check in CHECKS)
+
+
+def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:
+    """The worst of them."""
+    statuses = {d.status for d in diagnostics}
+    if "fail" in statuses:
+        return Verdict.UNSUPPORTED
+    return Verdict.CAUTION if "warn" in statuses else Verdict.TRUSTWORTHY

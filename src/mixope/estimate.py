@@ -1,0 +1,183 @@
+"""Results: frozen records with everything a reader needs to use or refuse a number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mixope.diagnostics import Diagnostic, Verdict
+from mixope.estimand import Estimand
+from mixope.intervals import Interval
+from mixope.report.text import comparison_text, estimate_text
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class LoggerShare:
+    """One logger's part: its rows, what it earned, and how much of the estimate's weight rests on it."""
+
+    label: str
+    rows: int
+    logged_mean: float
+    weight_share: float | None = None
+    effective_sample_size: float | None = None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a number comes from."""
+
+    version: str
+    seed: int
+    engine: str
+    logs_fingerprint: str
+    target_fingerprint: str
+    inputs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the target would earn per step, how sure we are, and whether the logs can carry it."""
+
+    estimator: str
+    estimand: Estimand
+    target: str
+    value: float
+    standard_error: float | None
+    interval: Interval | None
+    n_rows: int
+    n_episodes: int
+    n_dropped: int
+    loggers: tuple[LoggerShare, ...]
+    effective_sample_size: float
+    uncovered_mass: float
+    outside_mass: float
+    logged_mean: float
+    verdict: Verdict
+    diagnostics: tuple[Diagnostic, ...]
+    solver: str
+    residual: float
+    measures: Mapping[str, float]
+    alerts: tuple[str, ...]
+    provenance: Provenance
+    no_interval_because: str | None = None
+    beside: tuple[Estimate, ...] = field(default=())
+
+    @property
+    def unit(self) -> str:
+        """Every value is per step."""
+        return self.estimand.unit
+
+    def __str__(self) -> str:
+        return estimate_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; numbers that do not exist are None."""
+        record: dict[str, Any] = {
+            "estimator": self.estimator,
+            "estimand": {k: v for k, v in asdict(self.estimand).items() if v is not None},
+            "unit": self.unit,
+            "target": self.target,
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "interval": asdict(self.interval) if self.interval else None,
+            "no_interval_because": self.no_interval_because,
+            "verdict": str(self.verdict),
+            "n_rows": self.n_rows,
+            "n_episodes": self.n_episodes,
+            "n_dropped": self.n_dropped,
+            "loggers": [asdict(logger) for logger in self.loggers],
+            "effective_sample_size": self.effective_sample_size,
+            "uncovered_mass": self.uncovered_mass,
+            "outside_mass": self.outside_mass,
+            "logged_mean": self.logged_mean,
+            "diagnostics": [d.to_dict() for d in self.diagnostics],
+            "solver": self.solver,
+            "residual": self.residual,
+            "measures": dict(self.measures),
+            "alerts": list(self.alerts),
+            "provenance": {**asdict(self.provenance), "inputs": [dict(i) for i in self.provenance.inputs]},
+        }
+        if self.beside:
+            record["beside"] = [_short(other) for other in self.beside]
+        return _plain(record)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The record as one JSON object; numbers to twelve digits, so that the same command gives the same bytes."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several targets and estimators on the same logs."""
+
+    estimates: tuple[Estimate, ...]
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __getitem__(self, key: tuple[str, str]) -> Estimate:
+        """By (target, estimator)."""
+        for estimate in self.estimates:
+            if (estimate.target, estimate.estimator) == key:
+                return estimate
+        known = ", ".join(f"({e.target!r}, {e.estimator!r})" for e in self.estimates)
+        raise KeyError(f"no estimate for {key!r}; there are {known}")
+
+    def __str__(self) -> str:
+        return comparison_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry an estimate."""
+        return {"estimates": [e.to_dict() for e in self.estimates]}
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The whole comparison as one JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def to_arrow(self) -> Any:
+        """One row an estimate, as a ``pyarrow.Table``."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([_short(e) for e in self.estimates])
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas data frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
+
+
+def _short(estimate: Estimate) -> dict[str, Any]:
+    interval = estimate.interval
+    return {
+        "target": estimate.target,
+        "estimator": estimate.estimator,
+        "estimand": str(estimate.estimand),
+        "value": estimate.value,
+        "standard_error": estimate.standard_error,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "effective_sample_size": estimate.effective_sample_size,
+        "uncovered_mass": estimate.uncovered_mass,
+        "verdict": str(estimate.verdict),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Finite numbers to a fixed number of digits, everything else as JSON knows it."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    number = float(value)
+    return float(f"{number:.{_DIGITS}g}") if math.isfinite(number) else None

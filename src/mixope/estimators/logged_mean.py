@@ -1,0 +1,30 @@
+"""The average of the logs: what the loggers earned, a reference line and no estimate of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.errors import UsageError
+from mixope.estimators.solution import Solution, Weights
+from mixope.problem import Problem
+from mixope.statistics.transitions import BASIS
+
+
+@dataclass(frozen=True)
+class LoggedMean:
+    """Mean reward over all logged rows."""
+
+    name: str = "logged-mean"
+
+    def solve(self, problem: Problem) -> Solution:
+        """Every row counts one."""
+        if problem.estimand.kind != "average":
+            raise UsageError("'logged-mean' is the mean over the logged steps; it has no discount and no horizon")
+        rows = problem.transitions
+        value = float(rows.reward.sum() / rows.n_rows)
+        scores = np.zeros((rows.n_groups, len(BASIS)))
+        scores[:, BASIS.index("rows")] = -value / rows.n_rows
+        scores[:, BASIS.index("reward")] = 1.0 / rows.n_rows
+        return Solution(value=value, weights=Weights(rows.rows, rows.rows, 1.0), scores=scores)

@@ -1,0 +1,82 @@
+"""The certainty-equivalent model: count P̂(s′|s,a) and r̂(s,a), then evaluate the target in that model.
+
+The value comes from the target's *value function* (Poisson or Bellman equation), not from an occupancy, so it is an
+independent route to what tabular EMP computes; where every action is covered they agree to rounding.
+The target is renormalised over the actions logged in a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import linalg
+
+from mixope.arrays import FloatArray
+from mixope.behaviours import CountedMixture
+from mixope.estimators.flow import Flow, follow
+from mixope.estimators.occupancy import occupy
+from mixope.estimators.solution import Solution
+from mixope.estimators.state_ratio import state_ratio_solution
+from mixope.problem import Problem
+
+
+@dataclass(frozen=True)
+class Model:
+    """Certainty equivalence."""
+
+    name: str = "model"
+
+    def solve(self, problem: Problem) -> Solution:
+        """The value by the counted model; weights and scores are those of EMP, to which it is equal in law."""
+        flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
+        solution = state_ratio_solution(flow, occupy(flow))
+        return replace(solution, value=_value(flow))
+
+
+def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:
+    """P̂_π and r̂_π on the kept states from pair means; where ends restart, one further state leads to μ₀ and takes no time."""
+    rows, n = flow.rows, len(flow.states)
+    count = np.bincount(rows.pair, weights=rows.rows)
+    reward = np.bincount(rows.pair, weights=rows.reward) / count
+    covered = np.bincount(rows.pair_state, weights=flow.problem.pair_target, minlength=rows.n_states)
+    policy = flow.problem.pair_target / covered[rows.pair_state]
+    alive = rows.next_state >= 0
+    share = policy[rows.pair] * rows.rows / count[rows.pair]
+    source = flow.number[rows.state]
+    matrix = sparse.csr_matrix((share[alive], (source[alive], flow.number[rows.next_state[alive]])), shape=(n, n))
+    if flow.restarts:
+        ends = np.bincount(source[~alive], weights=share[~alive], minlength=n)
+        matrix = sparse.csr_matrix(sparse.block_array([[matrix, ends[:, None]], [flow.start[None, :], None]]))
+    return matrix, np.bincount(flow.number[rows.pair_state], weights=policy * reward, minlength=n)
+
+
+def _value(flow: Flow) -> float:
+    matrix, reward = counted_model(flow)
+    estimand = flow.problem.estimand
+    if estimand.kind == "average":
+        return _gain(matrix, reward)
+    if estimand.kind == "discounted":
+        assert estimand.gamma is not None
+        system = sparse.csc_matrix(sparse.eye_array(len(reward), format="csc") - estimand.gamma * matrix)
+        return float((1 - estimand.gamma) * flow.start @ np.asarray(linalg.spsolve(system, reward)))
+    assert estimand.horizon is not None
+    value = np.zeros(len(reward))
+    for _ in range(estimand.horizon):
+        value = reward + matrix @ value
+    return float(flow.start @ value) / estimand.horizon
+
+
+def _gain(matrix: sparse.csr_matrix, reward: FloatArray) -> float:
+    """η of η t + V = r + P V with V = 0 in the last state and t the time a state takes (1, or 0 to restart).
+
+    The unknowns are V without its last entry, and η.
+    """
+    n, real = matrix.shape[0], len(reward)
+    if n == 1:
+        return float(reward[0])
+    time = np.append(np.ones(real), np.zeros(n - real))
+    earned = np.append(reward, np.zeros(n - real))
+    system = sparse.hstack([(sparse.eye_array(n, format="csc") - matrix)[:, :-1], time[:, None]], format="csc")
+    return float(linalg.spsolve(sparse.csc_matrix(system), earned)[-1])

@@ -1,0 +1,237 @@
+"""The state–action family: ratios ζ(s,a) = d_π(s)π(a|s)/d₀(s,a) that need no behaviour at all.
+
+    Σ c ζ(s,a)[f(s,a) − γ f(s′,π)] = (1−γ) E_μ₀ f(s,π),     f(s,π) = Σ_a π(a|s) f(s,a),     value = Σ c ζ r / Σ c ζ.
+
+With one-hot tests on the logged pairs, x = n ζ is a law on pairs with x = (1−γ) e + γ Gᵀ x, G = E Π, where E(s,a → s′) is the counted
+transition law and Π(s′ → s′,a′) = π. Where the target takes an action that was not logged, mass *leaks* (nothing renormalises the target
+here), so for the average no x solves the equations exactly and the three estimators differ in what they solve instead:
+
+    mwl        (Uehara et al. 2020) least squares: min ‖x − Gᵀx‖² with Σx = 1
+    dualdice   (Nachum et al. 2019) the limit γ → 1 of its discounted solution, self-normalised: visits before leaking
+    sadl       (the paper) ζ = u π: m = n u should be d(s) for every action; least squares over the logged pairs, tests weighted by a
+               reference action law, Σ π m = 1
+
+For γ < 1 mwl and dualdice are the same linear system. Every solve is on states, not on pairs: (I − E Π)⁻¹ = I + E (I − Π E)⁻¹ Π.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mixope.arrays import FloatArray, IntArray
+from mixope.behaviours import CountedMixture
+from mixope.errors import UsageError
+from mixope.estimators.flow import Flow, follow
+from mixope.estimators.occupancy import occupy
+from mixope.estimators.solution import Solution, Weights
+from mixope.estimators.state_ratio import pair_baseline
+from mixope.problem import Problem
+from mixope.solvers.chain import factorised
+from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.transitions import BASIS
+
+
+@dataclass(frozen=True)
+class PairSystem:
+    """The kept pairs: E (pairs × states) with the share that ends and restarts, π on pairs, a solver with I − γ Π E."""
+
+    flow: Flow
+    gamma: float
+    leave: sparse.csr_matrix
+    ends: FloatArray
+    start: FloatArray
+    target: FloatArray
+    state: IntArray
+    solve: Callable[[FloatArray, str], FloatArray]
+
+    def ahead(self, v: FloatArray) -> FloatArray:
+        """E v: the mean of v in the next state; an end restarts from μ₀."""
+        return np.asarray(self.leave @ v + self.ends * (self.start @ v))
+
+    def inflow(self, x: FloatArray) -> FloatArray:
+        """Eᵀ x: the mass that arrives in every state."""
+        return np.asarray(self.leave.T @ x + self.start * (self.ends @ x))
+
+    def by_state(self, x: FloatArray) -> FloatArray:
+        """Σ over the pairs of a state."""
+        return np.bincount(self.state, weights=x, minlength=len(self.start))
+
+    def forward(self, x: FloatArray) -> FloatArray:
+        """Gᵀ x: where the mass on pairs goes in one step."""
+        return np.asarray(self.target * self.inflow(x)[self.state])
+
+    def occupancy(self, source: FloatArray) -> FloatArray:
+        """(I − γ Gᵀ)⁻¹ source, by the solve on states: x = source + γ Πᵀ (I − γ EᵀΠᵀ)⁻¹ Eᵀ source."""
+        return np.asarray(source + self.gamma * self.target * self.solve(self.inflow(source), "T")[self.state])
+
+    def value(self, reward: FloatArray) -> FloatArray:
+        """(I − γ G)⁻¹ reward = reward + γ E (I − γ Π E)⁻¹ Π reward."""
+        return np.asarray(reward + self.gamma * self.ahead(self.solve(self.by_state(self.target * reward), "N")))
+
+
+def pair_system(flow: Flow) -> PairSystem:
+    """Counted transition law of the kept pairs; ends restart for the average and lead nowhere otherwise."""
+    rows, n = flow.rows, len(flow.states)
+    gamma = flow.problem.estimand.gamma or 1.0
+    count = np.bincount(rows.pair, weights=flow.count)
+    alive = rows.next_state >= 0
+    share = (flow.count / count[rows.pair])[alive]
+    leave = sparse.csr_matrix((share, (rows.pair[alive], flow.number[rows.next_state[alive]])), shape=(rows.n_pairs, n))
+    ends, start = np.zeros(rows.n_pairs), np.zeros(n)
+    if flow.restarts:
+        ends = np.bincount(rows.pair[~alive], weights=flow.count[~alive], minlength=rows.n_pairs) / count
+        start = flow.start
+    target, state = flow.problem.pair_target, flow.number[rows.pair_state]
+    choose = sparse.csr_matrix((target, (state, np.arange(rows.n_pairs))), shape=(n, rows.n_pairs))
+    solve = _solver_with_restart(sparse.csr_matrix(choose @ leave), np.asarray(choose @ ends), start, gamma)
+    return PairSystem(flow, gamma, leave, ends, start, target, state, solve)
+
+
+def _solver_with_restart(
+    inner: sparse.csr_matrix, ends: FloatArray, start: FloatArray, gamma: float
+) -> Callable[[FloatArray, str], FloatArray]:
+    """Solve with I − γ(inner + ends startᵀ): sparse, by one further state that stands for the restart."""
+    n = len(start)
+    blocks = [[inner, ends[:, None]], [start[None, :] / gamma, None]] if ends.any() else [[inner]]
+    step = sparse.csc_matrix(sparse.block_array(blocks))
+    solve = factorised(sparse.csc_matrix(sparse.eye_array(step.shape[0], format="csc") - gamma * step))
+    return lambda b, trans: solve(np.append(b, np.zeros(step.shape[0] - n)), trans)[:n]
+
+
+@dataclass(frozen=True)
+class StateAction:
+    """A state–action ratio estimator; ``law`` gives x on the kept pairs of a leaking flow."""
+
+    name: str
+    law: Callable[[PairSystem], FloatArray]
+
+    def solve(self, problem: Problem) -> Solution:
+        """x on pairs, then value and scores."""
+        if problem.estimand.kind == "horizon":
+            raise UsageError(f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon")
+        rows = problem.transitions
+        flow = follow(problem, CountedMixture(), np.ones(rows.n_groups))
+        if _leaks(flow):
+            system = pair_system(flow)
+            x = self.law(system)
+            x, solved = np.maximum(x, 0.0), _outcome(system, x)
+        else:
+            x, solved = _covered_law(flow)
+        return _solution(flow, x, solved)
+
+
+def _leaks(flow: Flow) -> bool:
+    covered = np.bincount(flow.rows.pair_state, weights=flow.problem.pair_target, minlength=flow.rows.n_states)
+    return bool(np.any(covered[flow.states] < 1.0 - 1e-12))
+
+
+def _covered_law(flow: Flow) -> tuple[FloatArray, Solved]:
+    """Where nothing leaks all of them solve x = d(s) π(a|s), d = d P."""
+    occupancy = occupy(flow)
+    return occupancy.law[flow.rows.pair_state] * flow.problem.pair_target, occupancy.solved
+
+
+def _least_squares(system: PairSystem) -> FloatArray:
+    """min ‖Bx‖², 1·x = 1, B = I − Gᵀ: x ∝ B⁻¹ B⁻ᵀ 1. For γ < 1 the equations hold exactly."""
+    if system.gamma < 1.0:
+        return _discounted(system)
+    ones = np.ones(len(system.target))
+    x = system.occupancy(system.value(ones))
+    return np.asarray(x / x.sum())
+
+
+def _visits_before_leaking(system: PairSystem) -> FloatArray:
+    """(I − Gᵀ)⁻¹ e, self-normalised; e the start law times the target."""
+    if system.gamma < 1.0:
+        return _discounted(system)
+    x = system.occupancy(_first_pairs(system))
+    return np.asarray(x / x.sum())
+
+
+def _discounted(system: PairSystem) -> FloatArray:
+    return (1.0 - system.gamma) * system.occupancy(_first_pairs(system))
+
+
+def _first_pairs(system: PairSystem) -> FloatArray:
+    return np.asarray(system.flow.start[system.state] * system.target)
+
+
+def _least_squares_by_state(system: PairSystem) -> FloatArray:
+    """SADL: m = R Q m, R copying a state's inflow to its pairs, Q the inflow Σ π(a|s) E(s,a → s′) m(s,a); reference law uniform.
+
+    For γ < 1 the inflow has the source (1−γ) μ₀ and the equations hold exactly; else m ∝ B⁻¹ B⁻ᵀ π, π·m = 1, with
+    B = I − R Q and B⁻¹ y = y + R (I − Q R)⁻¹ Q y.
+    """
+    target, state = system.target, system.state
+    if system.gamma < 1.0:
+        inflow = system.solve((1 - system.gamma) * system.flow.start, "T")
+        return np.asarray(target * inflow[state])
+    back = target + target * system.ahead(system.solve(system.by_state(target), "N"))
+    m = back + system.solve(system.inflow(target * back), "T")[state]
+    x = target * np.maximum(m, 0.0)
+    return np.asarray(x / x.sum())
+
+
+def _outcome(system: PairSystem, x: FloatArray) -> Solved:
+    """The residual is the leak itself for the average; a negative part is named."""
+    source = (1.0 - system.gamma) * _first_pairs(system) if system.gamma < 1.0 else 0.0
+    residual = float(np.abs(source + system.gamma * system.forward(x) - x).sum())
+    return Solved(Outcome.CLIPPED if float(x.min(initial=0.0)) < -1e-9 else Outcome.DIRECT, residual)
+
+
+def _solution(flow: Flow, x: FloatArray, solved: Solved) -> Solution:
+    """Value Σ ζ r (self-normalised for the average), and the efficient score with ζ for ωρ."""
+    rows = flow.rows
+    count = np.bincount(rows.pair, weights=flow.count)
+    zeta = x / count
+    total = _accounted_mass(flow, x, count)
+    value = float(np.sum(zeta[rows.pair] * rows.reward)) / total
+    whole = flow.whole.transitions
+    occupancy = occupy(flow)
+    rest = occupancy.tail - pair_baseline(flow, occupancy.tail)
+    scores = np.zeros((whole.n_groups, len(BASIS)))
+    unit = zeta[rows.pair] / total
+    scores[flow.groups, BASIS.index("rows")] = unit * rest
+    scores[flow.groups, BASIS.index("reward")] = unit
+    if flow.whole.start_law is None and whole.starts.sum():
+        scores[:, BASIS.index("starts")] = occupancy.start_score[whole.state] / whole.starts.sum()
+    weights = np.zeros(whole.n_groups)
+    weights[flow.groups] = zeta[rows.pair]
+    return Solution(
+        value=value,
+        weights=Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0))),
+        scores=scores,
+        uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / float(occupancy.law.sum()),
+        outside_mass=flow.outside_mass,
+        solved=solved,
+        measures={"leaked_mass": solved.residual if flow.problem.estimand.kind == "average" else 1.0 - total},
+    )
+
+
+def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:
+    """Σ x, and for the discounted value what lies in the end after terminated rows: one less what leaked."""
+    gamma = flow.problem.estimand.gamma
+    if gamma is None:
+        return float(x.sum())
+    ended = flow.rows.next_state < 0
+    ends = np.bincount(flow.rows.pair[ended], weights=flow.count[ended], minlength=len(count)) / count
+    return float(x.sum() + gamma / (1.0 - gamma) * (x @ ends))
+
+
+def mwl() -> StateAction:
+    """Minimax weight learning, closed form."""
+    return StateAction("mwl", _least_squares)
+
+
+def dualdice() -> StateAction:
+    """DualDICE, closed form."""
+    return StateAction("dualdice", _visits_before_leaking)
+
+
+def sadl() -> StateAction:
+    """State–action distribution learning, the paper's policy-agnostic rival."""
+    return StateAction("sadl", _least_squares_by_state)

@@ -1,0 +1,228 @@
+"""Value models: q(s,a) and V(s) = Σ_a π(a|s) q(s,a) over *all* actions, logged or not, linear in features of the state.
+
+LSTD-Q on sums over rows, with x(s,a) = φ(s) ⊗ e_a and x(s′,π) = φ(s′) ⊗ π(·|s′):
+
+    average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0   (unknowns β and η)
+    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = λ β
+    horizon      β_t = argmin Σ (r + V_{t+1}(s′) − x·β)² + λ‖β‖²,  backwards from V_T = 0
+
+This is what can say something of an action that was never logged in a state, and so cures coverage bias where states have
+factors. Order of interactions and ridge λ choose themselves by leaving out whole (s,a) pairs, since that is what the model is for:
+the regression of r + V(s′) on x(s,a), with V from a first fit, must predict pairs it has not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from mixope.arrays import FloatArray, IntArray
+from mixope.estimators.flow import Flow
+from mixope.features import FactorFeatures, cross_actions
+
+RIDGES = (0.1, 1.0, 10.0, 100.0)
+_FIRST_RIDGE = 1.0
+_FOLDS = 3
+_MOST_COLUMNS = 4000
+
+
+@dataclass(frozen=True)
+class ValueFit:
+    """A fitted value on a flow: ``rest`` is (discounted, time-averaged) V(s′) − q(s,a) of the kept groups.
+
+    ``value`` is the plug-in estimate and ``start`` what a start in each state contributes to it.
+    """
+
+    rest: FloatArray
+    start: FloatArray
+    value: float
+    order: int
+    ridge: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """The sums over rows that every fit needs, for one feature map."""
+
+    flow: Flow
+    order: int
+    phi: sparse.csr_matrix = field(repr=False)
+
+    @cached_property
+    def pairs(self) -> sparse.csr_matrix:
+        """x(s,a) of the kept pairs."""
+        rows = self.flow.rows
+        hot = sparse.csr_matrix(
+            (np.ones(rows.n_pairs), (np.arange(rows.n_pairs), rows.pair_action)), shape=(rows.n_pairs, len(rows.actions))
+        )
+        return cross_actions(sparse.csr_matrix(self.phi[rows.pair_state]), hot)
+
+    @cached_property
+    def states(self) -> sparse.csr_matrix:
+        """x(s,π) of all states; the target is taken over the logged actions."""
+        target = self.flow.problem.state_target
+        total = target.sum(axis=1, keepdims=True)
+        return cross_actions(self.phi, sparse.csr_matrix(np.divide(target, total, out=target.copy(), where=total > 0)))
+
+    @cached_property
+    def count(self) -> FloatArray:
+        """Rows of every kept pair."""
+        return np.bincount(self.flow.rows.pair, weights=self.flow.count)
+
+    @cached_property
+    def reward(self) -> FloatArray:
+        """Reward sum of every kept pair."""
+        return np.bincount(self.flow.rows.pair, weights=self.flow.weight * self.flow.rows.reward)
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """Σ x xᵀ."""
+        return _dense(self.pairs.T @ self.pairs.multiply(self.count[:, None]))
+
+    @cached_property
+    def arrivals(self) -> sparse.csr_matrix:
+        """Rows from every kept pair into every state."""
+        rows = self.flow.rows
+        alive = rows.next_state >= 0
+        shape = (rows.n_pairs, rows.n_states)
+        return sparse.csr_matrix((self.flow.count[alive], (rows.pair[alive], rows.next_state[alive])), shape=shape)
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """Terminated rows of every kept pair."""
+        ended = self.flow.rows.next_state < 0
+        return np.bincount(
+            self.flow.rows.pair[ended], weights=self.flow.count[ended], minlength=self.flow.rows.n_pairs
+        )
+
+    @cached_property
+    def start_features(self) -> FloatArray:
+        """E_μ₀ x(s,π)."""
+        law = np.zeros(self.flow.rows.n_states)
+        law[self.flow.states] = self.flow.start
+        return np.asarray(self.states.T @ law)
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """Σ x(s,a) x(s′,π)ᵀ; for the average an end leads to μ₀."""
+        moved = _dense(self.pairs.T @ (self.arrivals @ self.states))
+        if self.flow.restarts:
+            moved = moved + np.outer(self.pairs.T @ self.ends, self.start_features)
+        return moved
+
+    def ahead(self, value: FloatArray) -> FloatArray:
+        """Σ V(s′) over the rows of every kept pair."""
+        total = self.arrivals @ value
+        if self.flow.restarts:
+            law = np.zeros(self.flow.rows.n_states)
+            law[self.flow.states] = self.flow.start
+            total = total + self.ends * (law @ value)
+        return np.asarray(total)
+
+
+def _dense(matrix: sparse.csr_matrix) -> FloatArray:
+    return np.asarray(matrix.todense())
+
+
+def fit_value(flow: Flow, seed: int = 0, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> ValueFit:
+    """Choose interactions and ridge, then fit."""
+    designs = [_design(flow, order) for order in orders]
+    designs = [d for d in designs if d.phi.shape[1] * len(flow.rows.actions) <= _MOST_COLUMNS] or designs[:1]
+    design, ridge = _choose(designs, ridges, seed)
+    return _fit(design, ridge)
+
+
+def _design(flow: Flow, order: int) -> Design:
+    return Design(flow, order, FactorFeatures(order).transform(flow.rows.observations))
+
+
+def _choose(designs: list[Design], ridges: tuple[float, ...], seed: int) -> tuple[Design, float]:
+    """The (order, ridge) with the smallest error on pairs left out."""
+    if len(designs) == 1 and len(ridges) == 1:
+        return designs[0], ridges[0]
+    widest = designs[-1]
+    beta, _ = _lstd(widest, _FIRST_RIDGE)
+    worth = (widest.reward + widest.ahead(widest.states @ beta)) / widest.count
+    fold = np.random.default_rng([seed, 7]).integers(0, _FOLDS, size=len(worth))
+    scores = {(d, r): 0.0 for d in range(len(designs)) for r in ridges}
+    for number, design in enumerate(designs):
+        for k in range(_FOLDS):
+            for ridge, error in _left_out_errors(design, worth, fold == k, ridges):
+                scores[number, ridge] += error
+    best = min(scores, key=lambda key: scores[key])
+    return designs[best[0]], best[1]
+
+
+def _left_out_errors(
+    design: Design, worth: FloatArray, out: np.ndarray, ridges: tuple[float, ...]
+) -> list[tuple[float, float]]:
+    """Weighted squared error on the pairs left out, for every ridge."""
+    inside = sparse.csr_matrix(design.pairs[~out])
+    weight = design.count[~out]
+    gram = _dense(inside.T @ inside.multiply(weight[:, None]))
+    right = inside.T @ (weight * worth[~out])
+    errors = []
+    for ridge in ridges:
+        beta = linalg.solve(gram + ridge * np.eye(len(gram)), right, assume_a="pos")
+        miss = worth[out] - design.pairs[out] @ beta
+        errors.append((ridge, float(np.sum(design.count[out] * miss**2))))
+    return errors
+
+
+def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
+    """β, and η (0 unless the estimand is the average)."""
+    estimand = design.flow.problem.estimand
+    total = design.pairs.T @ design.reward
+    gamma = estimand.gamma if estimand.kind == "discounted" else 1.0
+    assert gamma is not None
+    if estimand.kind == "horizon":
+        gamma = 1.0 - 1.0 / float(estimand.horizon or 1)
+    matrix = design.gram - gamma * design.shift + ridge * np.eye(len(design.gram))
+    if estimand.kind != "average":
+        return linalg.solve(matrix, total), 0.0
+    mean = design.pairs.T @ design.count
+    ahead = np.asarray(design.states.T @ (design.arrivals.T @ np.ones(design.flow.rows.n_pairs)))
+    if design.flow.restarts:
+        ahead = ahead + design.ends.sum() * design.start_features
+    bordered = np.block([[matrix, mean[:, None]], [(mean - ahead)[None, :], np.array([[design.count.sum()]])]])
+    solution = linalg.solve(bordered, np.append(total, design.reward.sum()))
+    return solution[:-1], float(solution[-1])
+
+
+def _fit(design: Design, ridge: float) -> ValueFit:
+    flow, estimand = design.flow, design.flow.problem.estimand
+    if estimand.kind == "horizon":
+        return _backwards(design, ridge)
+    beta, eta = _lstd(design, ridge)
+    q, v = design.pairs @ beta, design.states @ beta
+    ended = flow.rows.next_state < 0
+    if estimand.kind == "average":
+        after_end = float(design.start_features @ beta) if flow.restarts else 0.0
+        rest = np.where(ended, after_end, v[flow.rows.next_state]) - q[flow.rows.pair]
+        return ValueFit(rest, v - after_end, eta, design.order, ridge)
+    assert estimand.gamma is not None
+    rest = estimand.gamma * np.where(ended, 0.0, v[flow.rows.next_state]) - q[flow.rows.pair]
+    start = (1.0 - estimand.gamma) * v
+    return ValueFit(rest, start, (1.0 - estimand.gamma) * float(design.start_features @ beta), design.order, ridge)
+
+
+def _backwards(design: Design, ridge: float) -> ValueFit:
+    """Fitted value iteration from the last step to the first; ``rest`` is averaged over steps by where the target would be."""
+    flow = design.flow
+    horizon = int(flow.problem.estimand.horizon or 1)
+    factor = linalg.cho_factor(design.gram + ridge * np.eye(len(design.gram)))
+    laws = flow.chain().laws(flow.start, horizon)
+    at, pair = flow.number[flow.rows.state], flow.rows.pair
+    next_state: IntArray = flow.rows.next_state
+    v, carried = np.zeros(flow.rows.n_states), np.zeros(flow.rows.n_groups)
+    for t in range(horizon - 1, -1, -1):
+        beta = linalg.cho_solve(factor, design.pairs.T @ (design.reward + design.ahead(v)))
+        carried += laws[t][at] * (np.where(next_state < 0, 0.0, v[next_state]) - (design.pairs @ beta)[pair])
+        v = design.states @ beta
+    visits = laws.sum(axis=0)[at]
+    rest = np.divide(carried, visits, out=np.zeros_like(carried), where=visits > 0)
+    start = v / horizon
+    return ValueFit(rest, start, float(flow.start @ start[flow.states]), design.order, ridge)

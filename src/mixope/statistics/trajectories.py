@@ -1,0 +1,126 @@
+"""Trajectories: the cumulative log importance ratio of every row within its episode.
+
+    log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,    b_t = Π_{u≤t} p_u   or, for the balance heuristic,   Σ_k β_k Π_{u≤t} π_k(a_u|s_u).
+
+Fragments hold whole episodes in step order, so partial results are disjoint sets of episodes and merging is putting them
+side by side: commutative up to the order of episodes, which nothing depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.logs import EPISODE_KEYS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = (*EPISODE_KEYS, "step", "reward", "propensity", "terminated")
+
+
+@dataclass(frozen=True)
+class RatioColumns:
+    """Where a row's ratio comes from: the target's log-probability, and one or several denominators.
+
+    No denominator stands for the recorded propensity. ``shares`` are the β_k of the balance heuristic.
+    """
+
+    target: str
+    denominators: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Rows of whole episodes: log W_t and reward a row; length and end an episode."""
+
+    log_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
+    reward: FloatArray = field(default_factory=lambda: np.zeros(0))
+    length: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    terminated: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return len(self.reward)
+
+    @property
+    def n_episodes(self) -> int:
+        """Episodes seen."""
+        return len(self.length)
+
+    @property
+    def first(self) -> IntArray:
+        """The first row of every episode."""
+        return np.concatenate([[0], np.cumsum(self.length)[:-1]]).astype(np.int64)
+
+    @property
+    def episode(self) -> IntArray:
+        """The episode of every row."""
+        return np.repeat(np.arange(self.n_episodes), self.length)
+
+    @property
+    def step(self) -> IntArray:
+        """t of every row, from 0 in every episode."""
+        return np.arange(self.n_rows) - np.repeat(self.first, self.length)
+
+    @property
+    def last_log_weight(self) -> FloatArray:
+        """log W of the whole episode."""
+        return self.log_weight[self.first + self.length - 1]
+
+    def merge(self, other: Trajectories) -> Trajectories:
+        """Put the episodes side by side."""
+        return Trajectories(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+
+def trajectories(table: pa.Table, columns: RatioColumns) -> Trajectories:
+    """From rows of whole episodes in step order, joined with the log-probabilities named by ``columns``."""
+    first = _episode_starts(table)
+    length = np.diff(np.append(first, table.num_rows))
+    target = _cumulate(_column(table, columns.target), first, length)
+    if columns.denominators:
+        parts = np.stack([_cumulate(_column(table, name), first, length) for name in columns.denominators])
+        base = logsumexp(parts + np.log(np.asarray(columns.shares))[:, None], axis=0)
+    else:
+        with np.errstate(divide="ignore"):
+            base = _cumulate(np.log(_column(table, "propensity")), first, length)
+    with np.errstate(invalid="ignore"):
+        log_weight = np.where(np.isneginf(target), -np.inf, target - base)
+    ended = np.asarray(table.column("terminated").to_numpy(), dtype=np.bool_)
+    return Trajectories(log_weight, _column(table, "reward"), length.astype(np.int64), ended[first + length - 1])
+
+
+def merge_all(parts: Sequence[Trajectories]) -> Trajectories:
+    """All episodes at once, without copying what was merged before."""
+    if not parts:
+        return Trajectories()
+    return Trajectories(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Trajectories)))
+
+
+def _column(table: pa.Table, name: str) -> FloatArray:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+
+
+def _episode_starts(table: pa.Table) -> IntArray:
+    changed = np.zeros(max(table.num_rows - 1, 0), dtype=bool)
+    for key in EPISODE_KEYS:
+        values = table.column(key).to_numpy()
+        changed |= values[1:] != values[:-1]
+    return np.concatenate([[0], np.flatnonzero(changed) + 1]).astype(np.int64)
+
+
+def _cumulate(log_prob: FloatArray, first: IntArray, length: IntArray) -> FloatArray:
+    """Running sums within episodes; −inf is counted apart, so that it does not spill into the next episode."""
+    impossible = np.isneginf(log_prob)
+    total = np.cumsum(np.where(impossible, 0.0, log_prob))
+    zeros = np.cumsum(impossible)
+    before = np.repeat(np.where(first > 0, total[first - 1], 0.0), length)
+    zeros_before = np.repeat(np.where(first > 0, zeros[first - 1], 0), length)
+    return np.where(zeros > zeros_before, -np.inf, total - before)
