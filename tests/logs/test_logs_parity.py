@@ -268,3 +268,24 @@ def test_one_based_logs_start_at_their_smallest_step() -> None:
     logs = lib.read(arrow(log))
     assert logs.step_base == 1
     assert logs.table(["start"]).column(0).to_pylist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("format", ["table", "parquet", "csv"])
+def test_nan_and_infinity_are_no_flags_and_no_ids(tmp_path: Path, format: str) -> None:
+    table = pa.table(
+        {
+            "observation": [0, 1, 2, 3],
+            "action": [0, 1, 0, 1],
+            "reward": [0.5, float("nan"), float("inf"), 1.0],
+            "next_observation": [1.0, 2.0, 3.0, float("nan")],
+            "terminated": [1.0, float("nan"), 0.0, float("inf")],
+            "step": [0.0, 1.0, float("inf"), float("nan")],
+            "episode_id": [float("nan"), 1.0, 1.5, 1.0],
+            "action_logp": [0.0, -1000.0, 1000.0, float("nan")],
+        }
+    )
+    if format != "table":
+        save(table, tmp_path / f"log.{format}")
+    logs = lib.read(table if format == "table" else tmp_path / f"log.{format}")
+    assert_parity(logs)
+    assert logs.table(["terminated"]).column(0).to_pylist() == [True, False, False]

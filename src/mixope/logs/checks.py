@@ -1,5 +1,6 @@
 """What can be wrong with a single row: one record a check, as an SQL condition over the rows of a piece.
 
+NaN is found by ``isfinite`` alone: Parquet statistics leave NaN out, and DuckDB answers ``isnan`` and ``>`` from them.
 The conditions speak of canonical columns, and of a few raw ones that the cast would hide (``__raw.step``: a float).
 """
 
@@ -47,7 +48,7 @@ def checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
     yield from _whole_numbers(plan, piece)
     yield from _lists(plan, piece)
     for name in (*plan.observation, *plan.action, "reward", "episode_id", "step"):
-        if name in plan.columns:
+        if name not in plan.derived:
             yield _missing(plan, name)
     finite = ["reward"]
     finite += plan.observation if schema.observation_kind == "vector" else ()
@@ -96,7 +97,7 @@ def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
         field = None if column.raw is None or column.raw not in piece.fields else field_in(piece, column.raw)
         if field is not None and field.kind == "float" and column.type == "int":
             raw = quote("__raw." + name)
-            bad = f"NOT isnan({raw}) AND {raw} <> floor({raw})"
+            bad = f"{raw} <> floor({raw})"
             problem = f"{name!r} is not a whole number"
             yield Check(
                 problem, str(column.raw), bad, raw, "integers", "store integers, or name another column: columns={…}"
@@ -122,15 +123,27 @@ def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
             problem = "A log-probability of a discrete action is above 0"
             yield Check(problem, column, f"{raw} > 0", raw, "at most 0", hint)
         problem = "A log-probability is not a number that can be used"
-        yield Check(problem, column, f"isnan({raw}) OR exp({raw}) IN (0, 'inf'::DOUBLE)", raw, "finite numbers", hint)
+        yield Check(
+            problem,
+            column,
+            f"NOT isfinite({raw}) OR NOT isfinite(exp({raw})) OR exp({raw}) = 0",
+            raw,
+            "finite numbers",
+            hint,
+        )
     elif schema.action_kind == "discrete":
         problem = "A propensity is outside (0, 1]"
         hint = "give the probability with which the logger took this action; leave it empty where it is unknown"
         yield Check(
-            problem, column, "NOT (propensity > 0 AND propensity <= 1)", "propensity", "above 0, at most 1", hint
+            problem,
+            column,
+            "NOT isfinite(propensity) OR propensity <= 0 OR propensity > 1",
+            "propensity",
+            "above 0, at most 1",
+            hint,
         )
     else:
         problem = "A propensity density is not a positive number"
         hint = "give the logger's density at this action; leave it empty where it is unknown"
-        bad = "NOT (propensity > 0 AND isfinite(propensity))"
+        bad = "NOT isfinite(propensity) OR propensity <= 0"
         yield Check(problem, column, bad, "propensity", "above 0, finite", hint)

@@ -102,5 +102,6 @@ def _flag(array: Any) -> Any:
     if pa.types.is_boolean(array.type):
         return array
     if pa.types.is_floating(array.type):
-        return pc.and_(pc.not_equal(array.cast(pa.float64()), 0.0), pc.invert(pc.is_nan(array.cast(pa.float64()))))
+        numbers = array.cast(pa.float64())
+        return pc.and_(pc.not_equal(numbers, 0.0), pc.is_finite(numbers))
     return pc.not_equal(array.cast(pa.int64(), safe=False), 0)

@@ -85,7 +85,8 @@ class DelimitedFiles:
     def _typed(self, columns: Sequence[str]) -> str:
         def cast(name: str) -> str:
             to = SQL_TYPES[self.fields[name].kind]
-            return quote(name) if to == "VARCHAR" else f"TRY_CAST({quote(name)} AS {to}) AS {quote(name)}"
+            # Around a bare column DuckDB moves the cast into its reader, where it is no longer a TRY.
+            return quote(name) if to == "VARCHAR" else f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
 
         return ", ".join(cast(name) for name in columns)
 

@@ -164,6 +164,6 @@ def cast(value: str, field: Field, to: Type) -> str:
 
 def _flag(value: str, field: Field, *, sure: bool) -> str:
     if field.kind == "float":
-        return f"coalesce({value} <> 0 AND NOT isnan({value}), false)"
+        return f"coalesce({value} <> 0 AND isfinite({value}), false)"
     truth = value if field.kind == "bool" else f"{value} <> 0"
     return truth if sure else f"coalesce({truth}, false)"
