@@ -33,6 +33,4 @@ def compare(
     automatic = "dr" if counted.transitions.factors else "emp"
     names = list(dict.fromkeys(automatic if e == "auto" else e for e in estimators))
     question = as_estimand(estimand, gamma, horizon)
-    return Comparison(
-        tuple(run(counted, targets, names, estimand=question, level=level, loggers=loggers, seed=seed))
-    )
+    return Comparison(tuple(run(counted, targets, names, estimand=question, level=level, loggers=loggers, seed=seed)))

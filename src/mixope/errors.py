@@ -17,7 +17,7 @@ class MixopeError(Exception):
 
 
 class UsageError(MixopeError):
-    """The question was put in a way that has no answer: an unknown name, a wrong option, an estimand an estimator lacks."""
+    """The question as put has no answer: an unknown name, a wrong option, an estimand that an estimator lacks."""
 
     exit_code = 2
 

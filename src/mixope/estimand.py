@@ -1,8 +1,8 @@
 """What is estimated. The estimand has a name, because the same policy has different values under different ones.
 
-    average      R = lim 1/N Σ E r                      the long run; a terminated episode restarts from μ₀
-    discounted   (1−γ) E Σ γᵗ rₜ  from μ₀               per step; a terminated episode earns nothing more
-    horizon      1/T E Σ_{t<T} rₜ  from μ₀              per step; likewise
+average      R = lim 1/N Σ E r                      the long run; a terminated episode restarts from μ₀
+discounted   (1−γ) E Σ γᵗ rₜ  from μ₀               per step; a terminated episode earns nothing more
+horizon      1/T E Σ_{t<T} rₜ  from μ₀              per step; likewise
 """
 
 from __future__ import annotations

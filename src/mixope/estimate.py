@@ -104,7 +104,7 @@ class Estimate:
         }
         if self.beside:
             record["beside"] = [_short(other) for other in self.beside]
-        return _plain(record)
+        return {key: _plain(value) for key, value in record.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """The record as one JSON object; numbers to twelve digits, so that the same command gives the same bytes."""

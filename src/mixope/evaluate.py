@@ -1,8 +1,9 @@
 """From logs and a target to an estimate: the passes, in order.
 
-    1  transition counts (one scan)        2  solve every target and estimator from them
-    3  whole episodes, only for trajectory estimators        4  scores by episode (one scan for all of them), which also checks
-    that the rows of every episode fit together        5  intervals, diagnostics, verdicts
+    1  transition counts (one scan)
+    2  solve every target and estimator from them (trajectory estimators: one pass over whole episodes)
+    3  scores by episode (one scan for all), which also checks that the rows of every episode fit together
+    4  intervals, diagnostics, verdicts
 
 Any number of targets and estimators share the scans.
 """
@@ -283,9 +284,7 @@ def _effective_size(solution: Solution) -> float:
     return solution.measures.get("effective_sample_size", 0.0)
 
 
-def _facts(
-    rows: Transitions, solution: Solution, estimator: AnyEstimator, size: float, n_episodes: int
-) -> Facts:
+def _facts(rows: Transitions, solution: Solution, estimator: AnyEstimator, size: float, n_episodes: int) -> Facts:
     weights = solution.weights
     total = float(weights.total.sum()) if weights is not None else 0.0
     share = weights.largest / total if weights is not None and total > 0 else 1.0
@@ -300,7 +299,7 @@ def _facts(
         n_episodes=n_episodes,
         lowest_reward=float(rows.lowest.min()),
         highest_reward=float(rows.highest.max()),
-        behaviour_misfit=solution.measures.get("behaviour_misfit", 0.0),
+        behaviour_misfit=solution.measures.get("behaviour_misfit"),
         solver_ok=solution.solved.ok,
         solver_message=solution.solved.outcome.value,
         residual=solution.solved.residual,

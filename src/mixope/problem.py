@@ -1,4 +1,4 @@
-"""The question put to an estimator: encoded logs, the target's probabilities on them, the estimand, the loggers known."""
+"""The question put to an estimator: encoded logs, the target's probabilities, the estimand, the loggers known."""
 
 from __future__ import annotations
 
@@ -66,11 +66,7 @@ class Problem:
 
 def restrict(transitions: Transitions, groups: IntArray) -> Transitions:
     """Only some groups; states, actions and loggers keep their numbers."""
-    arrays = {
-        name: value[groups]
-        for name in _GROUP_ARRAYS
-        if (value := getattr(transitions, name)) is not None
-    }
+    arrays = {name: value[groups] for name in _GROUP_ARRAYS if (value := getattr(transitions, name)) is not None}
     return replace(transitions, **arrays)
 
 

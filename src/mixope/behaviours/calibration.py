@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 
 
 def state_factors(state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int) -> FloatArray:
     """k(s) for every state; 0 where no logged action has any probability under the target."""
-    rows = np.bincount(state, weights=count, minlength=n_states)
-    mass = np.bincount(state, weights=ratio, minlength=n_states)
+    rows = sum_by(state, count, n_states)
+    mass = sum_by(state, ratio, n_states)
     return np.divide(rows, mass, out=np.zeros(n_states), where=mass > 0)
 
 
@@ -27,9 +27,9 @@ def misfit(
     Under the right b, z² = (Σ(ρ−1))²/Σ(ρ−1)² at a state has mean 1; the sum over states less their
     number, over √(2 · states), is about standard normal.
     """
-    off = np.bincount(state, weights=ratio - rows, minlength=n_states)
-    spread = np.bincount(state, weights=squared - 2 * ratio + rows, minlength=n_states)
-    busy = (np.bincount(state, weights=rows, minlength=n_states) >= 20) & (spread > 1e-9)
+    off = sum_by(state, ratio - rows, n_states)
+    spread = sum_by(state, squared - 2 * ratio + rows, n_states)
+    busy = (sum_by(state, rows, n_states) >= 20) & (spread > 1e-9)
     n = int(busy.sum())
     if n == 0:
         return 0.0, 0

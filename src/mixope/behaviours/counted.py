@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours.protocol import Inverse
 from mixope.problem import Problem
 
@@ -17,6 +17,7 @@ class CountedMixture:
     """b = π̂₀, counted over the pooled (and possibly re-weighted) rows."""
 
     name = "mixture"
+    counted = True
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """One frequency a logged pair."""
@@ -28,6 +29,7 @@ class CountedPerLogger:
     """b = π̂_j, counted over the rows of each logger."""
 
     name = "per logger"
+    counted = True
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """One frequency a logger and logged pair."""
@@ -39,8 +41,8 @@ class CountedPerLogger:
 
 def frequency(state: IntArray, pair: IntArray, count: FloatArray) -> FloatArray:
     """count(pair)/count(state) for every group."""
-    by_state = np.bincount(state, weights=count)
-    by_pair = np.bincount(pair, weights=count)
+    by_state = sum_by(state, count)
+    by_pair = sum_by(pair, count)
     with np.errstate(invalid="ignore"):
         share = by_pair[pair] / by_state[state]
     return np.where(count > 0, share, 1.0)

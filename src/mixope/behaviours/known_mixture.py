@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours.logged import check_positive
 from mixope.behaviours.protocol import Inverse
 from mixope.errors import UsageError
@@ -20,6 +20,7 @@ class KnownMixture:
     """b from labels and the loggers' policies; with one logger, its recorded propensities do."""
 
     name = "known mixture"
+    counted = False
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """Mix the loggers' probabilities by their share of the state's rows."""
@@ -44,7 +45,7 @@ def logger_share(rows: Transitions, weight: FloatArray) -> FloatArray:
     counts = np.zeros((len(rows.loggers), rows.n_states))
     np.add.at(counts, (rows.logger, rows.state), rows.rows * weight)
     total = counts.sum(axis=0)
-    return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
 
 
 def recorded_probabilities(rows: Transitions, number: int) -> FloatArray:
@@ -52,9 +53,9 @@ def recorded_probabilities(rows: Transitions, number: int) -> FloatArray:
     assert rows.inverse is not None
     assert rows.inverse_squared is not None
     mine = rows.logger == number
-    count = np.bincount(rows.pair[mine], weights=rows.rows[mine], minlength=rows.n_pairs)
-    inverse = np.bincount(rows.pair[mine], weights=rows.inverse[mine], minlength=rows.n_pairs)
-    squared = np.bincount(rows.pair[mine], weights=rows.inverse_squared[mine], minlength=rows.n_pairs)
+    count = sum_by(rows.pair[mine], rows.rows[mine], rows.n_pairs)
+    inverse = sum_by(rows.pair[mine], rows.inverse[mine], rows.n_pairs)
+    squared = sum_by(rows.pair[mine], rows.inverse_squared[mine], rows.n_pairs)
     seen = count > 0
     mean = inverse[seen] / count[seen]
     if not np.allclose(squared[seen] / count[seen], mean**2, rtol=1e-6):

@@ -14,6 +14,7 @@ class Logged:
     """b is the recorded ``action_prob``; where it is not recorded, the known policy of the row's logger."""
 
     name = "logged"
+    counted = False
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """Sums of the recorded 1/p."""
@@ -56,7 +57,7 @@ def check_positive(behaviour: FloatArray, rows: FloatArray) -> None:
     impossible = behaviour <= 0
     if impossible.any():
         raise DataError(
-            f"{rows[impossible].sum():.0f} logged rows have an action to which their logger's policy gives probability 0",
+            f"{rows[impossible].sum():.0f} logged rows have an action that their logger's policy never takes",
             expected="a positive probability for every logged action",
             hint="check that the policies belong to these labels, or choose an estimator that estimates the behaviour",
         )

@@ -1,7 +1,7 @@
 """Logger weights: how much each logger's rows count.
 
-``sample``: as many as they are. ``KL`` (the paper's ad-hoc proposal): w_j is the share of visited states in which π_j is the
-policy nearest to the target, argmin_k KL(π(·|s) ‖ π_k(·|s)); rows then get c = w_j^KL / w_j. Estimated policies
+``sample``: as many as they are. ``KL`` (the paper's ad-hoc proposal): w_j is the share of visited states in which π_j
+is the policy nearest to the target, argmin_k KL(π(·|s) ‖ π_k(·|s)); rows then get c = w_j^KL / w_j. Estimated policies
 are smoothed (an unseen action would make KL infinite); a logger of weight 0 is dropped, not divided by.
 """
 

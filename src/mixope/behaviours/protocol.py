@@ -1,7 +1,7 @@
 """A behaviour is what stands in the denominator of ρ = π(a|s)/b(a|s).
 
-It answers with 1/b for the rows of every group, as sums, because that is all that is ever needed of it: Σ 1/b, Σ r/b and
-Σ 1/b². A behaviour that is a function of (s, a) and perhaps the logger gives one number a group; logged
+It answers with 1/b for the rows of every group, as sums, because that is all that is ever needed of it: Σ 1/b, Σ r/b
+and Σ 1/b². A behaviour that is a function of (s, a) and perhaps the logger gives one number a group; logged
 propensities may differ from row to row.
 """
 
@@ -36,6 +36,8 @@ class Behaviour(Protocol):
     """Fits, or reads, b on some rows with row weights c (one a logger)."""
 
     name: str
+    #: Whether b is the frequency of actions in each state, which fits the rows by construction.
+    counted: bool
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """1/b over the groups of ``problem.transitions``; ``weight`` is c for every group."""

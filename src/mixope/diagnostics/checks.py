@@ -53,7 +53,7 @@ class Facts:
     n_episodes: int
     lowest_reward: float
     highest_reward: float
-    behaviour_misfit: float
+    behaviour_misfit: float | None
     solver_ok: bool
     solver_message: str
     residual: float
@@ -62,8 +62,8 @@ class Facts:
 
 
 def _graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool) -> Diagnostic:
-    beyond = (lambda limit: value > limit) if high_is_bad else (lambda limit: value < limit)
-    status: Status = "fail" if beyond(fail) else "warn" if beyond(warn) else "pass"
+    sign = 1.0 if high_is_bad else -1.0
+    status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
     return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
 
 
@@ -75,7 +75,7 @@ def effective_sample_size(facts: Facts) -> Diagnostic:
         facts.effective_sample_size,
         100,
         10,
-        f"the weighted logs are worth about {facts.effective_sample_size:,.0f} of {facts.n_rows:,.0f} rows ({share:.1%})",
+        f"the weighted logs are worth {facts.effective_sample_size:,.0f} of {facts.n_rows:,.0f} rows ({share:.1%})",
         high_is_bad=False,
     )
 
@@ -157,8 +157,10 @@ def episodes(facts: Facts) -> Diagnostic:
     )
 
 
-def behaviour_misfit(facts: Facts) -> Diagnostic:
-    """Σ(ρ − 1) at every state, standardised, before calibration."""
+def behaviour_misfit(facts: Facts) -> Diagnostic | None:
+    """Σ(ρ − 1) at every state, standardised, before calibration; counted behaviours fit by construction."""
+    if facts.behaviour_misfit is None:
+        return None
     return _graded(
         "behaviour fit",
         facts.behaviour_misfit,
@@ -172,12 +174,10 @@ def behaviour_misfit(facts: Facts) -> Diagnostic:
 
 def solver(facts: Facts) -> Diagnostic:
     """Whether the equations were solved."""
-    return Diagnostic(
-        "solver", facts.residual, 1e-8, "pass" if facts.solver_ok else "warn", facts.solver_message
-    )
+    return Diagnostic("solver", facts.residual, 1e-8, "pass" if facts.solver_ok else "warn", facts.solver_message)
 
 
-CHECKS: tuple[Callable[[Facts], Diagnostic], ...] = (
+CHECKS: tuple[Callable[[Facts], Diagnostic | None], ...] = (
     effective_sample_size,
     uncovered_mass,
     outside_mass,
@@ -192,7 +192,8 @@ CHECKS: tuple[Callable[[Facts], Diagnostic], ...] = (
 
 def diagnose(facts: Facts) -> tuple[Diagnostic, ...]:
     """All checks; the logged mean is no estimate of the target and is not judged."""
-    return () if facts.is_reference else tuple(check(facts) for check in CHECKS)
+    found = () if facts.is_reference else tuple(check(facts) for check in CHECKS)
+    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
 
 
 def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:

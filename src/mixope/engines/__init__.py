@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.protocol import Engine, reduce_fragments
 from mixope.errors import UnknownName
 from mixope.logs import Logs
 
-ENGINES = {"memory": MemoryEngine, "embedded": EmbeddedEngine}
+ENGINES: dict[str, Callable[[], Engine]] = {"memory": MemoryEngine, "embedded": EmbeddedEngine}
 
 
 def choose(engine: str | Engine | None, logs: Logs) -> Engine:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup, row_values, sort_by_keys
 from mixope.statistics.quantities import QUANTITIES
@@ -83,7 +83,9 @@ def _match(rows: pa.Table, lookup: Lookup) -> pa.Array:
 
     n = rows.num_rows
     both = [
-        _codes(pa.chunked_array([*rows.column(key).chunks, *lookup.table.column(key).cast(rows.column(key).type).chunks]))
+        _codes(
+            pa.chunked_array([*rows.column(key).chunks, *lookup.table.column(key).cast(rows.column(key).type).chunks])
+        )
         for key in lookup.keys
     ]
     group, _ = combine_keys(both, n + lookup.table.num_rows)
@@ -116,7 +118,7 @@ def _reduce(aggregate: Aggregate, rows: pa.Table, group: IntArray, n_groups: int
         return np.bincount(group, minlength=n_groups).astype(np.float64)
     values = row_values(aggregate, rows)
     if aggregate.operation == "sum":
-        return np.bincount(group, weights=values, minlength=n_groups)
+        return sum_by(group, values, n_groups)
     result = np.full(n_groups, np.inf if aggregate.operation == "min" else -np.inf)
     (np.minimum if aggregate.operation == "min" else np.maximum).at(result, group, values)
     return result

@@ -3,9 +3,10 @@
     average      η = Σ c ωρ (r + V(s′) − q(s,a)) / Σ c ωρ
     discounted   η = (1−γ) E_μ₀ V + Σ c ωρ (r + γ V(s′) − q(s,a)) / Σ c        (a horizon likewise, with V_t, q_t)
 
-Right if the ratio is right or the value is; its summand is the efficient influence function. With ω from counts and q from factors
-of the state (V sums over all actions, logged or not) coverage bias is corrected as far as the factors tell. States that are opaque
-ids have no such model: q is then the counted one, and ``dr`` equals ``emp``, ``lstdq`` equals ``model``.
+Right if the ratio is right or the value is; its summand is the efficient influence function. With ω from counts and q
+from factors of the state (V sums over all actions, logged or not) coverage bias is corrected as far as the factors
+tell. States that are opaque ids have no such model: q is then the counted one, and ``dr`` equals ``emp``, ``lstdq``
+equals ``model``.
 """
 
 from __future__ import annotations
@@ -88,4 +89,3 @@ class LstdQ:
         fit = fit_value(flow, problem.seed, self.orders, self.ridges)
         corrected = _corrected(flow, occupancy, plain, fit)
         return replace(corrected, value=fit.value)
-

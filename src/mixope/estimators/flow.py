@@ -5,8 +5,8 @@ Row i counts c ρ with ρ = π(a|s)/b(a|s), calibrated so that the rows of every
 
     P(s, s′) = Σ_{rows s→s′} c k ρ / C(s),     C(s) = Σ_{rows at s} c,     r_π(s) = Σ c k ρ r / C(s).
 
-Only rows on which a long run can live are kept (:mod:`mixope.solvers.components`). For the average, a terminated row leads to
-one further state, *restart*, that leads to μ₀ and takes no time: the stationary law of the states seen
+Only rows on which a long run can live are kept (:mod:`mixope.solvers.components`). For the average, a terminated row
+leads to one further state, *restart*, that leads to μ₀ and takes no time: the stationary law of the states seen
 between restarts is that of the restarted process, and the matrix stays sparse.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import DataError
@@ -43,7 +43,7 @@ class Flow:
     ratio_reward: FloatArray
     ratio_squared: FloatArray
     by_row: bool
-    misfit: float
+    misfit: float | None
 
     @property
     def rows(self) -> Transitions:
@@ -58,7 +58,7 @@ class Flow:
     @property
     def state_count(self) -> FloatArray:
         """C(s) over all states."""
-        return np.bincount(self.rows.state, weights=self.count, minlength=self.rows.n_states)
+        return sum_by(self.rows.state, self.count, self.rows.n_states)
 
     @property
     def start(self) -> FloatArray:
@@ -96,13 +96,13 @@ class Flow:
 
     def state_reward(self) -> FloatArray:
         """r_π on the kept states."""
-        sums = np.bincount(self.rows.state, weights=self.ratio_reward, minlength=self.rows.n_states)
+        sums = sum_by(self.rows.state, self.ratio_reward, self.rows.n_states)
         return np.asarray(sums[self.states] / self.state_count[self.states])
 
     def uncovered(self) -> FloatArray:
         """Target probability of the actions never logged in a state, on the kept states."""
         rows = self.whole.transitions
-        covered = np.bincount(rows.pair_state, weights=self.whole.pair_target, minlength=rows.n_states)
+        covered = sum_by(rows.pair_state, self.whole.pair_target, rows.n_states)
         return np.clip(1.0 - covered[self.states], 0.0, 1.0)
 
 
@@ -143,8 +143,15 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         ratio_reward=scale * target * inverse.reward,
         ratio_squared=scale**2 * raw_squared,
         by_row=inverse.by_row,
-        misfit=misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
+        misfit=None if behaviour.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
     )
+
+
+def with_restart(matrix: sparse.csr_matrix, ends: FloatArray, start: FloatArray) -> sparse.csr_matrix:
+    """A matrix on states with one further state: reached by ``ends``, left by ``start``."""
+    above = sparse.hstack([matrix, sparse.csr_matrix(ends[:, None])])
+    below = sparse.csr_matrix(np.append(start, 0.0)[None, :])
+    return sparse.csr_matrix(sparse.vstack([above, below]))
 
 
 def _living_states(problem: Problem, used: BoolArray) -> tuple[BoolArray, bool]:
@@ -162,7 +169,7 @@ def _living_states(problem: Problem, used: BoolArray) -> tuple[BoolArray, bool]:
         begin = np.flatnonzero(problem.starts)
         source = np.concatenate([source, rows.state[ends], np.full(len(begin), n)])
         destination = np.concatenate([destination, np.full(int(ends.sum()), n), begin])
-    mass = np.bincount(rows.state, weights=rows.rows * used, minlength=n + 1)
+    mass = sum_by(rows.state, rows.rows * used, n + 1)
     inside = heaviest_component(source, destination, mass, n + 1)
     return inside[:n], bool(inside[n])
 

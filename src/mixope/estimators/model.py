@@ -13,9 +13,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours import CountedMixture
-from mixope.estimators.flow import Flow, follow
+from mixope.estimators.flow import Flow, follow, with_restart
 from mixope.estimators.occupancy import occupy
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import state_ratio_solution
@@ -36,20 +36,20 @@ class Model:
 
 
 def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:
-    """P̂_π and r̂_π on the kept states from pair means; where ends restart, one further state leads to μ₀ and takes no time."""
+    """P̂_π and r̂_π on the kept states from pair means; where ends restart, one further state leads to μ₀ in no time."""
     rows, n = flow.rows, len(flow.states)
-    count = np.bincount(rows.pair, weights=rows.rows)
-    reward = np.bincount(rows.pair, weights=rows.reward) / count
-    covered = np.bincount(rows.pair_state, weights=flow.problem.pair_target, minlength=rows.n_states)
+    count = sum_by(rows.pair, rows.rows)
+    reward = sum_by(rows.pair, rows.reward) / count
+    covered = sum_by(rows.pair_state, flow.problem.pair_target, rows.n_states)
     policy = flow.problem.pair_target / covered[rows.pair_state]
     alive = rows.next_state >= 0
     share = policy[rows.pair] * rows.rows / count[rows.pair]
     source = flow.number[rows.state]
     matrix = sparse.csr_matrix((share[alive], (source[alive], flow.number[rows.next_state[alive]])), shape=(n, n))
     if flow.restarts:
-        ends = np.bincount(source[~alive], weights=share[~alive], minlength=n)
-        matrix = sparse.csr_matrix(sparse.block_array([[matrix, ends[:, None]], [flow.start[None, :], None]]))
-    return matrix, np.bincount(flow.number[rows.pair_state], weights=policy * reward, minlength=n)
+        ends = sum_by(source[~alive], share[~alive], n)
+        matrix = with_restart(matrix, ends, flow.start)
+    return matrix, sum_by(flow.number[rows.pair_state], policy * reward, n)
 
 
 def _value(flow: Flow) -> float:
@@ -78,5 +78,6 @@ def _gain(matrix: sparse.csr_matrix, reward: FloatArray) -> float:
         return float(reward[0])
     time = np.append(np.ones(real), np.zeros(n - real))
     earned = np.append(reward, np.zeros(n - real))
-    system = sparse.hstack([(sparse.eye_array(n, format="csc") - matrix)[:, :-1], time[:, None]], format="csc")
-    return float(linalg.spsolve(sparse.csc_matrix(system), earned)[-1])
+    differences = sparse.csc_matrix(sparse.eye_array(n, format="csc") - matrix)[:, :-1]
+    system = sparse.csc_matrix(sparse.hstack([differences, sparse.csc_matrix(time[:, None])]))
+    return float(linalg.spsolve(system, earned)[-1])

@@ -1,7 +1,8 @@
 """Where the target would be, and what is still to come: one answer for each estimand.
 
-For a flow with matrix P and reward r_π the three estimands differ only in the occupancy d, in the *tail* t(s, s′) that a
-row still has before it (so that r + t is what a row is worth), and in the part of the score that belongs to episode starts:
+For a flow with matrix P and reward r_π the three estimands differ only in the occupancy d, in the *tail* t(s, s′)
+that a row still has before it (so that r + t is what a row is worth), and in the part of the score that belongs to
+episode starts:
 
     average      d = d P                     t = V(s′) − η                       mass at ends × (V(s₀) − E_μ₀ V)
     discounted   d = (1−γ) μ₀ + γ d P        t = γ V(s′)                         (1−γ) (V(s₀) − E_μ₀ V)

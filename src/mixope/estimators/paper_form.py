@@ -1,6 +1,7 @@
 """The paper's form of the stationarity equations, with Liu's quadratic program: for reproduction.
 
-    Σ c [ω(s′) − ρ ω(s)] f(s′) = 0.   With M[s,s′] = Σ_rows ρ, n and n′ the visits as s and as s′, F = (n + n′)/2 normalised to one,
+    Σ c [ω(s′) − ρ ω(s)] f(s′) = 0
+    M[s,s′] = Σ_rows ρ;   n, n′ the visits as s and as s′;   F = (n + n′)/2 normalised to one
     G = (M − diag n′)/F(row)/50:   min ‖Gᵀx‖² + 0.001‖x‖²,  Σx = 1,  x ≥ 0;   ω = x/F on visited states.
 
 It assumes that s and s′ have the same law. Logs that start from a reset do not, and then it has a bias
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import UsageError
@@ -49,16 +50,22 @@ def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray,
         uncovered_mass=_uncovered(problem, total),
         outside_mass=1.0 - float(rows.rows.sum()) / problem.transitions.n_rows,
         solved=solved,
-        measures={"behaviour_misfit": misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]},
-        no_interval_because="the quadratic program of the paper's form is regularised and has no score; use the general form",
+        measures=_measures(
+            behaviour, misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]
+        ),
+        no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
+
+
+def _measures(behaviour: Behaviour, off: float) -> dict[str, float]:
+    return {} if behaviour.counted else {"behaviour_misfit": off}
 
 
 def _ratio(
     state: IntArray, next_state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int
 ) -> tuple[FloatArray, Solved]:
-    leaving = np.bincount(state, weights=count, minlength=n_states)
-    arriving = np.bincount(next_state, weights=count, minlength=n_states)
+    leaving = sum_by(state, count, n_states)
+    arriving = sum_by(next_state, count, n_states)
     visited = np.flatnonzero(leaving + arriving)
     if len(visited) > _MOST_STATES:
         raise UsageError(
@@ -82,6 +89,6 @@ def _ratio(
 def _uncovered(problem: Problem, weights: FloatArray) -> float:
     """Uncovered target mass under the estimated occupancy."""
     rows = problem.transitions
-    law = np.bincount(rows.state, weights=weights, minlength=rows.n_states)
-    covered = np.bincount(rows.pair_state, weights=problem.pair_target, minlength=rows.n_states)
+    law = sum_by(rows.state, weights, rows.n_states)
+    covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
     return float(law @ np.clip(1.0 - covered, 0.0, 1.0) / law.sum())

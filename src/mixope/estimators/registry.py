@@ -68,7 +68,9 @@ REGISTRY: dict[str, Entry] = {
     "kl-emp": Entry(state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target"),
     "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", True),
     "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", True),
-    "bch-kl-pooled": Entry(state_ratio.bch_kl_pooled, "state ratio", "the paper's re-weighting, with propensities", True),
+    "bch-kl-pooled": Entry(
+        state_ratio.bch_kl_pooled, "state ratio", "the paper's re-weighting, with propensities", True
+    ),
     "known-mixture": Entry(state_ratio.known_mixture, "state ratio", "the loggers' policies are known", True),
     "sadl": Entry(state_action.sadl, "state–action ratio", "the paper's policy-agnostic rival"),
     "mwl": Entry(state_action.mwl, "state–action ratio", "policy-agnostic, minimax weight learning"),

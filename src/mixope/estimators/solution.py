@@ -1,4 +1,4 @@
-"""What an estimator hands on: a value, how it weighed the rows, and per-row scores from which an interval can be made."""
+"""What an estimator hands on: a value, how it weighed the rows, and per-row scores that make an interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mixope.solvers.outcome import Outcome, Solved
 
 @dataclass(frozen=True)
 class Weights:
-    """The importance weights of the rows, summed over groups: Σ w, Σ w², and the largest single one (or a bound on it)."""
+    """The importance weights of the rows by group: Σ w, Σ w², and the largest single one (or a bound on it)."""
 
     total: FloatArray
     squared: FloatArray

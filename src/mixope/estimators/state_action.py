@@ -2,16 +2,18 @@
 
     Σ c ζ(s,a)[f(s,a) − γ f(s′,π)] = (1−γ) E_μ₀ f(s,π),     f(s,π) = Σ_a π(a|s) f(s,a),     value = Σ c ζ r / Σ c ζ.
 
-With one-hot tests on the logged pairs, x = n ζ is a law on pairs with x = (1−γ) e + γ Gᵀ x, G = E Π, where E(s,a → s′) is the counted
-transition law and Π(s′ → s′,a′) = π. Where the target takes an action that was not logged, mass *leaks* (nothing renormalises the target
-here), so for the average no x solves the equations exactly and the three estimators differ in what they solve instead:
+With one-hot tests on the logged pairs, x = n ζ is a law on pairs with x = (1−γ) e + γ Gᵀ x, G = E Π, where E(s,a →
+s′) is the counted transition law and Π(s′ → s′,a′) = π. Where the target takes an action that was not logged, mass
+*leaks* (nothing renormalises the target here), so for the average no x solves the equations exactly and the three
+estimators differ in what they solve instead:
 
     mwl        (Uehara et al. 2020) least squares: min ‖x − Gᵀx‖² with Σx = 1
     dualdice   (Nachum et al. 2019) the limit γ → 1 of its discounted solution, self-normalised: visits before leaking
-    sadl       (the paper) ζ = u π: m = n u should be d(s) for every action; least squares over the logged pairs, tests weighted by a
-               reference action law, Σ π m = 1
+    sadl       (the paper) ζ = u π: m = n u should be d(s) for every action; least squares over the logged pairs, tests
+               weighted by a (uniform) reference action law, Σ π m = 1
 
-For γ < 1 mwl and dualdice are the same linear system. Every solve is on states, not on pairs: (I − E Π)⁻¹ = I + E (I − Π E)⁻¹ Π.
+For γ < 1 mwl and dualdice are the same linear system. Every solve is on states, not on pairs: (I − E Π)⁻¹ = I + E (I
+− Π E)⁻¹ Π.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours import CountedMixture
 from mixope.errors import UsageError
-from mixope.estimators.flow import Flow, follow
+from mixope.estimators.flow import Flow, follow, with_restart
 from mixope.estimators.occupancy import occupy
 from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import pair_baseline
@@ -58,7 +60,7 @@ class PairSystem:
 
     def by_state(self, x: FloatArray) -> FloatArray:
         """Σ over the pairs of a state."""
-        return np.bincount(self.state, weights=x, minlength=len(self.start))
+        return sum_by(self.state, x, len(self.start))
 
     def forward(self, x: FloatArray) -> FloatArray:
         """Gᵀ x: where the mass on pairs goes in one step."""
@@ -77,13 +79,13 @@ def pair_system(flow: Flow) -> PairSystem:
     """Counted transition law of the kept pairs; ends restart for the average and lead nowhere otherwise."""
     rows, n = flow.rows, len(flow.states)
     gamma = flow.problem.estimand.gamma or 1.0
-    count = np.bincount(rows.pair, weights=flow.count)
+    count = sum_by(rows.pair, flow.count)
     alive = rows.next_state >= 0
     share = (flow.count / count[rows.pair])[alive]
     leave = sparse.csr_matrix((share, (rows.pair[alive], flow.number[rows.next_state[alive]])), shape=(rows.n_pairs, n))
     ends, start = np.zeros(rows.n_pairs), np.zeros(n)
     if flow.restarts:
-        ends = np.bincount(rows.pair[~alive], weights=flow.count[~alive], minlength=rows.n_pairs) / count
+        ends = sum_by(rows.pair[~alive], flow.count[~alive], rows.n_pairs) / count
         start = flow.start
     target, state = flow.problem.pair_target, flow.number[rows.pair_state]
     choose = sparse.csr_matrix((target, (state, np.arange(rows.n_pairs))), shape=(n, rows.n_pairs))
@@ -96,8 +98,7 @@ def _solver_with_restart(
 ) -> Callable[[FloatArray, str], FloatArray]:
     """Solve with I − γ(inner + ends startᵀ): sparse, by one further state that stands for the restart."""
     n = len(start)
-    blocks = [[inner, ends[:, None]], [start[None, :] / gamma, None]] if ends.any() else [[inner]]
-    step = sparse.csc_matrix(sparse.block_array(blocks))
+    step = sparse.csc_matrix(with_restart(inner, ends, start / gamma) if ends.any() else inner)
     solve = factorised(sparse.csc_matrix(sparse.eye_array(step.shape[0], format="csc") - gamma * step))
     return lambda b, trans: solve(np.append(b, np.zeros(step.shape[0] - n)), trans)[:n]
 
@@ -112,7 +113,9 @@ class StateAction:
     def solve(self, problem: Problem) -> Solution:
         """x on pairs, then value and scores."""
         if problem.estimand.kind == "horizon":
-            raise UsageError(f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon")
+            raise UsageError(
+                f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon"
+            )
         rows = problem.transitions
         flow = follow(problem, CountedMixture(), np.ones(rows.n_groups))
         if _leaks(flow):
@@ -125,7 +128,7 @@ class StateAction:
 
 
 def _leaks(flow: Flow) -> bool:
-    covered = np.bincount(flow.rows.pair_state, weights=flow.problem.pair_target, minlength=flow.rows.n_states)
+    covered = sum_by(flow.rows.pair_state, flow.problem.pair_target, flow.rows.n_states)
     return bool(np.any(covered[flow.states] < 1.0 - 1e-12))
 
 
@@ -161,7 +164,7 @@ def _first_pairs(system: PairSystem) -> FloatArray:
 
 
 def _least_squares_by_state(system: PairSystem) -> FloatArray:
-    """SADL: m = R Q m, R copying a state's inflow to its pairs, Q the inflow Σ π(a|s) E(s,a → s′) m(s,a); reference law uniform.
+    """SADL: m = R Q m, R copying a state's inflow to its pairs, Q the inflow Σ π(a|s) E(s,a → s′) m(s,a).
 
     For γ < 1 the inflow has the source (1−γ) μ₀ and the equations hold exactly; else m ∝ B⁻¹ B⁻ᵀ π, π·m = 1, with
     B = I − R Q and B⁻¹ y = y + R (I − Q R)⁻¹ Q y.
@@ -186,7 +189,7 @@ def _outcome(system: PairSystem, x: FloatArray) -> Solved:
 def _solution(flow: Flow, x: FloatArray, solved: Solved) -> Solution:
     """Value Σ ζ r (self-normalised for the average), and the efficient score with ζ for ωρ."""
     rows = flow.rows
-    count = np.bincount(rows.pair, weights=flow.count)
+    count = sum_by(rows.pair, flow.count)
     zeta = x / count
     total = _accounted_mass(flow, x, count)
     value = float(np.sum(zeta[rows.pair] * rows.reward)) / total
@@ -218,7 +221,7 @@ def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:
     if gamma is None:
         return float(x.sum())
     ended = flow.rows.next_state < 0
-    ends = np.bincount(flow.rows.pair[ended], weights=flow.count[ended], minlength=len(count)) / count
+    ends = sum_by(flow.rows.pair[ended], flow.count[ended], len(count)) / count
     return float(x.sum() + gamma / (1.0 - gamma) * (x @ ends))
 
 

@@ -1,11 +1,11 @@
 """The state-ratio family: EMP and its six relatives, one mechanism with three switches.
 
-    behaviour   what stands in the denominator of ρ: the counted or fitted mixture, a mixture a logger, logged propensities …
+    behaviour   what stands in the denominator of ρ: the counted or fitted mixture, logged propensities …
     pooling     solve on all rows at once, or on each logger's rows and average
     weights     rows as they are, or re-weighted by logger (KL)
 
-General form: ω = d/d₀ solves Σ c ω(s)[f(s) − γ ρ f(s′)] = (1−γ) E_μ₀ f · Σ c for every f; in the tabular case d = d P on the flow, and
-the value is Σ c ω ρ r / Σ c ω ρ. The paper's own form is in :mod:`mixope.estimators.paper_form`.
+General form: ω = d/d₀ solves Σ c ω(s)[f(s) − γ ρ f(s′)] = (1−γ) E_μ₀ f · Σ c for every f; in the tabular case d = d P
+on the flow, and the value is Σ c ω ρ r / Σ c ω ρ. The paper's own form is in :mod:`mixope.estimators.paper_form`.
 
 Scores (their sums by episode give the interval), with t the tail of :mod:`mixope.estimators.occupancy`:
 for a fitted behaviour the efficient influence function ωρ(r + t − q(s,a)), q the mean of r + t over the rows of (s, a);
@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours import Behaviour, CountedMixture, KnownMixture, Logged, kl_weights, sample_weights
 from mixope.errors import UsageError
 from mixope.estimators.flow import Flow, follow
@@ -82,14 +82,14 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
         outside_mass=flow.outside_mass,
         solved=occupancy.solved,
-        measures={"behaviour_misfit": flow.misfit},
+        measures={} if flow.misfit is None else {"behaviour_misfit": flow.misfit},
     )
 
 
 def state_ratio(flow: Flow, occupancy: Occupancy) -> FloatArray:
     """ω(s) = d(s)/d₀(s), d₀ the share of (re-weighted) kept rows."""
     count = flow.state_count
-    return np.divide(occupancy.law * count.sum(), count, out=np.zeros_like(count), where=count > 0)
+    return np.asarray(np.divide(occupancy.law * count.sum(), count, out=np.zeros_like(count), where=count > 0))
 
 
 def row_weights(flow: Flow, omega: FloatArray) -> Weights:
@@ -105,16 +105,16 @@ def row_weights(flow: Flow, omega: FloatArray) -> Weights:
 def pair_baseline(flow: Flow, tail: FloatArray) -> FloatArray:
     """q(s,a): the mean of r + t over the rows of the pair, for every group."""
     rows, c = flow.rows, flow.weight
-    worth = np.bincount(rows.pair, weights=c * (rows.reward + rows.rows * tail))
-    count = np.bincount(rows.pair, weights=flow.count)
+    worth = sum_by(rows.pair, c * (rows.reward + rows.rows * tail))
+    count = sum_by(rows.pair, flow.count)
     return np.asarray((worth / count)[rows.pair])
 
 
 def state_baseline(flow: Flow, tail: FloatArray) -> FloatArray:
     """v(s): the ρ-weighted mean of r + t over the rows of the state, for every group."""
     rows = flow.rows
-    worth = np.bincount(rows.state, weights=flow.ratio_reward + flow.ratio * tail, minlength=rows.n_states)
-    mass = np.bincount(rows.state, weights=flow.ratio, minlength=rows.n_states)
+    worth = sum_by(rows.state, flow.ratio_reward + flow.ratio * tail, rows.n_states)
+    mass = sum_by(rows.state, flow.ratio, rows.n_states)
     return np.divide(worth, mass, out=np.zeros_like(worth), where=mass > 0)[rows.state]
 
 

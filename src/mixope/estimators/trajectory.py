@@ -1,16 +1,17 @@
 """The trajectory family: classic importance sampling by whole episodes, and multiple importance sampling.
 
-With W_t the cumulative ratio of an episode up to step t, W its last, g_t the weight of a step (1, γᵗ, or 1 up to the horizon) and
-G = Σ_t g_t of the episode (1/(1−γ) if it truly ended, since the rest earns nothing):
+With W_t the cumulative ratio of an episode up to step t, W its last, g_t the weight of a step (1, γᵗ, or 1 up to the
+horizon) and G = Σ_t g_t of the episode (1/(1−γ) if it truly ended, since the rest earns nothing):
 
     is         mean over episodes of  W · Σ_t g_t r_t / G
     wis        the same, self-normalised:  Σ W (Σ g r / G) / Σ W
     is-step    Σ Σ_t g_t W_t r_t / Σ G
     wis-step   each step self-normalised over the episodes that reach it, then averaged over steps with weights g_t
-    mis, mis-step    the same as is, is-step with the balance heuristic Σ_k β_k Π π_k in the denominator (Tirinzoni et al. 2019)
+    mis, mis-step    as is, is-step, with the balance heuristic Σ_k β_k Π π_k in the denominator (Tirinzoni et al. 2019)
 
-ρ comes from recorded propensities, else from the loggers' known policies, else from counts a logger. These see only as far as an
-episode reaches: their "average" is the mean over the logged steps, not the long run. Variance grows exponentially with length.
+ρ comes from recorded propensities, else from the loggers' known policies, else from counts a logger. These see only
+as far as an episode reaches: their "average" is the mean over the logged steps, not the long run. Variance grows
+exponentially with length.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours.counted import CountedPerLogger
 from mixope.errors import UsageError
 from mixope.estimators.solution import Solution
@@ -50,7 +51,7 @@ class Steps:
 
     def by_episode(self, values: FloatArray) -> FloatArray:
         """Sums over the rows of every episode."""
-        return np.bincount(self.data.episode, weights=values, minlength=self.data.n_episodes)
+        return sum_by(self.data.episode, values, self.data.n_episodes)
 
 
 Rule = Callable[[Steps], tuple[float, FloatArray]]
@@ -87,12 +88,8 @@ class Trajectory:
         weight = np.exp(data.log_weight - data.log_weight.max()) if self.stepwise else _scaled(data.last_log_weight)
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
         per_unit = 1.0 if self.stepwise else data.n_rows / data.n_episodes
-        covered = np.bincount(
-            problem.transitions.pair_state, weights=problem.pair_target, minlength=problem.transitions.n_states
-        )
-        logged = np.bincount(
-            problem.transitions.state, weights=problem.transitions.rows, minlength=problem.transitions.n_states
-        )
+        covered = sum_by(problem.transitions.pair_state, problem.pair_target, problem.transitions.n_states)
+        logged = sum_by(problem.transitions.state, problem.transitions.rows, problem.transitions.n_states)
         return Solution(
             value=value,
             episode_scores=scores,
@@ -118,7 +115,7 @@ def _logger_law(problem: Problem, number: int) -> FloatArray:
         return pair_probabilities(problem.loggers[label], rows, f"logger {label!r}")
     counts = np.zeros(rows.n_pairs)
     np.add.at(counts, rows.pair[rows.logger == number], rows.rows[rows.logger == number])
-    total = np.bincount(rows.pair_state, weights=counts, minlength=rows.n_states)[rows.pair_state]
+    total = sum_by(rows.pair_state, counts, rows.n_states)[rows.pair_state]
     return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
 
 
@@ -132,7 +129,7 @@ def _own_law(problem: Problem) -> FloatArray:
 
 
 def _episode_shares(rows: Transitions) -> FloatArray:
-    starts = np.bincount(rows.logger, weights=rows.starts, minlength=len(rows.loggers))
+    starts = sum_by(rows.logger, rows.starts, len(rows.loggers))
     return np.asarray(starts / starts.sum())
 
 
@@ -145,7 +142,7 @@ def _steps(problem: Problem, data: Trajectories) -> Steps:
         assert estimand.gamma is not None
         gamma = estimand.gamma
         span = np.where(data.terminated, 1.0, 1.0 - gamma**data.length) / (1.0 - gamma)
-        return Steps(data, gamma**t, span, ends_count=True)
+        return Steps(data, np.asarray(gamma**t, dtype=np.float64), span, ends_count=True)
     assert estimand.horizon is not None
     if longest < estimand.horizon and not data.terminated.all():
         raise UsageError(
@@ -189,10 +186,10 @@ def _normalised_by_step(steps: Steps) -> tuple[float, FloatArray]:
         top[data.length[e] :] = np.maximum(top[data.length[e] :], data.last_log_weight[e])
     safe = np.where(np.isfinite(top), top, 0.0)
     weight = np.exp(data.log_weight - safe[t])
-    below = np.bincount(t, weights=weight, minlength=n)
+    below = sum_by(t, weight, n)
     for e in ended:
         below[data.length[e] :] += np.exp(data.last_log_weight[e] - safe[data.length[e] :])
-    above = np.bincount(t, weights=weight * data.reward, minlength=n)
+    above = sum_by(t, weight * data.reward, n)
     mean = np.divide(above, below, out=np.zeros(n), where=below > 0)
     share = _step_shares(steps, n)
     scores = steps.by_episode(share[t] * weight * (data.reward - mean[t]) / np.where(below > 0, below, 1.0)[t])

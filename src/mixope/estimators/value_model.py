@@ -2,13 +2,13 @@
 
 LSTD-Q on sums over rows, with x(s,a) = φ(s) ⊗ e_a and x(s′,π) = φ(s′) ⊗ π(·|s′):
 
-    average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0   (unknowns β and η)
+    average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0   (unknown: β, η)
     discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = λ β
     horizon      β_t = argmin Σ (r + V_{t+1}(s′) − x·β)² + λ‖β‖²,  backwards from V_T = 0
 
-This is what can say something of an action that was never logged in a state, and so cures coverage bias where states have
-factors. Order of interactions and ridge λ choose themselves by leaving out whole (s,a) pairs, since that is what the model is for:
-the regression of r + V(s′) on x(s,a), with V from a first fit, must predict pairs it has not seen.
+This is what can say something of an action that was never logged in a state, and so cures coverage bias where states
+have factors. Order of interactions and ridge λ choose themselves by leaving out whole (s,a) pairs, since that is what
+the model is for: the regression of r + V(s′) on x(s,a), with V from a first fit, must predict pairs it has not seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.estimators.flow import Flow
 from mixope.features import FactorFeatures, cross_actions
 
@@ -56,7 +56,8 @@ class Design:
         """x(s,a) of the kept pairs."""
         rows = self.flow.rows
         hot = sparse.csr_matrix(
-            (np.ones(rows.n_pairs), (np.arange(rows.n_pairs), rows.pair_action)), shape=(rows.n_pairs, len(rows.actions))
+            (np.ones(rows.n_pairs), (np.arange(rows.n_pairs), rows.pair_action)),
+            shape=(rows.n_pairs, len(rows.actions)),
         )
         return cross_actions(sparse.csr_matrix(self.phi[rows.pair_state]), hot)
 
@@ -70,12 +71,12 @@ class Design:
     @cached_property
     def count(self) -> FloatArray:
         """Rows of every kept pair."""
-        return np.bincount(self.flow.rows.pair, weights=self.flow.count)
+        return sum_by(self.flow.rows.pair, self.flow.count)
 
     @cached_property
     def reward(self) -> FloatArray:
         """Reward sum of every kept pair."""
-        return np.bincount(self.flow.rows.pair, weights=self.flow.weight * self.flow.rows.reward)
+        return sum_by(self.flow.rows.pair, self.flow.weight * self.flow.rows.reward)
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -94,9 +95,7 @@ class Design:
     def ends(self) -> FloatArray:
         """Terminated rows of every kept pair."""
         ended = self.flow.rows.next_state < 0
-        return np.bincount(
-            self.flow.rows.pair[ended], weights=self.flow.count[ended], minlength=self.flow.rows.n_pairs
-        )
+        return sum_by(self.flow.rows.pair[ended], self.flow.count[ended], self.flow.rows.n_pairs)
 
     @cached_property
     def start_features(self) -> FloatArray:
@@ -127,7 +126,9 @@ def _dense(matrix: sparse.csr_matrix) -> FloatArray:
     return np.asarray(matrix.todense())
 
 
-def fit_value(flow: Flow, seed: int = 0, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> ValueFit:
+def fit_value(
+    flow: Flow, seed: int = 0, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES
+) -> ValueFit:
     """Choose interactions and ridge, then fit."""
     designs = [_design(flow, order) for order in orders]
     designs = [d for d in designs if d.phi.shape[1] * len(flow.rows.actions) <= _MOST_COLUMNS] or designs[:1]
@@ -210,18 +211,19 @@ def _fit(design: Design, ridge: float) -> ValueFit:
 
 
 def _backwards(design: Design, ridge: float) -> ValueFit:
-    """Fitted value iteration from the last step to the first; ``rest`` is averaged over steps by where the target would be."""
+    """Fitted value iteration, last step first; ``rest`` is averaged over steps by where the target would be."""
     flow = design.flow
     horizon = int(flow.problem.estimand.horizon or 1)
     factor = linalg.cho_factor(design.gram + ridge * np.eye(len(design.gram)))
     laws = flow.chain().laws(flow.start, horizon)
     at, pair = flow.number[flow.rows.state], flow.rows.pair
     next_state: IntArray = flow.rows.next_state
-    v, carried = np.zeros(flow.rows.n_states), np.zeros(flow.rows.n_groups)
+    v: FloatArray = np.zeros(flow.rows.n_states)
+    carried = np.zeros(flow.rows.n_groups)
     for t in range(horizon - 1, -1, -1):
         beta = linalg.cho_solve(factor, design.pairs.T @ (design.reward + design.ahead(v)))
         carried += laws[t][at] * (np.where(next_state < 0, 0.0, v[next_state]) - (design.pairs @ beta)[pair])
-        v = design.states @ beta
+        v = np.asarray(design.states @ beta)
     visits = laws.sum(axis=0)[at]
     rest = np.divide(carried, visits, out=np.zeros_like(carried), where=visits > 0)
     start = v / horizon

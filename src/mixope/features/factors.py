@@ -1,8 +1,8 @@
 """Features of factored states: one-hot main effects and products of factors, for behaviour and value models.
 
-A state that has factors (cell, passenger bits, taxi status …) says something about its neighbours: states that share factors.
-Each factor becomes one-hot columns without its first level (the constant column stands for it); ``order=2`` adds the products
-of columns of every two factors. Sparse, so the cost is what is non-zero.
+A state that has factors (cell, passenger bits, taxi status …) says something about its neighbours: states that share
+factors. Each factor becomes one-hot columns without its first level (the constant column stands for it); ``order=2``
+adds the products of columns of every two factors. Sparse, so the cost is what is non-zero.
 """
 
 from __future__ import annotations

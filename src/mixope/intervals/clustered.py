@@ -2,7 +2,8 @@
 
     se² = Σ_episodes (Σ_rows score)²,      value ± t_{level, episodes − 1} · se
 
-No small-sample factor is put on se²; the t quantile stands for few episodes. One episode has no spread between episodes.
+No small-sample factor is put on se²; the t quantile stands for few episodes. One episode has no spread between
+episodes.
 """
 
 from __future__ import annotations

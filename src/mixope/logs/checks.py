@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mixope.logs.acceptance import field_in
-from mixope.logs.plan import Plan
+from mixope.logs.draft import Plan
 from mixope.logs.schema import Schema
 from mixope.logs.sources import Piece, quote
 

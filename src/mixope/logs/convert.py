@@ -9,7 +9,7 @@ import numpy as np
 from mixope.logs.acceptance import field_in
 
 if TYPE_CHECKING:
-    from mixope.logs.plan import Column
+    from mixope.logs.draft import Column
     from mixope.logs.schema import Type
     from mixope.logs.sources import Piece
 

@@ -113,7 +113,13 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
-    header = tuple(part.strip() for part in next(csv.reader(io.StringIO(text), delimiter=delimiter)))
+    parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
+    twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
+    if twice:
+        raise DataError(
+            "Two columns have the same name", where=name, column=twice[0], hint="rename or drop one of them"
+        )
     return header, delimiter
 
 

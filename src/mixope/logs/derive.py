@@ -16,7 +16,7 @@ from mixope.logs.schema import UNLABELLED
 
 if TYPE_CHECKING:
     from mixope.arrays import BoolArray, IntArray
-    from mixope.logs.plan import Plan
+    from mixope.logs.draft import Plan
     from mixope.logs.schema import Schema
 
 
@@ -25,14 +25,6 @@ def table(plans: Sequence[Plan], schema: Schema, base: int, columns: Sequence[st
     import pyarrow as pa
 
     return pa.concat_tables([_source_table(plan, base, columns) for plan in plans])
-
-
-def smallest_step(plans: Sequence[Plan]) -> int:
-    """The smallest explicit step, or 0."""
-    import pyarrow.compute as pc
-
-    found = [pc.min(_raw(plan, ["step"])["step"]).as_py() for plan in plans if "step" not in plan.derived]
-    return min((step for step in found if step is not None), default=0)
 
 
 def _source_table(plan: Plan, base: int, columns: Sequence[str]) -> Any:

@@ -11,7 +11,8 @@ import os
 from typing import Any
 
 from mixope.logs.failures import reading
-from mixope.logs.sources import ArrowTable, Piece, Source
+from mixope.logs.pieces import ArrowTable
+from mixope.logs.sources import Piece, Source
 
 WHOLE_BYTES = 64_000_000
 ENDS = 1_000_000

@@ -15,7 +15,8 @@ from mixope.logs.delimited import DelimitedFiles, read_fields, read_header
 from mixope.logs.failures import reading
 from mixope.logs.files import FORMATS, Found, endings, format_of
 from mixope.logs.kinds import Field
-from mixope.logs.sources import ArrowDataset, ArrowTable, ParquetFiles, Piece, fields_of
+from mixope.logs.pieces import ArrowDataset, ArrowTable, ParquetFiles, fields_of
+from mixope.logs.sources import Piece
 
 MAX_CHUNKS = 200_000
 """Column chunks whose statistics are looked at; beyond, the view carries the checks that they would have saved."""

@@ -15,11 +15,13 @@ from typing import Any, final
 from mixope.errors import DataError, UnknownName
 from mixope.logs import derive, sql
 from mixope.logs.arrays import table_of_arrays
+from mixope.logs.draft import Plan
 from mixope.logs.failures import reading
 from mixope.logs.fingerprint import describe
-from mixope.logs.plan import Plan, make_plans
+from mixope.logs.pieces import ArrowTable
+from mixope.logs.plan import make_plans
 from mixope.logs.schema import Schema
-from mixope.logs.sources import ArrowTable, Source, unique
+from mixope.logs.sources import Source, unique
 
 
 @final
@@ -29,14 +31,19 @@ class Logs:
     ``schema`` says what the rows hold and which column of the file each notion came from; ``notes`` what was assumed.
     """
 
+    sources: tuple[Source, ...]
+    plans: tuple[Plan, ...]
+    schema: Schema
+    notes: tuple[str, ...]
+
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
             raise DataError("No logs were given", expected="at least one file or table")
-        self.sources = tuple(sources)
-        plans, schema, notes = make_plans(self.sources)
-        self.plans: tuple[Plan, ...] = plans
-        self.schema: Schema = schema
-        self.notes: tuple[str, ...] = notes
+        plans, schema, notes = make_plans(sources)
+        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Logs never change; read them again to set {name!r}")
 
     @classmethod
     def from_arrays(

@@ -16,7 +16,8 @@ from mixope.logs.files import find, split_label
 from mixope.logs.formats import open_files
 from mixope.logs.logs import Logs
 from mixope.logs.mapping import Columns, assign, check_columns, check_done
-from mixope.logs.sources import ArrowDataset, ArrowTable, Source
+from mixope.logs.pieces import ArrowDataset, ArrowTable
+from mixope.logs.sources import Source
 
 SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixope.logs.acceptance import field_in
+from mixope.logs.draft import Column, Plan
 from mixope.logs.kinds import Field
-from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import UNLABELLED, Schema, Type
 from mixope.logs.sources import Piece, literal, quote
 
@@ -159,7 +159,7 @@ def cast(value: str, field: Field, to: Type) -> str:
         return f"CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END"
     if to == "string" and field.kind == "float":
         return f"coalesce(CAST({cast(value, field, 'int')} AS VARCHAR), CAST({value} AS VARCHAR))"
-    return f"{'TRY_CAST' if field.words == 'uint64' else 'CAST'}({value} AS {SQL_TYPE[to]})"
+    return f"{'TRY_CAST' if 'uint64' in field.words else 'CAST'}({value} AS {SQL_TYPE[to]})"
 
 
 def _flag(value: str, field: Field, *, sure: bool) -> str:

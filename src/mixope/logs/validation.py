@@ -17,8 +17,8 @@ from mixope.logs.sql import PIECE_SHIFT, ROW, raw_rows
 from mixope.logs.structure import Finding, explain_episodes
 
 if TYPE_CHECKING:
+    from mixope.logs.draft import Plan
     from mixope.logs.logs import Logs
-    from mixope.logs.plan import Plan
     from mixope.logs.sources import Piece
 
 __all__ = ["Finding", "explain_episodes", "explain_rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ _MARK = {"pass": "ok  ", "warn": "WARN", "fail": "FAIL"}
 
 def number(value: float | None) -> str:
     """Six significant digits; a dash where there is no number."""
-    return "–" if value is None or value != value else f"{value:.6g}"
+    return "–" if value is None or math.isnan(value) else f"{value:.6g}"
 
 
 def interval_text(estimate: Estimate) -> str:

@@ -6,8 +6,9 @@ With P the transition matrix (rows sum to one, or to less where the process ends
     discounted   d = (1−γ) μ + γ d P                      value       V = r + γ P V
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
-Small or slowly mixing chains are solved directly (one sparse LU gives d and V); large ones by iteration, whose cost does not
-depend on fill-in, with ARPACK and LU as fall-backs. No dense matrix is ever made of a large chain. The residual is reported.
+Small or slowly mixing chains are solved directly (one sparse LU gives d and V); large ones by iteration, whose cost
+does not depend on fill-in, with ARPACK and LU as fall-backs. No dense matrix is ever made of a large chain. The
+residual is reported.
 """
 
 from __future__ import annotations
@@ -44,8 +45,6 @@ class Chain:
     @cached_property
     def _direct(self) -> bool:
         return self.n_states <= _DIRECT_STATES
-
-    # --- the long run -------------------------------------------------------------------------------------------------
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, Solved]:
@@ -116,8 +115,6 @@ class Chain:
         residual = self._residual(d)
         return d, Solved(outcome if residual <= 1e3 * TOLERANCE else Outcome.INACCURATE, residual, iterations)
 
-    # --- discounted and finite horizons ---------------------------------------------------------------------------------
-
     def discounted_occupancy(self, start: FloatArray, gamma: float) -> tuple[FloatArray, Solved]:
         """d = (1−γ) μ + γ d P; sums to less than one where the process can end."""
         source = (1.0 - gamma) * start
@@ -149,7 +146,7 @@ class Chain:
 
 
 def factorised(matrix: sparse.csc_matrix) -> Callable[[FloatArray, str], FloatArray]:
-    """A solver for ``matrix @ x = b`` ("N") and ``matrix.T @ x = b`` ("T"): dense for small matrices, sparse LU above."""
+    """A solver for ``matrix @ x = b`` ("N") and ``matrix.T @ x = b`` ("T"): dense if small, else sparse LU."""
     if matrix.shape[0] <= _DENSE_STATES:
         from scipy.linalg import lu_factor, lu_solve
 

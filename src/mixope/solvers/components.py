@@ -1,8 +1,8 @@
 """Which states the long run can live on.
 
-Episode ends make spurious closed classes (a state from which nothing was logged, a pair of states that only lead to each
-other) and these capture a stationary vector. So the average reward is solved on the heaviest strongly connected component
-of the flow graph, by logged rows; what lies outside is reported, never dropped in silence.
+Episode ends make spurious closed classes (a state from which nothing was logged, a pair of states that only lead to
+each other) and these capture a stationary vector. So the average reward is solved on the heaviest strongly connected
+component of the flow graph, by logged rows; what lies outside is reported, never dropped in silence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 
 
 def heaviest_component(source: IntArray, destination: IntArray, mass: FloatArray, n_states: int) -> BoolArray:
@@ -25,7 +25,7 @@ def heaviest_component(source: IntArray, destination: IntArray, mass: FloatArray
     inside = label[source] == label[destination]
     lives = np.zeros(n, dtype=bool)
     lives[label[source[inside]]] = True
-    weight = np.where(lives, np.bincount(label, weights=mass, minlength=n), -1.0)
+    weight = np.where(lives, sum_by(label.astype(np.int64), mass, n), -1.0)
     best = int(np.argmax(weight))
     if not lives[best]:
         return np.zeros(n_states, dtype=np.bool_)

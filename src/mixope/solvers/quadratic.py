@@ -24,7 +24,11 @@ def minimise_on_simplex(hessian: FloatArray, tolerance: float = 1e-10, steps: in
         dual = h @ x - y - z
         primal = 1.0 - x.sum()
         gap = float(x @ z)
-        if gap < tolerance * max(float(x @ h @ x), 1e-12) and np.abs(dual).max() < tolerance and abs(primal) < tolerance:
+        if (
+            gap < tolerance * max(float(x @ h @ x), 1e-12)
+            and np.abs(dual).max() < tolerance
+            and abs(primal) < tolerance
+        ):
             return x, Solved(Outcome.DIRECT, gap, step)
         factor = cho_factor(h + np.diag(z / x))
         ones = cho_solve(factor, np.ones(n))

@@ -4,8 +4,8 @@ Scores are linear in the row basis (1, r, 1/p, r/p, first row of its episode) wi
 transition only, so one join with a small score table and one GROUP BY by episode serve any number of targets at once.
 
 The same scan checks the structure without sorting. Steps 0…n−1 have known Σ step and Σ step². And if every state has a
-random signature h, an unbroken chain has Σ h(s′) − Σ h(s) = h(last s′) − h(first s): a broken one almost never ends in a
-state's signature. :mod:`mixope.logs.validation` then looks at the rows.
+random signature h, an unbroken chain has Σ h(s′) − Σ h(s) = h(last s′) − h(first s): a broken one almost never ends
+in a state's signature. :mod:`mixope.logs.validation` then looks at the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 if TYPE_CHECKING:
     from mixope.logs import Schema
 
-_FACTORS = {"rows": (), "reward": ("reward",), "inverse": ("inverse",), "inverse_reward": ("inverse", "reward"), "starts": ("start",)}
+_FACTORS = {
+    "rows": (),
+    "reward": ("reward",),
+    "inverse": ("inverse",),
+    "inverse_reward": ("inverse", "reward"),
+    "starts": ("start",),
+}
 _SHAPE = (
     Aggregate("rows", "count"),
     Aggregate("steps", "sum", ("step",)),

@@ -1,9 +1,9 @@
 """Trajectories: the cumulative log importance ratio of every row within its episode.
 
-    log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,    b_t = Π_{u≤t} p_u   or, for the balance heuristic,   Σ_k β_k Π_{u≤t} π_k(a_u|s_u).
+    log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,   b_t = Π_{u≤t} p_u,  or Σ_k β_k Π_{u≤t} π_k(a_u|s_u) (balance heuristic)
 
-Fragments hold whole episodes in step order, so partial results are disjoint sets of episodes and merging is putting them
-side by side: commutative up to the order of episodes, which nothing depends on.
+Fragments hold whole episodes in step order, so partial results are disjoint sets of episodes and merging is putting
+them side by side: commutative up to the order of episodes, which nothing depends on.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Trajectories:
     @property
     def last_log_weight(self) -> FloatArray:
         """log W of the whole episode."""
-        return self.log_weight[self.first + self.length - 1]
+        return np.asarray(self.log_weight[self.first + self.length - 1])
 
     def merge(self, other: Trajectories) -> Trajectories:
         """Put the episodes side by side."""

@@ -1,7 +1,7 @@
 """Transition counts: how often each (logger, s, a, s′) was logged, and what it earned.
 
-The grouping is made on raw values; the *result* is encoded here into dense numbers of states, actions and loggers, once,
-and everything in the tabular case is computed from this record. Terminated rows have no next state (−1).
+The grouping is made on raw values; the *result* is encoded here into dense numbers of states, actions and loggers,
+once, and everything in the tabular case is computed from this record. Terminated rows have no next state (−1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.errors import MixopeError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 
@@ -120,17 +120,17 @@ class Transitions:
     @cached_property
     def start_law(self) -> FloatArray:
         """μ₀: the share of first observations in every state (zeros where no episode's start was logged)."""
-        counts = np.bincount(self.state, weights=self.starts, minlength=self.n_states)
+        counts = sum_by(self.state, self.starts, self.n_states)
         total = counts.sum()
         return counts / total if total > 0 else counts
 
     def logger_rows(self) -> FloatArray:
         """Rows of every logger."""
-        return np.bincount(self.logger, weights=self.rows, minlength=len(self.loggers))
+        return sum_by(self.logger, self.rows, len(self.loggers))
 
     def logger_means(self) -> FloatArray:
         """What every logger earned a step."""
-        sums = np.bincount(self.logger, weights=self.reward, minlength=len(self.loggers))
+        sums = sum_by(self.logger, self.reward, len(self.loggers))
         return sums / self.logger_rows()
 
 
@@ -142,9 +142,7 @@ def encode(sums: GroupSums, schema: Schema) -> Transitions:
     state, next_state, observations = _encode_states(table, schema)
     actions, action = np.unique(_values(table, schema.action[0]), return_inverse=True)
     loggers, logger = np.unique(_values(table, "policy_id").astype(str), return_inverse=True)
-    optional = {
-        a.name: sums.column(a.name) if a.name in table.column_names else None for a in _WITH_PROPENSITY
-    }
+    present = [a for a in (*_ALWAYS, *_WITH_PROPENSITY) if a.name in table.column_names]
     return Transitions(
         observations=observations,
         factors=schema.observation if schema.observation_kind == "factors" else (),
@@ -154,8 +152,7 @@ def encode(sums: GroupSums, schema: Schema) -> Transitions:
         state=state,
         action=action.astype(np.int64),
         next_state=next_state,
-        **{a.name: sums.column(a.name) for a in _ALWAYS},
-        **optional,
+        **{a.name: sums.column(a.name) for a in present},
     )
 
 
