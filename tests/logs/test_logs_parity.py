@@ -289,3 +289,46 @@ def test_nan_and_infinity_are_no_flags_and_no_ids(tmp_path: Path, format: str) -
     logs = lib.read(table if format == "table" else tmp_path / f"log.{format}")
     assert_parity(logs)
     assert logs.table(["terminated"]).column(0).to_pylist() == [True, False, False]
+
+
+def test_logs_never_change() -> None:
+    logs = lib.read(arrow(SMALL))
+    with pytest.raises(AttributeError, match="never change"):
+        logs.notes = ()
+
+
+def test_frames_saved_with_their_index_and_categories_are_read(tmp_path: Path) -> None:
+    import pandas as pd
+    import polars as pl
+
+    pd.DataFrame(SMALL).to_csv(tmp_path / "log.csv")
+    expected = rows_of(lib.read(arrow(SMALL)).table())
+    assert rows_of(lib.read(tmp_path / "log.csv").table()) == expected
+    for frame in (
+        pl.DataFrame(SMALL).with_columns(pl.col("action").cast(pl.Categorical)),
+        pd.DataFrame(SMALL).astype({"action": "category", "next_observation": "Int64"}),
+    ):
+        logs = lib.read(frame)
+        assert_parity(logs)
+        assert rows_of(logs.table()) == expected
+
+
+def test_half_floats_and_integer_lists() -> None:
+    half = pa.array(np.array([0.5, 1.5], dtype=np.float16))
+    pairs = pa.array([[1, 2], [3, 4]], pa.list_(pa.int32()))
+    odd = pa.array([{"x": 1}, None])
+    logs = read(pa.table({"observation": pairs, "action": [[0], [1]], "reward": [1, 2], "pscore": half, "odd": odd}))
+    assert (logs.schema.observation_kind, logs.schema.action) == ("factors", ("action",))
+    assert logs.schema.observation == ("observation.0", "observation.1")
+    assert_parity(logs)
+
+
+def test_views_of_one_connection_do_not_disturb_each_other() -> None:
+    import duckdb
+
+    first, second = lib.read(arrow(SMALL)), lib.read(arrow(SMALL | {"reward": [9.0] * 5}))
+    with duckdb.connect() as connection:
+        names = [first.view(connection), second.view(connection), first.view(connection)]
+        sums = [connection.execute(f"SELECT sum(reward) FROM {name}").fetchall()[0][0] for name in names]
+    assert len(set(names)) == 3
+    assert sums == [4.5, 45.0, 4.5]

@@ -14,7 +14,7 @@ import pytest
 from ragged_logs import read
 
 from mixope import logs as lib
-from mixope.errors import DataError
+from mixope.errors import DataError, UnknownName
 
 GOOD: dict[str, list[Any]] = {
     "episode_id": [0, 0, 1],
@@ -78,6 +78,12 @@ def pickled(folder: Path) -> Path:
     return folder / "log.npz"
 
 
+def _mixed_frame() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"s": pd.Series([1, "a"], dtype=object), "a": [0, 1], "r": [1.0, 1.0]})
+
+
 HEADER = "episode_id,step,observation,action,reward\n"
 CANNOT_READ: dict[str, tuple[Any, list[str]]] = {
     "no observation": (table(observation=None, next_observation=None), ["no column for the observation"]),
@@ -139,6 +145,12 @@ CANNOT_READ: dict[str, tuple[Any, list[str]]] = {
         csv(HEADER + "0,0,1,0,1.0\n0,1,1,0,abc\n0,2,1,0,1.0\n"),
         ["text stands in a column of numbers", "log.csv", "'reward'", "rows:     1", "'abc'"],
     ),
+    "a name twice in csv": (csv("a,r,s,S\n1,1,1,1\n"), ["Two columns have the same name", "'s'"]),
+    "a name twice in a table": (
+        pa.Table.from_arrays([pa.array([1])] * 4, names=["s", "s", "a", "r"]),
+        ["several columns of this name", "'s'"],
+    ),
+    "mixed types in a frame": (lambda folder: _mixed_frame(), ["cannot be read", "table"]),
     "ragged csv": (csv(HEADER + "0,0,1,0,1.0\n0,1,1,0\n"), ["cannot be read", "Line: 3"]),
 }
 
@@ -309,3 +321,31 @@ def test_a_stray_text_beyond_the_sample_is_explained(tmp_path: Path, monkeypatch
     error = lib.explain_rows(logs)
     assert error is not None
     assert (error.column, error.rows, error.got) == ("reward", (2,), "'abc'")
+
+
+def test_done_needs_a_done_column() -> None:
+    with pytest.raises(DataError, match="no done column"):
+        lib.read(table(), done="terminated")
+
+
+def test_unknown_formats_and_keys_are_named(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "log.data")
+    with pytest.raises(UnknownName, match="Did you mean 'parquet'"):
+        lib.read(tmp_path / "log.data", format="parque")
+    assert lib.read(tmp_path / "log.data", format="parquet").total_rows() == 3
+    with pytest.raises(DataError, match="'reward' is one column"):
+        lib.read(table(), columns={"reward": ["reward", "step"]})
+
+
+def test_a_file_that_breaks_half_way_is_an_error_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixope.logs.delimited.SAMPLE", 2)
+    monkeypatch.setattr("mixope.logs.delimited.WHOLE_BYTES", 0)
+    good = "0,{},1,0,1.0\n"
+    text = HEADER + "".join(good.format(step) for step in range(50_000)) + "0,1,2\n"
+    logs = read(csv(text)(tmp_path))
+    with pytest.raises(DataError, match="cannot be read"):
+        logs.total_rows()
+    with pytest.raises(DataError, match="cannot be read"):
+        logs.table()
+    with duckdb.connect() as connection, pytest.raises(DataError, match=r"(?s)cannot be read.*log.csv"):
+        logs.view(connection)

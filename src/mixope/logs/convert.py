@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.logs.acceptance import field_in
+from mixope.logs.kinds import field_of
 
 if TYPE_CHECKING:
     from mixope.logs.draft import Column
@@ -48,9 +49,13 @@ def _one(column: Any) -> Any:
 
 
 def _plain(array: Any) -> Any:
+    """The values of a dictionary array. String views are cast first: Arrow cannot take from them."""
     import pyarrow as pa
 
-    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+    if not pa.types.is_dictionary(array.type):
+        return array
+    values = array.dictionary
+    return (values.cast(pa.string()) if field_of(values.type).kind == "string" else values).take(array.indices)
 
 
 def element(array: Any, item: int) -> Any:

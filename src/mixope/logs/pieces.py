@@ -1,4 +1,4 @@
-"""The kinds of pieces that need no parsing: Parquet files, Arrow tables, Arrow datasets. Text files are in ``delimited``."""
+"""Pieces that need no parsing: Parquet files, Arrow tables, Arrow datasets. Text files are in ``delimited``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ArrowTable:
     def relation(self, connection: Any) -> str:
         """The table, lent to the connection without a copy."""
         name = unique("table")
-        connection.register(name, self.content)
+        connection.register(name, _lendable(self.content, self.fields))
         return name
 
     def table(self, columns: Sequence[str]) -> Any:
@@ -88,6 +88,20 @@ class ArrowTable:
     def counts(self) -> tuple[int, ...]:
         """One entry."""
         return (self.content.num_rows,)
+
+
+def _lendable(table: Any, fields: Mapping[str, Field]) -> Any:
+    """The columns that can have a meaning, as types that DuckDB knows: it has no half floats."""
+    import pyarrow as pa
+
+    half, single = pa.float16(), pa.float32()
+    table = table.select([name for name, field in fields.items() if field.kind != "other"])
+    for position, column in enumerate(table.schema):
+        if column.type == half:
+            table = table.set_column(position, column.name, table.column(position).cast(single))
+        elif fields[column.name].kind == "list" and column.type.value_type == half:
+            table = table.set_column(position, column.name, table.column(position).cast(pa.list_(single)))
+    return table
 
 
 @dataclass(frozen=True)
