@@ -116,6 +116,7 @@ class Comparison:
     """Several targets and estimators on the same logs."""
 
     estimates: tuple[Estimate, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -136,7 +137,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """One entry an estimate."""
-        return {"estimates": [e.to_dict() for e in self.estimates]}
+        skipped = [{"estimator": name, "reason": reason} for name, reason in self.skipped]
+        return {"estimates": [e.to_dict() for e in self.estimates], "skipped": skipped}
 
     def to_json(self, indent: int | None = 2) -> str:
         """The whole comparison as one JSON object."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from mixope.arrays import FloatArray
 from mixope.diagnostics import Facts, diagnose, verdict
 from mixope.engines import Engine, choose
-from mixope.errors import DataError, UsageError
+from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate, LoggerShare, Provenance
 from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
@@ -141,8 +142,12 @@ def run(
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
     seed: int = 0,
+    skipped: list[tuple[str, str]] | None = None,
 ) -> list[Estimate]:
-    """Every estimator on every target; two scans in all, one more if a trajectory estimator is among them."""
+    """Every estimator on every target; two scans in all, one more for each trajectory estimator.
+
+    An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
+    """
     if not 0.0 < level < 1.0:
         raise UsageError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
     known = {str(label): _policy(policy, counted.logs) for label, policy in (loggers or {}).items()}
@@ -152,11 +157,14 @@ def run(
         (name, Problem(counted.transitions, _policy(policy, counted.logs), estimand, known, seed=seed))
         for name, policy in targets.items()
     ]
-    solved = [
-        (name, problem, estimator, _solve(counted, problem, estimator))
-        for name, problem in questions
-        for estimator in made
-    ]
+    solved = []
+    for (name, problem), estimator in product(questions, made):
+        try:
+            solved.append((name, problem, estimator, _solve(counted, problem, estimator)))
+        except MixopeError as refusal:
+            if skipped is None:
+                raise
+            skipped.append((estimator.name, str(refusal).splitlines()[0]))
     sums = _sum_scores(counted, [solution for *_, solution in solved], seed)
     alerts = _alerts(counted, sums)
     return [

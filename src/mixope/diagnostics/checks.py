@@ -19,6 +19,7 @@ class Verdict(Enum):
     TRUSTWORTHY = "trustworthy"
     CAUTION = "caution"
     UNSUPPORTED = "not supported by these logs"
+    REFERENCE = "reference only"
 
     def __str__(self) -> str:
         return self.value
@@ -197,7 +198,9 @@ def diagnose(facts: Facts) -> tuple[Diagnostic, ...]:
 
 
 def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:
-    """The worst of them."""
+    """The worst of them; what was not judged is a reference line."""
+    if not diagnostics:
+        return Verdict.REFERENCE
     statuses = {d.status for d in diagnostics}
     if "fail" in statuses:
         return Verdict.UNSUPPORTED

@@ -23,7 +23,7 @@ from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.estimators.flow import Flow
 from mixope.features import FactorFeatures, cross_actions
 
-RIDGES = (0.1, 1.0, 10.0, 100.0)
+RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FIRST_RIDGE = 1.0
 _FOLDS = 3
 _MOST_COLUMNS = 4000

@@ -1,6 +1,6 @@
 """Trajectories: the cumulative log importance ratio of every row within its episode.
 
-    log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,   b_t = Π_{u≤t} p_u,  or Σ_k β_k Π_{u≤t} π_k(a_u|s_u) (balance heuristic)
+    log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,   b_t = Π_{u≤t} p_u,  or Σ_k β_k Π_{u≤t} π_k(a_u|s_u) (balance)
 
 Fragments hold whole episodes in step order, so partial results are disjoint sets of episodes and merging is putting
 them side by side: commutative up to the order of episodes, which nothing depends on.
