@@ -1,5 +1,26 @@
 """Feature maps: what turns a state into numbers that a model can share between states."""
 
+from mixope.features.bumps import FittedBumps, NormalisedBumps, default_size
 from mixope.features.factors import FactorFeatures, cross_actions, one_hot
+from mixope.features.kernel import Nystrom, RandomFourier, gaussian_kernel
+from mixope.features.one_hot import FittedOneHot, OneHot
+from mixope.features.protocol import FeatureMap, FittedMap, namespace
+from mixope.features.standard import Standardise
 
-__all__ = ["FactorFeatures", "cross_actions", "one_hot"]
+__all__ = [
+    "FactorFeatures",
+    "FeatureMap",
+    "FittedBumps",
+    "FittedMap",
+    "FittedOneHot",
+    "NormalisedBumps",
+    "Nystrom",
+    "OneHot",
+    "RandomFourier",
+    "Standardise",
+    "cross_actions",
+    "default_size",
+    "gaussian_kernel",
+    "namespace",
+    "one_hot",
+]

@@ -1,4 +1,4 @@
-"""What a feature map is: fitted once on a sample of states, then applied to batches, the same on NumPy and JAX arrays."""
+"""What a feature map is: fitted once on a sample of states, then applied to batches, on NumPy and JAX arrays alike."""
 
 from __future__ import annotations
 

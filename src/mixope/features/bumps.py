@@ -1,0 +1,94 @@
+"""Normalised Gaussian bumps on k-means landmarks: the default features of a vector state.
+
+    φ_m(s) = g_m(s) / Σ_k g_k(s),     g_m(s) = exp(−|z − c_m|² / 2 w_m²),     z the standardised state
+
+c_m are k-means centres and w_m is the distance from c_m to its third neighbouring centre, so bumps are narrow where the data are
+dense. They sum to one: a constant ratio is in their span. The number of bumps grows with the sample: 12 ∛n.
+Measured on Pendulum against the median bandwidth and plain random Fourier features, which fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.features.protocol import namespace
+from mixope.features.standard import Standardise
+
+_GROWTH = 12.0
+_MOST_FOR_KMEANS = 20_000
+
+
+def default_size(n_rows: float) -> int:
+    """12 ∛n, between 20 and 600."""
+    return int(np.clip(round(_GROWTH * n_rows ** (1 / 3)), 20, 600))
+
+
+@dataclass(frozen=True)
+class NormalisedBumps:
+    """``size`` bumps (by default as many as the sample can carry); widths by the ``neighbour``-th nearest centre."""
+
+    size: int | None = None
+    neighbour: int = 3
+    stretch: float = 1.0
+
+    def fit(self, observations: AnyArray, seed: int = 0) -> FittedBumps:
+        """Standardise, place the centres, choose the widths."""
+        scale = Standardise().fit(observations, seed)
+        states = scale.transform(np.asarray(observations, dtype=np.float64))
+        centres = _centres(states, self.size or default_size(len(states)), seed)
+        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * _widths(centres, self.neighbour))
+
+
+@dataclass(frozen=True)
+class FittedBumps:
+    """Centres and widths in standardised coordinates."""
+
+    mean: FloatArray
+    scale: FloatArray
+    centres: FloatArray
+    widths: FloatArray
+
+    @property
+    def size(self) -> int:
+        """The number of bumps."""
+        return len(self.centres)
+
+    def transform(self, observations: AnyArray) -> FloatArray:
+        """φ of every row: |z − c|² by one matrix product, then a softmax over the bumps."""
+        xp = namespace(observations)
+        kind = observations.dtype
+        z = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        half = 0.5 / xp.asarray(self.widths, dtype=kind) ** 2
+        centres = xp.asarray(self.centres, dtype=kind)
+        logits = 2.0 * (z @ (centres * half[:, None]).T) - xp.sum(z**2, axis=1)[:, None] * half
+        logits = logits - xp.sum(centres**2, axis=1) * half
+        logits = logits - xp.max(logits, axis=1)[:, None]
+        heights = xp.exp(logits)
+        result: FloatArray = heights / xp.sum(heights, axis=1)[:, None]
+        return result
+
+
+def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
+    """k-means centres of (a sample of) the distinct states."""
+    from sklearn.cluster import KMeans
+
+    generator = np.random.default_rng([seed, 3])
+    if len(states) > _MOST_FOR_KMEANS:
+        states = states[generator.choice(len(states), _MOST_FOR_KMEANS, replace=False)]
+    distinct = np.unique(states, axis=0)
+    if len(distinct) <= size:
+        return distinct
+    return np.asarray(KMeans(size, n_init=1, random_state=seed, max_iter=50).fit(states).cluster_centers_)
+
+
+def _widths(centres: FloatArray, neighbour: int) -> FloatArray:
+    from scipy.spatial import cKDTree
+
+    if len(centres) == 1:
+        return np.ones(1)
+    k = min(neighbour, len(centres) - 1)
+    distance = cKDTree(centres).query(centres, k=k + 1)[0][:, -1]
+    return np.maximum(np.asarray(distance, dtype=np.float64), 1e-6)
