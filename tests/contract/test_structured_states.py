@@ -1,0 +1,137 @@
+"""The same contract where states have factors and some actions were never logged: the value model must not break it."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import mixope
+
+ESTIMATORS = ("dr", "lstdq", "emp", "model", "sadl")
+ESTIMANDS = {"average": {}, "discounted": {"gamma": 0.9}, "horizon": {"horizon": 6}}
+ROWS, COLUMNS, ACTIONS = 4, 3, 3
+SHIFT, SCALE = 50.0, 0.01
+
+
+@cache
+def columns():
+    """A torus walk whose moves add up by factor; one action of every third state is never logged."""
+    generator = np.random.default_rng(2)
+    episodes, steps = 60, 12
+    n = episodes * steps
+    row, column = np.empty(n, dtype=int), np.empty(n, dtype=int)
+    after_row, after_column, action = row.copy(), column.copy(), row.copy()
+    for e in range(episodes):
+        x, y = int(generator.integers(ROWS)), 0
+        for t in range(steps):
+            i = e * steps + t
+            allowed = [a for a in range(ACTIONS) if (a, (x * COLUMNS + y) % 3) != (2, 0)]
+            row[i], column[i], action[i] = x, y, generator.choice(allowed)
+            moved = generator.random() < 0.8
+            x = (x + int(moved and action[i] == 0)) % ROWS
+            y = (y + int(moved and action[i] == 1)) % COLUMNS
+            after_row[i], after_column[i] = x, y
+    reward = row * 0.5 - column + action * 0.25 + generator.normal(scale=0.3, size=n)
+    index = np.arange(n)
+    return {
+        "episode_id": index // steps,
+        "step": index % steps,
+        "observation.row": row,
+        "observation.column": column,
+        "action": action,
+        "reward": reward,
+        "next_observation.row": after_row,
+        "next_observation.column": after_column,
+        "terminated": np.zeros(n, dtype=bool),
+        "policy_id": np.array(["left", "right"])[index // steps % 2],
+    }
+
+
+def target(names=(np.arange(ROWS), np.arange(COLUMNS))):
+    law = np.random.default_rng(9).dirichlet([3, 3, 1], size=ROWS * COLUMNS)
+    states = np.array([[x, y] for x in names[0] for y in names[1]])
+    return mixope.TabularPolicy(law, states, factors=("row", "column"))
+
+
+@cache
+def solved(variant, estimand):
+    base = dict(columns())
+    policy = target()
+    if variant == "shifted":
+        base["reward"] = base["reward"] + SHIFT
+    elif variant == "scaled":
+        base["reward"] = base["reward"] * SCALE
+    elif variant == "shuffled":
+        order = np.random.default_rng(1).permutation(len(base["step"]))
+        base = {name: values[order] for name, values in base.items()}
+    elif variant == "factors swapped":
+        base = dict(sorted(base.items(), key=lambda item: item[0]))
+        base = {name: base[name] for name in reversed(list(base))}
+    elif variant == "renamed":
+        names = np.array(["n3", "n1", "n2", "n0"]), np.array(["c1", "c2", "c0"])
+        for part in ("observation", "next_observation"):
+            base[f"{part}.row"] = names[0][base[f"{part}.row"]]
+            base[f"{part}.column"] = names[1][base[f"{part}.column"]]
+        policy = target(names)
+    names = [n for n in ESTIMATORS if estimand != "horizon" or n != "sadl"]
+    if variant == "split":
+        odd = base["episode_id"] % 2 == 1
+        parts = [{name: values[mask] for name, values in base.items()} for mask in (odd, ~odd)]
+        logs = mixope.read(*parts)
+    else:
+        logs = mixope.read(base)
+    return {e.estimator: e for e in mixope.compare(logs, {"new": policy}, names, **ESTIMANDS[estimand])}
+
+
+SHRINKS = pytest.mark.xfail(
+    strict=True,
+    reason="the ridge of the value model shrinks its constant too, and the choice of ridge looks at rewards that are not"
+    " centred: with rewards around 50 the discounted 'dr' answers 41 where no reward is below 48",
+)
+CODED = pytest.mark.xfail(
+    strict=True,
+    reason="one-hot columns leave out the first level, so the ridge treats that level differently from the others, and"
+    " folds are drawn in the order of names: renaming levels moves 'dr' and 'lstdq'",
+)
+
+
+def marked(mark):
+    """All estimators; those that rest on the value model carry the mark."""
+    return [pytest.param(n, marks=mark if n in ("dr", "lstdq") else []) for n in ("dr", "lstdq", "emp", "model")]
+
+
+def test_there_is_something_to_cure():
+    assert solved("as it is", "average")["emp"].uncovered_mass > 0.02
+    assert abs(solved("as it is", "average")["dr"].value - solved("as it is", "average")["emp"].value) > 1e-4
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("variant", ["shuffled", "split", "factors swapped"])
+def test_order_and_files_do_not_matter(variant, estimand):
+    for name, found in solved(variant, estimand).items():
+        wanted = solved("as it is", estimand)[name]
+        assert found.value == pytest.approx(wanted.value, rel=1e-8, abs=1e-8), name
+        assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-6), name
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+def test_scaled_rewards_scale_the_answer(estimand):
+    for name, found in solved("scaled", estimand).items():
+        wanted = solved("as it is", estimand)[name]
+        assert found.value == pytest.approx(SCALE * wanted.value, rel=1e-8), name
+        assert found.standard_error == pytest.approx(SCALE * wanted.standard_error, rel=1e-6), name
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("name", marked(SHRINKS))
+def test_shifted_rewards_shift_the_answer(name, estimand):
+    found, wanted = solved("shifted", estimand)[name], solved("as it is", estimand)[name]
+    assert found.value == pytest.approx(wanted.value + SHIFT, rel=1e-8)
+    assert found.standard_error == pytest.approx(wanted.standard_error, rel=1e-5)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS)
+@pytest.mark.parametrize("name", marked(CODED))
+def test_names_of_factor_levels_do_not_matter(name, estimand):
+    found, wanted = solved("renamed", estimand)[name], solved("as it is", estimand)[name]
+    assert found.value == pytest.approx(wanted.value, rel=1e-8)
