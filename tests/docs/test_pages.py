@@ -1,0 +1,75 @@
+"""The documents hold together: links lead somewhere, tables list what the code has, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documents import PAGES, ROOT, anchors, first_cells, links
+
+from mixope.environments import BUILDERS
+from mixope.estimators import REGISTRY
+from mixope.logs import CANONICAL
+from mixope.logs.aliases import ALIASES
+from mixope.logs.files import FORMATS
+
+DOCS = ROOT / "docs"
+TO_COME = {"benchmarks.md"}
+
+
+def _navigation() -> list[str]:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    return re.findall(r"^\s+- [^:\n]+: (\S+\.md)$", text.split("\nnav:\n", 1)[1], re.MULTILINE)
+
+
+def test_every_entry_of_the_navigation_is_a_page() -> None:
+    missing = [name for name in _navigation() if not (DOCS / name).is_file() and name not in TO_COME]
+    assert not missing
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    assert {page.name for page in DOCS.glob("*.md")} <= set(_navigation())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if target.name in TO_COME and not target.exists():
+            continue
+        assert target.exists(), f"{page.name} links to {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{page.name} links to {link}; there are {sorted(anchors(target))}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "estimators.md"], ids=lambda page: page.name)
+def test_the_table_of_estimators_is_the_registry(page: Path) -> None:
+    assert first_cells(page, "## Estimators") == list(REGISTRY)
+
+
+def test_the_table_of_columns_is_the_schema() -> None:
+    assert set(first_cells(DOCS / "data.md", "## Columns")) == set(CANONICAL)
+
+
+def test_every_alias_is_listed_and_no_other() -> None:
+    text = (DOCS / "data.md").read_text(encoding="utf-8").split("\n## Names that are understood\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
+    listed = {left.strip(" `"): tuple(re.findall(r"`([^`]+)`", right)) for left, right in rows}
+    assert listed == {name: tuple(aliases) for name, aliases in ALIASES.items()}
+
+
+def test_every_file_format_is_listed() -> None:
+    text = (DOCS / "data.md").read_text(encoding="utf-8")
+    assert [ending for endings in FORMATS.values() for ending in endings if f"`{ending}`" not in text] == []
+
+
+def test_every_environment_is_listed() -> None:
+    assert first_cells(DOCS / "environments.md", "## What there is") == list(BUILDERS)
+
+
+def test_the_licence_is_whole() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
