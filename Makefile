@@ -1,0 +1,61 @@
+# Everything from a clean checkout: Python 3.11 or newer and make are all that is needed.
+#
+#   make demo     install into .venv and run the demonstration
+#   make test     install with development tools; lint, types, import order, tests
+#   make bench    run the benchmarks        make docs     build the documentation
+#   make format   format the code           make clean    remove what these targets made (the environment too)
+
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= auto
+
+.PHONY: demo test bench docs format clean
+
+demo: $(VENV)/.installed
+	$(BIN)/mixope demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n $(JOBS)
+
+bench: $(VENV)/.installed-dev
+	@set -e; found=; for file in benchmarks/*.py; do \
+	  [ -e "$$file" ] || continue; found=yes; echo "== $$file"; $(BIN)/python "$$file"; \
+	done; [ -n "$$found" ] || echo "no benchmarks in benchmarks/"
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps depend on pyproject.toml, so an install is repeated only when what it installs has changed.
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(BIN)/python:
+	@for name in python3 python3.13 python3.12 python3.11; do \
+	  if command -v $$name >/dev/null 2>&1 && \
+	     $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "making $(VENV) with $$name"; exec $$name -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "mixope needs Python 3.11 or newer; none of python3, python3.13, python3.12, python3.11 is that." >&2; exit 1

@@ -1,0 +1,83 @@
+"""The application: its commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mixope.cli import compare, demo, estimators, evaluate, inspect, simulate
+from mixope.cli.console import complain
+from mixope.cli.wording import in_command_words
+from mixope.errors import MixopeError
+from mixope.version import __version__
+
+INTERRUPTED = 130
+STOPPED = "stopped before the end; no file is left half-written"
+
+
+class Commands(TyperGroup):
+    """Commands whose errors have words: a user's mistake is a message and an exit code, never a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order in which they are added below."""
+        return list(self.commands)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what is not caught here is a bug, and its traceback is wanted."""
+        try:
+            return super().invoke(ctx)
+        except MixopeError as error:
+            complain("error", in_command_words(str(error)))
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            complain("interrupted", STOPPED)
+            raise typer.Exit(INTERRUPTED) from None
+        except RuntimeError as error:
+            if str(error) != "Query interrupted":  # how DuckDB passes on a KeyboardInterrupt
+                raise
+            complain("interrupted", STOPPED)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    name="mixope",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mixope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def mixope(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What would a new policy earn in the long run, how sure are we, and can these logs carry that answer at all?
+
+    Start with `mixope demo`, or with `mixope inspect` and `mixope evaluate` on logs of your own.
+    """
+
+
+app.command("evaluate", short_help="What a policy would earn, and whether to believe it.")(evaluate.command)
+app.command("compare", short_help="Several policies or estimators on the same logs.")(compare.command)
+app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
+app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
+app.command("estimators", short_help="What there is to choose from.")(estimators.command)
+app.command("demo", short_help="The whole story on a small example.")(demo.command)
+
+
+def main() -> None:
+    """The entry point of the script ``mixope``."""
+    app(prog_name="mixope")

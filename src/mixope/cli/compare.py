@@ -1,0 +1,75 @@
+"""``mixope compare``: several targets, several estimators, the same logs and the same scans."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mixope.cli import inputs
+from mixope.cli import options as o
+from mixope.cli.console import console, print_json, tell, working
+from mixope.errors import UsageError
+
+
+def command(
+    logs: o.Paths,
+    target: o.Targets,
+    estimator: Annotated[
+        list[str],
+        typer.Option(
+            "--estimator", help="auto, or a name that `mixope estimators` lists; repeat it for several, or all."
+        ),
+    ] = ["auto"],  # noqa: B006 (typer's way to say: any number)
+    estimand: o.Estimand = o.EstimandName.average,
+    gamma: o.Gamma = None,
+    horizon: o.Horizon = None,
+    level: o.Level = 0.95,
+    logger: o.Logger = [],  # noqa: B006
+    loggers: o.Loggers = None,
+    column: o.Column = [],  # noqa: B006
+    done: o.Done = None,
+    target_default: o.TargetDefault = None,
+    unknown_actions: o.Unknown = o.UnknownActions.error,
+    trust: o.Trust = False,
+    engine: o.Engine = None,
+    memory_limit: o.MemoryLimit = None,
+    threads: o.Threads = None,
+    seed: o.Seed = 0,
+    form: o.Form = o.FormName.general,
+    json: o.Json = False,
+) -> None:
+    """Which of several policies is better, and do the estimators agree?
+
+    One line for each target and estimator. Give --target old=old.csv --target new=new.csv, and any number of
+    --estimator.
+    """
+    from mixope.compare import compare
+
+    everything = "all" in estimator
+    if everything and len(estimator) > 1:
+        raise UsageError("--estimator all stands alone")
+    with working("comparing …") as notes:
+        result = compare(
+            inputs.read_logs(logs, column, done),
+            {
+                name: inputs.read_target(path, target_default, unknown_actions, trust)
+                for name, path in inputs.name_targets(target).items()
+            },
+            "all" if everything else [inputs.make_estimator(name, form) for name in estimator],
+            estimand=estimand.value,
+            gamma=gamma,
+            horizon=horizon,
+            level=level,
+            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
+            engine=inputs.make_engine(engine, memory_limit, threads),
+            seed=seed,
+        )
+    if json:
+        tell(notes)
+        print_json(result.to_json())
+        return
+    from mixope.cli.views.comparison import comparison_view
+
+    tell(notes, besides=[alert for estimate in result for alert in estimate.alerts])
+    console().print(comparison_view(result))

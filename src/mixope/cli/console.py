@@ -1,0 +1,74 @@
+"""Where output goes: results to stdout, everything else (notes, progress, errors) to stderr.
+
+Consoles are made when they are used, so that they write to the streams of that moment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+import typer
+
+from mixope.cli.wording import in_command_words
+from mixope.errors import MixopeWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_OF_FILES = 110
+_STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan"}
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console that takes words as they are: no markup, no emoji, a width of its own where there is no terminal."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    fixed = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
+
+
+def print_json(text: str) -> None:
+    """One JSON object on stdout, in UTF-8 whatever the locale."""
+    typer.echo(text.encode())
+
+
+def complain(kind: str, text: str) -> None:
+    """A message on stderr: its kind, then the words, unwrapped so that paths can be copied."""
+    from rich.text import Text
+
+    message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", text)
+    console(sys.stderr).print(message, soft_wrap=True)
+
+
+@contextmanager
+def working(what: str) -> Iterator[list[str]]:
+    """Show on a terminal that something takes time, and hear its warnings; after a failure they are told at once."""
+    from rich.status import Status
+
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MixopeWarning)
+        try:
+            with Status(what, console=console(sys.stderr)):
+                yield heard
+        except BaseException:
+            tell(_messages(caught))
+            raise
+    heard += _messages(caught)
+
+
+def tell(notes: Collection[str], besides: Collection[str] = ()) -> None:
+    """Notes on stderr, except those that the result shows itself (``besides``)."""
+    for note in dict.fromkeys(notes):
+        if note not in besides:
+            complain("note", in_command_words(note))
+
+
+def _messages(caught: list[warnings.WarningMessage]) -> list[str]:
+    return [str(warning.message) for warning in caught]

@@ -1,0 +1,118 @@
+"""From what a user typed to what the library takes: logs, policies, an engine, an estimator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixope.cli.options import Ending, EngineName, FormName, UnknownActions
+from mixope.errors import UsageError
+
+if TYPE_CHECKING:
+    from mixope.engines import Engine
+    from mixope.estimators import AnyEstimator
+    from mixope.logs import Logs
+    from mixope.policies import Policy
+
+_SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
+
+
+def read_logs(paths: Sequence[str], columns: Sequence[str], done: Ending | None) -> Logs:
+    """The logs, with the user's words on their columns."""
+    from mixope.logs import read
+
+    return read(*paths, columns=parse_columns(columns), done=None if done is None else done.value)
+
+
+def parse_columns(given: Sequence[str]) -> dict[str, str | list[str] | None]:
+    """``name=column``, ``name=column,column`` (factors), ``name=`` (ignore it)."""
+    columns: dict[str, str | list[str] | None] = {}
+    for text in given:
+        name, value = _pair("--column", text, "NAME=COLUMN, such as reward=r")
+        if name in columns:
+            raise UsageError(f"--column {name} is given twice")
+        parts = [part.strip() for part in value.split(",")]
+        columns[name] = None if value == "" else parts[0] if len(parts) == 1 else parts
+    return columns
+
+
+def read_target(path: str, default: str | None, unknown: UnknownActions, trust: bool) -> Policy:
+    """A policy; the default action in the type of the policy's actions."""
+    from mixope.policies import read_policy
+
+    rest = {"unknown_actions": unknown.value, "trust": trust}
+    if default is None or default == "uniform":
+        return read_policy(path, default=default, **rest)  # type: ignore[arg-type]
+    listed = getattr(read_policy(path, **rest), "actions", None)  # type: ignore[arg-type]
+    numbered = listed is not None and listed.dtype.kind in "iu" and re.fullmatch(r"-?\d+", default)
+    return read_policy(path, default=int(default) if numbered else default, **rest)  # type: ignore[arg-type]
+
+
+def name_targets(given: Sequence[str]) -> dict[str, str]:
+    """``name=path`` or ``path``, whose name is that of the file."""
+    named: dict[str, str] = {}
+    for text in given:
+        label, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            label, path = (text.rpartition(":")[2] if _is_reference(text) else Path(text).name.partition(".")[0]), text
+        if not label or not path:
+            raise UsageError(f"--target takes a file or NAME=FILE, got {text!r}")
+        if label in named:
+            raise UsageError(f"two targets are called {label!r}; name them: --target old=… --target new=…")
+        named[label] = path
+    return named
+
+
+def _is_reference(text: str) -> bool:
+    return ":" in text and not Path(text).suffix
+
+
+def read_loggers(given: Sequence[str], table: str | None, unknown: UnknownActions, trust: bool) -> dict[str, Policy]:
+    """The known loggers by label, from single files and from a table of several."""
+    from mixope.policies import read_policies
+
+    found: dict[str, Policy] = {}
+    if table is not None:
+        found.update(read_policies(table, unknown_actions=unknown.value))
+    for text in given:
+        label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
+        if label in found:
+            raise UsageError(f"the policy of logger {label!r} is given twice")
+        found[label] = read_target(path, None, unknown, trust)
+    return found
+
+
+def make_engine(name: EngineName | None, memory_limit: str | None, threads: int | None) -> Engine | str | None:
+    """The engine asked for; a limit or a number of threads asks for the embedded one."""
+    if memory_limit is None and threads is None:
+        return None if name is None else name.value
+    if name is EngineName.memory:
+        raise UsageError("--memory-limit and --threads are for --engine embedded")
+    if memory_limit is not None and not _SIZE.fullmatch(memory_limit.strip()):
+        raise UsageError(f"--memory-limit takes a size such as 500MB or 2GB, got {memory_limit!r}")
+    from mixope.engines import EmbeddedEngine
+
+    return EmbeddedEngine(memory_limit=memory_limit, threads=threads)
+
+
+def make_estimator(name: str, form: FormName) -> str | AnyEstimator:
+    """An estimator by name, or a state-ratio estimator in the paper's form."""
+    if form is FormName.general:
+        return name
+    from mixope.estimators import REGISTRY, make
+
+    name = "emp" if name == "auto" else name
+    make(name)
+    if REGISTRY[name].family != "state ratio":
+        known = [other for other, entry in REGISTRY.items() if entry.family == "state ratio"]
+        raise UsageError(f"--form paper is for state-ratio estimators ({', '.join(known)}), not for {name!r}")
+    return REGISTRY[name].make(form="paper")
+
+
+def _pair(option: str, text: str, expected: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{option} takes {expected}; got {text!r}")
+    return name.strip(), value.strip()

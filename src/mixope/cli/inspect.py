@@ -1,0 +1,54 @@
+"""``mixope inspect``: what is in these logs, before any estimate."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mixope.cli import inputs
+from mixope.cli import options as o
+from mixope.cli.console import console, print_json, tell, working
+
+
+def command(
+    logs: o.Paths,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="POLICY", show_default=False, help="Also show what the logs cover of a policy."
+        ),
+    ] = None,
+    column: o.Column = [],  # noqa: B006 (typer's way to say: any number)
+    done: o.Done = None,
+    target_default: o.TargetDefault = None,
+    unknown_actions: o.Unknown = o.UnknownActions.error,
+    trust: o.Trust = False,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Look for bad rows and broken episodes: two more scans.")
+    ] = True,
+    engine: o.Engine = None,
+    memory_limit: o.MemoryLimit = None,
+    threads: o.Threads = None,
+    json: o.Json = False,
+) -> None:
+    """Which column is what, who wrote how much, what was dropped and why, and what a target finds covered.
+
+    Exits with 3 if the rows cannot be used, after showing what was found.
+    """
+    from mixope.inspect import inspect
+
+    with working("inspecting …") as notes:
+        policy = None if target is None else inputs.read_target(target, target_default, unknown_actions, trust)
+        chosen = inputs.make_engine(engine, memory_limit, threads)
+        found = inspect(inputs.read_logs(logs, column, done), policy, chosen, check=check)
+    if json:
+        tell(notes)
+        print_json(found.to_json())
+    else:
+        from mixope.cli.views.inspection import inspection_view
+
+        tell(notes, besides=found.notes)
+        console().print(inspection_view(found))
+    if found.error is not None:
+        raise found.error

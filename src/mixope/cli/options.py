@@ -1,0 +1,159 @@
+"""The options that several commands share, each said once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class EstimandName(StrEnum):
+    """What is estimated."""
+
+    average = "average"
+    discounted = "discounted"
+    horizon = "horizon"
+
+
+class Ending(StrEnum):
+    """What a lone done column means."""
+
+    terminated = "terminated"
+    truncated = "truncated"
+
+
+class UnknownActions(StrEnum):
+    """A logged action that a policy lacks."""
+
+    error = "error"
+    zero = "zero"
+
+
+class EngineName(StrEnum):
+    """Where the rows are added up."""
+
+    memory = "memory"
+    embedded = "embedded"
+
+
+class FormName(StrEnum):
+    """The form of the state-ratio equations."""
+
+    general = "general"
+    paper = "paper"
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LOGS",
+        show_default=False,
+        help="Files, folders or quoted globs (.parquet, .csv, .tsv, .arrow, .npz), each also as label=path to name its "
+        "logger. The files of one folder or glob are one log: episodes may go on from file to file.",
+    ),
+]
+Column = Annotated[
+    list[str],
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN[,COLUMN...]",
+        show_default=False,
+        help="Which column of the logs holds a notion (observation, action, reward, ...), or several columns: the "
+        "factors of a state. NAME= ignores it. Repeatable.",
+    ),
+]
+Done = Annotated[
+    Ending | None, typer.Option("--done", show_default=False, help="What a lone done column of the logs means.")
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="POLICY",
+        show_default=False,
+        help="The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), "
+        "action, prob; an .npy/.npz array (states, actions); or module:name of a function.",
+    ),
+]
+Targets = Annotated[
+    list[str],
+    typer.Option(
+        "--target",
+        metavar="[NAME=]POLICY",
+        show_default=False,
+        help="A policy to evaluate; repeat it for each. The name defaults to that of the file.",
+    ),
+]
+TargetDefault = Annotated[
+    str | None,
+    typer.Option(
+        "--target-default",
+        metavar="uniform|ACTION",
+        show_default=False,
+        help="What the target does in states that its table does not list. Without it they are an error.",
+    ),
+]
+Unknown = Annotated[
+    UnknownActions,
+    typer.Option(
+        "--unknown-actions", help="Logged actions that a policy's table lacks: an error, or probability zero."
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Allow NumPy files that must be unpickled, which runs code of whoever wrote them."),
+]
+Logger = Annotated[
+    list[str],
+    typer.Option(
+        "--logger",
+        metavar="LABEL=POLICY",
+        show_default=False,
+        help="The policy of one logger, where it is known. Repeatable.",
+    ),
+]
+Loggers = Annotated[
+    str | None,
+    typer.Option(
+        "--loggers",
+        metavar="FILE",
+        show_default=False,
+        help="The policies of several loggers: one table with a column policy_id.",
+    ),
+]
+Estimand = Annotated[
+    EstimandName,
+    typer.Option(
+        "--estimand",
+        help="The long-run average; discounted (with --gamma); or the mean of the first steps (with --horizon). "
+        "All are per step.",
+    ),
+]
+Gamma = Annotated[float | None, typer.Option("--gamma", show_default=False, help="The discount, between 0 and 1.")]
+Horizon = Annotated[int | None, typer.Option("--horizon", show_default=False, help="How many first steps.")]
+Level = Annotated[float, typer.Option("--level", help="How often the interval should hold the truth.")]
+Engine = Annotated[
+    EngineName | None,
+    typer.Option(
+        "--engine", show_default=False, help="Where rows are added up; by default embedded (DuckDB) for files."
+    ),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        show_default=False,
+        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk.",
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")]
+Form = Annotated[
+    FormName,
+    typer.Option("--form", help="State-ratio estimators: the general equations, or the paper's (biased after resets)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]

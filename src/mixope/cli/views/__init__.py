@@ -1,0 +1,1 @@
+"""Records as something to read on a terminal: each file turns one kind of record into a rich renderable."""
