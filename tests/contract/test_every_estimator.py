@@ -1,6 +1,6 @@
 """What every estimator of the registry must satisfy, whatever it computes; new entries are found by themselves.
 
-All of them: no dependence on the order of rows, on names, or on how rows are spread over files; reward scale; linearity.
+All of them: no dependence on the order of rows, on names, or on how rows are spread over files; scale; linearity.
 Shift (r + c earns c more) holds for all that normalise their weights; not for plain importance sampling, whose weights
 average to one only in expectation (there r + c earns c × the mean weight, which is what constant rewards of one earn);
 and for no discounted or finite-horizon value where episodes end, because the end earns 0 and not c.

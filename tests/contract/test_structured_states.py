@@ -85,7 +85,7 @@ def solved(variant, estimand):
 
 SHRINKS = pytest.mark.xfail(
     strict=True,
-    reason="the ridge of the value model shrinks its constant too, and the choice of ridge looks at rewards that are not"
+    reason="the ridge of the value model shrinks its constant too, and its choice looks at rewards that are not"
     " centred: with rewards around 50 the discounted 'dr' answers 41 where no reward is below 48",
 )
 CODED = pytest.mark.xfail(

@@ -1,0 +1,168 @@
+"""Every engine gives what the in-memory engine gives, on every statistic, format and kind of state."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from laws.small_logs import episode_grouping, raw_columns, read
+from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine
+from mixope.estimand import Estimand
+from mixope.estimators import REGISTRY
+from mixope.evaluate import count, run
+from mixope.statistics.episodes import episode_sums
+from mixope.statistics.grouping import Aggregate, Grouping, Lookup
+from mixope.statistics.trajectories import COLUMNS, RatioColumns, merge_all, trajectories
+from mixope.statistics.transitions import encode, transition_grouping, transition_keys
+
+from .sources import FORMATS, KINDS, columns, policy, written
+
+OTHERS = [name for name in ENGINES if name != "memory"]
+engines = pytest.mark.parametrize("engine", OTHERS)
+formats = pytest.mark.parametrize("kind_of_file", FORMATS)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def assert_tables_equal(found, wanted):
+    assert found.column_names == wanted.column_names
+    assert found.num_rows == wanted.num_rows
+    for name in wanted.column_names:
+        left, right = found.column(name).to_pylist(), wanted.column(name).to_pylist()
+        if right and isinstance(right[0], float):
+            np.testing.assert_allclose(np.array(left), np.array(right), rtol=1e-12, atol=1e-12, err_msg=name)
+        else:
+            assert left == right, name
+
+
+@pytest.fixture(params=[True, False], ids=["propensities", "none"])
+def propensities(request):
+    return request.param
+
+
+@engines
+@formats
+@kinds
+def test_transition_counts(engine, kind_of_file, kind, propensities, tmp_path):
+    logs = written(columns(kind, propensities), kind_of_file, tmp_path)
+    grouping = transition_grouping(logs.schema)
+    wanted = MemoryEngine().group_sums(logs, grouping)
+    assert_tables_equal(ENGINES[engine]().group_sums(logs, grouping).table, wanted.table)
+    assert wanted.table.column(logs.schema.next_observation[0]).null_count > 0  # terminated rows have no next state
+    assert wanted.column("rows").sum() == len(columns(kind)["step"])
+
+
+@engines
+@formats
+@kinds
+def test_episode_sums_with_a_lookup_on_null_keys(engine, kind_of_file, kind, tmp_path):
+    """Terminated rows have null next keys; they must find their line of the lookup all the same."""
+    logs = written(columns(kind), kind_of_file, tmp_path)
+    lookup, grouping = episode_grouping(logs)
+    wanted = MemoryEngine().group_sums(logs, grouping, lookup)
+    found = ENGINES[engine]().group_sums(logs, grouping, lookup)
+    assert_tables_equal(found.table, wanted.table)
+    assert np.isfinite(wanted.column("score0_rows")).all()
+    transitions = encode(MemoryEngine().group_sums(logs, transition_grouping(logs.schema)), logs.schema)
+    left, right = (episode_sums(sums, transitions, 2, logs.step_base) for sums in (found, wanted))
+    np.testing.assert_allclose(left.scores, right.scores, rtol=1e-12, atol=1e-12)
+    assert not right.irregular_steps.any()
+    assert not right.broken_chain.any()
+
+
+@engines
+@formats
+def test_the_total_of_all_rows(engine, kind_of_file, tmp_path):
+    logs = written(columns("ids"), kind_of_file, tmp_path)
+    everything = Grouping((), (Aggregate("rows", "count"), Aggregate("reward", "sum", ("reward",))))
+    found, wanted = ENGINES[engine]().group_sums(logs, everything), MemoryEngine().group_sums(logs, everything)
+    assert_tables_equal(found.table, wanted.table)
+    assert wanted.column("rows").tolist() == [len(columns("ids")["step"])]
+
+
+def scored(logs):
+    import pyarrow as pa
+
+    groups = MemoryEngine().group_sums(logs, transition_grouping(logs.schema))
+    keys = transition_keys(logs.schema)
+    table = groups.table.select(list(keys))
+    values = np.log(np.random.default_rng(0).uniform(0.1, 1, size=(2, groups.n_groups)))
+    for name, column in zip(("target", "own"), values, strict=True):
+        table = table.append_column(name, pa.array(column))
+    return Lookup(table, keys)
+
+
+@engines
+@formats
+@kinds
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_whole_episodes_though_they_straddle_batches(engine, kind_of_file, kind, size, tmp_path):
+    logs = written(columns(kind), kind_of_file, tmp_path)
+    lookup, ratio = scored(logs), RatioColumns("target", ("own",), (1.0,))
+
+    def pieces(made):
+        every = made.map_fragments(
+            logs, lambda rows: trajectories(rows, ratio), COLUMNS, lookup=lookup, by_episode=True
+        )
+        numbers, parts = zip(*every, strict=True)
+        assert list(numbers) == list(range(len(parts)))
+        return merge_all(parts)
+
+    wanted, found = pieces(MemoryEngine()), pieces(ENGINES[engine](fragment_rows=size))
+    small = pieces(MemoryEngine(fragment_rows=size))
+    assert wanted.n_episodes == 40
+    for other in (found, small):
+        np.testing.assert_array_equal(other.length, wanted.length)
+        np.testing.assert_array_equal(other.terminated, wanted.terminated)
+        np.testing.assert_allclose(other.log_weight, wanted.log_weight, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(other.reward, wanted.reward)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@formats
+def test_fragments_hold_every_row_once(engine, kind_of_file, tmp_path):
+    logs = written(columns("ids"), kind_of_file, tmp_path)
+    parts = list(
+        ENGINES[engine](fragment_rows=50).map_fragments(logs, lambda rows: rows.to_pylist(), ["step", "reward"])
+    )
+    assert [number for number, _ in parts] == list(range(len(parts)))
+    found = sorted((row["step"], row["reward"]) for _, rows in parts for row in rows)
+    base = columns("ids")
+    assert found == sorted(zip(base["step"].tolist(), base["reward"].tolist(), strict=True))
+
+
+@engines
+@settings(max_examples=25)
+@given(drawn=raw_columns())
+def test_engines_agree_on_drawn_logs(engine, drawn):
+    logs = read(drawn)
+    grouping = transition_grouping(logs.schema)
+    made = ENGINES[engine]()
+    assert_tables_equal(made.group_sums(logs, grouping).table, MemoryEngine().group_sums(logs, grouping).table)
+    lookup, episodes = episode_grouping(logs)
+    wanted = MemoryEngine().group_sums(logs, episodes, lookup)
+    assert_tables_equal(made.group_sums(logs, episodes, lookup).table, wanted.table)
+
+
+@engines
+@kinds
+@pytest.mark.parametrize("kind_of_file", ["memory", "parquet"])
+@pytest.mark.parametrize("estimand", [Estimand(), Estimand("discounted", 0.9)], ids=str)
+def test_every_estimator_gives_the_same_answer(engine, kind_of_file, kind, estimand, tmp_path):
+    logs = written(columns(kind), kind_of_file, tmp_path)
+    names = [n for n in REGISTRY if estimand.kind == "average" or n != "logged-mean"]
+    known = {label: policy(kind, seed) for label, seed in (("logger-0", 1), ("logger-1", 2))}
+    wanted, found = (
+        run(count(logs, made), {"new": policy(kind)}, names, estimand=estimand, loggers=known)
+        for made in (MemoryEngine(), ENGINES[engine](fragment_rows=11))
+    )
+    for left, right in zip(found, wanted, strict=True):
+        assert left.value == pytest.approx(right.value, rel=1e-10, abs=1e-10), left.estimator
+        assert left.standard_error == pytest.approx(right.standard_error, rel=1e-9, abs=1e-12), left.estimator
+        assert left.effective_sample_size == pytest.approx(right.effective_sample_size, rel=1e-9)
+        assert (left.alerts, left.verdict, left.n_episodes) == (right.alerts, right.verdict, right.n_episodes)
+
+
+def test_limits_of_memory_and_threads_change_nothing(tmp_path):
+    logs = written(columns("strings"), "parquet", tmp_path)
+    grouping = transition_grouping(logs.schema)
+    small = EmbeddedEngine(memory_limit="100MB", threads=1)
+    assert_tables_equal(small.group_sums(logs, grouping).table, MemoryEngine().group_sums(logs, grouping).table)
