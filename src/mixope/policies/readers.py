@@ -17,13 +17,15 @@ import numpy as np
 from mixope.errors import DataError, UsageError
 from mixope.policies.actions import UnknownActions
 from mixope.policies.archives import read_archive
-from mixope.policies.callables import CallablePolicy
+from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy
 from mixope.policies.columns import Renaming, assign_roles
 from mixope.policies.default import Default
 from mixope.policies.imports import is_reference, resolve
 from mixope.policies.listing import column_keys, placed, read_listing, to_policy
+from mixope.policies.onnx_adapter import onnx_policy
 from mixope.policies.protocol import Policy
 from mixope.policies.rows import listed
+from mixope.policies.sklearn_adapter import sklearn_policy
 from mixope.policies.tables import Table, from_arrow, from_mapping, read_arrow, read_csv, read_parquet
 from mixope.policies.tabular import TabularPolicy
 
@@ -35,6 +37,7 @@ FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
     ".feather": read_arrow,
 }
 ARCHIVES = (".npz", ".npy")
+NETWORKS = (".onnx",)
 
 
 def read_policy(
@@ -45,17 +48,23 @@ def read_policy(
     columns: Renaming | None = None,
     trust: bool = False,
     actions: Any = None,
+    outputs: str | None = None,
 ) -> Policy:
     """Make a policy of ``source``.
 
     :param source: a path (.csv, .parquet, .arrow, .feather with columns observation, action, prob; .npz, .npy with an
-        array (S, A)), ``"module:name"``, an array, a data frame, a dict of columns, a callable, or a policy.
+        array (S, A); .onnx), ``"module:name"``, an array, a data frame, a dict of columns, a fitted scikit-learn
+        classifier, a callable, or a policy.
     :param default: what a table does in states it does not list; see :class:`TabularPolicy`.
     :param unknown_actions: a logged action that the policy lacks is an ``"error"`` or has probability ``"zero"``.
     :param columns: the table's own column names, by role: ``{"prob": "pi_new", "observation": ["x", "y"]}``.
     :param trust: whether a NumPy file may be unpickled, which runs code of whoever wrote it.
     :param actions: labels of an array's columns, all actions of a table, or the actions of a callable.
+    :param outputs: what a network gives: ``"probabilities"``, ``"logits"``, ``"mean_std"`` or ``"mean_log_std"``, where
+        the names of its outputs do not say so; :func:`~mixope.policies.onnx_adapter.onnx_policy` has more options.
     """
+    if outputs is not None and not (isinstance(source, str | os.PathLike) and _extension(Path(source)) in NETWORKS):
+        raise UsageError(f"outputs is for networks ({', '.join(NETWORKS)}), got {type(source).__name__}")
     if isinstance(source, str) and is_reference(source) and not Path(source).exists() and not _extension(Path(source)):
         source = _check_resolved(source, resolve(source))
     if isinstance(source, Policy):
@@ -64,8 +73,12 @@ def read_policy(
         return TabularPolicy(source, actions=actions, default=default, unknown_actions=unknown_actions)
     if isinstance(source, str | os.PathLike):
         path = _existing(Path(source))
+        if _extension(path) in NETWORKS:
+            return _from_network(path, outputs, actions, default, unknown_actions)
         if _extension(path) in ARCHIVES:
             return _from_archive(path, trust, actions, default, unknown_actions)
+    if hasattr(source, "predict_proba"):
+        return _from_classifier(source, default, unknown_actions, actions)
     table = _as_table(source, columns)
     if table is not None:
         return _single(table, columns, default, unknown_actions, actions)
@@ -141,7 +154,8 @@ def _read_file(path: Path, columns: Renaming | None) -> Table:
     if extension not in FORMATS:
         raise UsageError(
             f"cannot read a policy table from {str(path)!r}: expected one of {', '.join(FORMATS)}; "
-            f"an array (S, A) from {', '.join(ARCHIVES)}; or a callable as module:name"
+            f"an array (S, A) from {', '.join(ARCHIVES)}; a network from {', '.join(NETWORKS)}; "
+            "or a callable as module:name"
         )
     try:
         return FORMATS[extension](path, columns)
@@ -154,7 +168,7 @@ def _read_file(path: Path, columns: Renaming | None) -> Table:
 def _extension(path: Path) -> str:
     """The known extension of a path, or nothing."""
     name = path.name.lower()
-    known = [extension for extension in (*FORMATS, *ARCHIVES) if name.endswith(extension)]
+    known = [extension for extension in (*FORMATS, *ARCHIVES, *NETWORKS) if name.endswith(extension)]
     return max(known, key=len, default="")
 
 
@@ -188,6 +202,22 @@ def _from_archive(
         raise placed(error, str(path)) from None
 
 
+def _from_network(
+    path: Path, outputs: str | None, actions: Any, default: Default, unknown_actions: UnknownActions
+) -> Policy:
+    if default is not None:
+        raise UsageError("default is for tables; a network answers for every state itself")
+    return onnx_policy(path, outputs=outputs, actions=actions, unknown_actions=unknown_actions)
+
+
+def _from_classifier(
+    source: Any, default: Default, unknown_actions: UnknownActions, actions: Any
+) -> DiscreteCallablePolicy:
+    if default is not None or actions is not None:
+        raise UsageError("default and actions are not for classifiers, which answer everywhere and have their classes_")
+    return sklearn_policy(source, unknown_actions=unknown_actions)
+
+
 def _check_resolved(reference: str, found: Any) -> Any:
     if isinstance(found, type):
         raise UsageError(f"{reference} is a class; name a function or an instance")
@@ -214,7 +244,7 @@ def _from_callable(source: Any, default: Default, unknown_actions: UnknownAction
     if not callable(source):
         raise UsageError(
             f"cannot make a policy of {type(source).__name__}: expected a path, an array, a data frame, a dict of "
-            "columns, a callable or a policy"
+            "columns, a fitted classifier, a callable or a policy"
         )
     if default is not None:
         raise UsageError("default is for tables; a callable answers for every state itself")

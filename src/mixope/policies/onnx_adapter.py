@@ -1,0 +1,258 @@
+"""A network in an ``.onnx`` file as a policy, run by ONNX Runtime.
+
+The network has one input, a batch of observations, and its outputs mean one of
+
+    probabilities   (n, A)  the action laws                     logits        (n, A)  their logarithms up to a constant
+    mean_std        (n, d) and (n, d), or (n, 2d)               mean_log_std  the same with log σ
+
+``outputs`` says which. It may be left out where the outputs bear just these names: ``probabilities``, ``logits``, or
+``mean`` with ``std`` or ``log_std``. Other outputs, a label or a value, are passed over as long as the ones needed can
+be told by their names. The policy holds the content of the file, so it can be sent to workers and outlive the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError, MissingExtra, UnknownName, UsageError
+from mixope.policies.actions import UnknownActions, numbered
+from mixope.policies.callables import DiscreteCallablePolicy
+from mixope.policies.gaussian import GaussianPolicy, SquashedGaussianPolicy
+from mixope.policies.protocol import Policy
+from mixope.policies.sklearn_adapter import rounded_laws
+
+Law = Literal["plain", "clipped", "squashed"]
+OUTPUTS: Mapping[str, tuple[str, ...]] = {
+    "probabilities": ("probabilities",),
+    "logits": ("logits",),
+    "mean_std": ("mean", "std"),
+    "mean_log_std": ("mean", "log_std"),
+}
+LAWS = ("plain", "clipped", "squashed")
+BATCH = 2**16
+TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
+
+
+def onnx_policy(
+    path: str | Path,
+    *,
+    outputs: str | None = None,
+    actions: Any = None,
+    unknown_actions: UnknownActions = "error",
+    low: Any = None,
+    high: Any = None,
+    law: Law = "plain",
+) -> Policy:
+    """The policy in the file.
+
+    :param outputs: what the network gives, a key of ``OUTPUTS``; by their names if absent.
+    :param actions: labels of the columns of a discrete policy; 0 … A−1 if absent.
+    :param unknown_actions: for discrete policies, as for a table.
+    :param low: with ``high``, the box of a continuous policy's actions.
+    :param law: what was recorded of a continuous action: the ``"plain"`` draw, the ``"clipped"`` one, or its tanh
+        (``"squashed"``, within ±1 if there is no box); see :mod:`~mixope.policies.gaussian`.
+    """
+    if law not in LAWS:
+        raise UnknownName("law", law, LAWS)
+    network = Network(Path(path).read_bytes(), str(path))
+    meaning = _meaning(network, outputs)
+    if meaning in ("probabilities", "logits"):
+        if low is not None or high is not None or law != "plain":
+            raise UsageError(f"low, high and law are for continuous policies; the network gives {meaning}")
+        return _discrete(network, meaning, actions, unknown_actions)
+    if actions is not None or unknown_actions != "error":
+        raise UsageError(f"actions and unknown_actions are for discrete policies; the network gives {meaning}")
+    mean, scale = Part(network, meaning, 0), Part(network, meaning, 1)
+    if law == "squashed":
+        return SquashedGaussianPolicy(mean, scale, low=-1.0 if low is None else low, high=1.0 if high is None else high)
+    return GaussianPolicy(mean, scale, low=low, high=high, clipped=law == "clipped")
+
+
+@dataclass(frozen=True)
+class Network:
+    """The content of a file and what it was called; two are the same policy where the content is."""
+
+    content: bytes
+    where: str = "network"
+
+    def __reduce__(self) -> tuple[type[Network], tuple[bytes]]:
+        # Fingerprints pickle what a function holds: a file that was moved or sent away must keep its own.
+        return Network, (self.content,)
+
+    def output_names(self) -> list[str]:
+        """Names of the outputs that are floats."""
+        kept = ("tensor(float)", "tensor(double)")
+        return [output.name for output in _session(self.content, self.where).get_outputs() if output.type in kept]
+
+    def run(self, names: Sequence[str], observations: AnyArray) -> list[FloatArray]:
+        """The outputs of these names, in double precision."""
+        session = _session(self.content, self.where)
+        entry = session.get_inputs()[0]
+        rows = np.asarray(observations[:, None] if np.ndim(observations) == 1 else observations)
+        _check_input(entry, rows, self.where)
+        rows = rows.astype(TYPES[entry.type])
+        parts = [
+            session.run(list(names), {entry.name: rows[i : i + BATCH]}) for i in range(0, max(len(rows), 1), BATCH)
+        ]
+        answers = [np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)]
+        for name, answer in zip(names, answers, strict=True):
+            _check_output(name, answer, len(rows), self.where)
+        return answers
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Observations in, action laws out."""
+
+    network: Network
+    meaning: str
+
+    def __call__(self, observations: AnyArray) -> FloatArray:
+        """Shape (n, A)."""
+        (answer,) = self.network.run(_chosen(self.network, self.meaning), observations)
+        return rounded_laws(answer) if self.meaning == "probabilities" else _softmax(answer)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Observations in, the mean (0) or the scale (1) out."""
+
+    network: Network
+    meaning: str
+    which: int
+
+    def __call__(self, observations: AnyArray) -> FloatArray:
+        """Shape (n, d)."""
+        names = _chosen(self.network, self.meaning)
+        if len(names) == 2:
+            (answer,) = self.network.run(names[self.which : self.which + 1], observations)
+        else:
+            answer = _half(self.network.run(names, observations)[0], self.which, self.network.where)
+        return np.exp(answer) if self.which == 1 and self.meaning == "mean_log_std" else answer
+
+
+def _discrete(network: Network, meaning: str, actions: Any, unknown_actions: UnknownActions) -> DiscreteCallablePolicy:
+    laws = Laws(network, meaning)
+    labels = numbered(_width(network, meaning)) if actions is None else actions
+    return DiscreteCallablePolicy(laws, labels, unknown_actions=unknown_actions)
+
+
+def _width(network: Network, meaning: str) -> int:
+    """The number of actions, as the file declares it."""
+    (name,) = _chosen(network, meaning)
+    shapes = {output.name: output.shape for output in _session(network.content, network.where).get_outputs()}
+    if len(shapes[name]) != 2 or not isinstance(shapes[name][1], int):
+        raise UsageError(f"{network.where} does not declare how many actions it has; name them: actions=[...]")
+    return int(shapes[name][1])
+
+
+def _meaning(network: Network, outputs: str | None) -> str:
+    if outputs is not None and outputs not in OUTPUTS:
+        raise UnknownName("kind of network outputs", outputs, OUTPUTS)
+    names = network.output_names()
+    fitting = [meaning for meaning, words in OUTPUTS.items() if set(words) <= set(names)]
+    if outputs is None and len(fitting) != 1:
+        raise UsageError(
+            f"cannot tell what {network.where} gives from its outputs {', '.join(names) or '(none that are floats)'}; "
+            f"say outputs= one of {', '.join(OUTPUTS)}"
+        )
+    meaning = outputs or fitting[0]
+    _chosen(network, meaning)
+    return meaning
+
+
+def _chosen(network: Network, meaning: str) -> list[str]:
+    """The outputs to read: those of the right names, otherwise all there are, if their number is right."""
+    names, words = network.output_names(), OUTPUTS[meaning]
+    if set(words) <= set(names):
+        return list(words)
+    if len(names) in {1, len(words)}:
+        return names
+    raise DataError(
+        f"cannot tell which outputs of the network are the {' and '.join(words)}",
+        where=network.where,
+        expected=f"outputs named {' and '.join(words)}, or {len(words)} in all",
+        got=", ".join(names) or "no output of floats",
+    )
+
+
+@lru_cache(maxsize=8)
+def _session(content: bytes, where: str) -> Any:
+    """One session a file; not part of the policy, which must be fit for pickling."""
+    try:
+        onnxruntime = import_module("onnxruntime")
+    except ImportError as error:
+        raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
+    try:
+        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime has no common base for its errors
+        raise DataError("the file is no network that can be run", where=where, got=str(error).splitlines()[0]) from None
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in TYPES or len(inputs[0].shape) != 2:
+        raise DataError(
+            "the network does not take a batch of observations",
+            where=where,
+            expected="one input (n, d) of numbers",
+            got=", ".join(f"{entry.name}: {entry.type} {entry.shape}" for entry in inputs),
+        )
+    return session
+
+
+def _check_input(entry: Any, rows: AnyArray, where: str) -> None:
+    batch, width = entry.shape
+    if isinstance(batch, int):
+        raise DataError(
+            "the network takes batches of one size only",
+            where=where,
+            expected="a free first axis",
+            got=f"{batch} rows",
+            hint="export it with a dynamic batch axis",
+        )
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub" or (isinstance(width, int) and rows.shape[1] != width):
+        raise DataError(
+            "the observations do not fit the network",
+            where=where,
+            expected=f"numbers of shape (n, {width})",
+            got=f"{rows.dtype} of shape {rows.shape}",
+        )
+
+
+def _check_output(name: str, answer: FloatArray, count: int, where: str) -> None:
+    if answer.ndim not in (1, 2) or len(answer) != count or not np.isfinite(answer).all():
+        raise DataError(
+            f"the network's output {name!r} cannot be used",
+            where=where,
+            expected=f"finite numbers, one row for each of {count} observations",
+            got=f"shape {answer.shape}, {int((~np.isfinite(answer)).sum())} not finite",
+        )
+
+
+def _half(answer: FloatArray, which: int, where: str) -> FloatArray:
+    if answer.ndim != 2 or answer.shape[1] % 2:
+        raise DataError(
+            "a single output must hold means and scales side by side",
+            where=where,
+            expected="an even number of columns",
+            got=f"shape {answer.shape}",
+        )
+    return np.split(answer, 2, axis=1)[which]
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    if logits.ndim != 2:
+        return logits
+    chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True), dtype=np.float64)

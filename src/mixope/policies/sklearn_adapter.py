@@ -1,0 +1,76 @@
+"""A fitted scikit-learn classifier as a policy: its classes are the actions, ``predict_proba`` their laws.
+
+Pipelines and searches are classifiers too. Observations go in as the logs have them, ids as one column; a classifier
+fitted on a data frame must have seen its columns in the order of the logs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError, UsageError
+from mixope.policies.actions import UnknownActions
+from mixope.policies.callables import DiscreteCallablePolicy
+
+# Laws computed in single precision sum to one no better than this.
+SINGLE_PRECISION = 1e-4
+
+
+def sklearn_policy(classifier: Any, *, unknown_actions: UnknownActions = "error") -> DiscreteCallablePolicy:
+    """The policy π(a|s) = P(class a | s).
+
+    :param classifier: anything fitted with ``predict_proba`` and ``classes_``.
+    :param unknown_actions: a logged action that is no class is an ``"error"`` or has probability ``"zero"``.
+    """
+    actions = _classes(classifier)
+    return DiscreteCallablePolicy(ClassLaws(classifier), actions, unknown_actions=unknown_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLaws:
+    """Observations in, laws over the classes out."""
+
+    classifier: Any
+
+    def __call__(self, observations: AnyArray) -> FloatArray:
+        """Shape (n, A)."""
+        rows = observations[:, None] if np.ndim(observations) == 1 else observations
+        try:
+            with warnings.catch_warnings():
+                # Fitted on a data frame: the order of the columns is the user's to keep, as the module says.
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                return rounded_laws(self.classifier.predict_proba(rows))
+        except ValueError as error:
+            raise DataError(
+                f"{type(self.classifier).__name__} cannot take these observations",
+                got=f"shape {np.shape(rows)}: {error}",
+                hint="fit it on the observation columns of the logs, in their order",
+            ) from error
+
+
+def rounded_laws(values: Any) -> FloatArray:
+    """Laws in double precision; sums that are off by single-precision rounding are divided out, larger faults stay."""
+    laws = np.asarray(values, dtype=np.float64)
+    if laws.ndim != 2:
+        return laws
+    sums = laws.sum(axis=1, keepdims=True)
+    return np.asarray(laws / np.where(np.abs(sums - 1) < SINGLE_PRECISION, sums, 1.0), dtype=np.float64)
+
+
+def _classes(classifier: Any) -> AnyArray:
+    name = type(classifier).__name__
+    if isinstance(classifier, type):
+        raise UsageError(f"{classifier.__name__} is a class; fit an instance of it")
+    if not hasattr(classifier, "predict_proba"):
+        raise UsageError(f"{name} gives no probabilities: a policy needs predict_proba (SVC: probability=True)")
+    if not hasattr(classifier, "classes_"):
+        raise UsageError(f"{name} is not fitted: it has no classes_ yet; call fit(observations, actions) first")
+    classes = classifier.classes_
+    if isinstance(classes, list):
+        raise UsageError(f"{name} predicts {len(classes)} labels at once; a policy needs a single one, the action")
+    return np.asarray(classes)
