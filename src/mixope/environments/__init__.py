@@ -6,7 +6,8 @@
     truth.average(model, new), efficiency_bound(model, new, loggers, horizon=200)
 
 Policies are plain (n_states, n_actions) arrays here. To add an environment: one file with a builder, one line in
-``BUILDERS``.
+``BUILDERS``. Worlds of vectors (``CONTINUOUS``) have their own simulator, ``continuous.simulate``, and Gaussian
+policies; their truth is closed (linear–quadratic) or simulated with a standard error (Pendulum).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mixope.environments import soft_q, truth
+from mixope.environments import actor_critic, continuous, linear_quadratic, pendulum, soft_q, truth
+from mixope.environments.continuous import ContinuousEnvironment
 from mixope.environments.efficiency import efficiency_bound, paper_form_bias
 from mixope.environments.gridworld import gridworld
 from mixope.environments.logged_law import logged_law
@@ -30,15 +32,22 @@ from mixope.errors import UnknownName, UsageError
 
 __all__ = [
     "BUILDERS",
+    "CONTINUOUS",
+    "ContinuousEnvironment",
     "LongRun",
     "Model",
     "Training",
+    "actor_critic",
+    "continuous",
     "efficiency_bound",
     "from_outcomes",
     "gridworld",
+    "linear_quadratic",
     "logged_law",
     "make",
+    "make_continuous",
     "paper_form_bias",
+    "pendulum",
     "simulate",
     "singlepath",
     "soft_q",
@@ -56,6 +65,10 @@ BUILDERS: dict[str, Callable[..., Model]] = {
     "singlepath": singlepath,
     "walk": walk,
 }
+CONTINUOUS: dict[str, Callable[[], ContinuousEnvironment]] = {
+    "pendulum": pendulum.Pendulum,
+    "linear-quadratic": linear_quadratic.linear_quadratic,
+}
 
 
 def make(name: str, **options: Any) -> Model:
@@ -66,3 +79,10 @@ def make(name: str, **options: Any) -> Model:
         return BUILDERS[name](**options)
     except TypeError as error:
         raise UsageError(f"environment {name!r} does not take these options: {error}") from error
+
+
+def make_continuous(name: str) -> ContinuousEnvironment:
+    """The environment of that name whose states and actions are vectors."""
+    if name not in CONTINUOUS:
+        raise UnknownName("continuous environment", name, CONTINUOUS)
+    return CONTINUOUS[name]()
