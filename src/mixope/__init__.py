@@ -16,13 +16,23 @@ from typing import TYPE_CHECKING, Any
 from mixope.version import __version__
 
 if TYPE_CHECKING:
-    from mixope.compare import compare
+    from mixope.comparison import compare
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
     from mixope.estimate import Comparison, Estimate
-    from mixope.evaluate import evaluate
+    from mixope.evaluation import evaluate
     from mixope.logs import Logs, read
-    from mixope.policies import CallablePolicy, Mixture, Softened, TabularPolicy, read_policies, read_policy
+    from mixope.policies import (
+        CallablePolicy,
+        GaussianPolicy,
+        LinearGaussianPolicy,
+        Mixture,
+        Softened,
+        SquashedGaussianPolicy,
+        TabularPolicy,
+        read_policies,
+        read_policy,
+    )
 
 _HOME = {
     "CallablePolicy": "mixope.policies",
@@ -30,15 +40,18 @@ _HOME = {
     "DataError": "mixope.errors",
     "Estimand": "mixope.estimand",
     "Estimate": "mixope.estimate",
+    "GaussianPolicy": "mixope.policies",
+    "LinearGaussianPolicy": "mixope.policies",
     "Logs": "mixope.logs",
     "Mixture": "mixope.policies",
     "MixopeError": "mixope.errors",
     "MixopeWarning": "mixope.errors",
     "Softened": "mixope.policies",
+    "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
     "UsageError": "mixope.errors",
-    "compare": "mixope.compare",
-    "evaluate": "mixope.evaluate",
+    "compare": "mixope.comparison",
+    "evaluate": "mixope.evaluation",
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
@@ -50,11 +63,14 @@ __all__ = [
     "DataError",
     "Estimand",
     "Estimate",
+    "GaussianPolicy",
+    "LinearGaussianPolicy",
     "Logs",
     "MixopeError",
     "MixopeWarning",
     "Mixture",
     "Softened",
+    "SquashedGaussianPolicy",
     "TabularPolicy",
     "UsageError",
     "__version__",

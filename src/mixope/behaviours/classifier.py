@@ -25,7 +25,7 @@ _SMALLEST = 1e-6
 
 @dataclass(frozen=True)
 class ClassifierMixture:
-    """b from ``classifier`` (default: histogram gradient boosting) on factor codes, or on ``features(observations)``."""
+    """b from ``classifier`` (default: gradient boosting) on factor codes, or on ``features(observations)``."""
 
     classifier: Any = None
     features: Callable[[AnyArray], FloatArray] | None = None

@@ -44,7 +44,7 @@ def command(
     One line for each target and estimator. Give --target old=old.csv --target new=new.csv, and any number of
     --estimator.
     """
-    from mixope.compare import compare
+    from mixope.comparison import compare
 
     everything = "all" in estimator
     if everything and len(estimator) > 1:

@@ -37,10 +37,10 @@ def command(
     from mixope.cli.views.comparison import comparison_table
     from mixope.cli.views.estimate import estimate_view
     from mixope.cli.views.inspection import inspection_view
-    from mixope.compare import compare
+    from mixope.comparison import compare
     from mixope.estimate import Comparison
-    from mixope.evaluate import evaluate
-    from mixope.inspect import inspect
+    from mixope.evaluation import evaluate
+    from mixope.inspection import inspect
     from mixope.logs import read
     from mixope.policies import read_policies, read_policy
 

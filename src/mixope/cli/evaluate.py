@@ -46,7 +46,7 @@ def command(
     3 bad data, 4 not supported by these logs (with --strict).
     """
     from mixope.diagnostics import Verdict
-    from mixope.evaluate import evaluate
+    from mixope.evaluation import evaluate
 
     with working("evaluating …") as notes:
         result = evaluate(

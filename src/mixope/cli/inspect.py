@@ -36,7 +36,7 @@ def command(
 
     Exits with 3 if the rows cannot be used, after showing what was found.
     """
-    from mixope.inspect import inspect
+    from mixope.inspection import inspect
 
     with working("inspecting …") as notes:
         policy = None if target is None else inputs.read_target(target, target_default, unknown_actions, trust)

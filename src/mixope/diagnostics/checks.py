@@ -48,8 +48,9 @@ class Facts:
     effective_sample_size: float
     uncovered_mass: float
     outside_mass: float
-    largest_share: float
-    mean_weight: float
+    largest_share: float | None
+    mean_weight: float | None
+    leaked_mass: float | None
     n_rows: float
     n_episodes: int
     lowest_reward: float
@@ -59,6 +60,8 @@ class Facts:
     solver_message: str
     residual: float
     corrects_coverage: bool
+    weighs_rows: bool = True
+    known_bias: str | None = None
     is_reference: bool = False
 
 
@@ -68,8 +71,10 @@ def _graded(name: str, value: float, warn: float, fail: float, sentence: str, *,
     return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
 
 
-def effective_sample_size(facts: Facts) -> Diagnostic:
-    """How many rows of the target's own the weighted rows are worth."""
+def effective_sample_size(facts: Facts) -> Diagnostic | None:
+    """How many rows of the target's own the weighted rows are worth; a plug-in value weighs nothing."""
+    if not facts.weighs_rows:
+        return None
     share = facts.effective_sample_size / max(facts.n_rows, 1.0)
     return _graded(
         "effective sample size",
@@ -107,8 +112,10 @@ def outside_mass(facts: Facts) -> Diagnostic:
     )
 
 
-def largest_share(facts: Facts) -> Diagnostic:
+def largest_share(facts: Facts) -> Diagnostic | None:
     """One row should not decide."""
+    if facts.largest_share is None:
+        return None
     return _graded(
         "largest weight",
         facts.largest_share,
@@ -119,8 +126,10 @@ def largest_share(facts: Facts) -> Diagnostic:
     )
 
 
-def mean_weight(facts: Facts) -> Diagnostic:
-    """Weights that are right average to one."""
+def mean_weight(facts: Facts) -> Diagnostic | None:
+    """Weights that are right average to one; self-normalised ones do by construction."""
+    if facts.mean_weight is None:
+        return None
     off = abs(facts.mean_weight - 1.0)
     return Diagnostic(
         "mean weight",
@@ -129,6 +138,27 @@ def mean_weight(facts: Facts) -> Diagnostic:
         "fail" if off > 0.5 else "warn" if off > 0.2 else "pass",
         f"importance weights average {facts.mean_weight:.3g}; right ones average 1",
     )
+
+
+def leaked_mass(facts: Facts) -> Diagnostic | None:
+    """State–action ratios lose mass where the target takes an action that was not logged."""
+    if facts.leaked_mass is None:
+        return None
+    return _graded(
+        "leaked mass",
+        facts.leaked_mass,
+        0.005,
+        0.10,
+        f"{facts.leaked_mass:.2%} of the mass leaks into actions that were never logged",
+        high_is_bad=True,
+    )
+
+
+def known_bias(facts: Facts) -> Diagnostic | None:
+    """A method that is known to be biased on logs like these."""
+    if facts.known_bias is None:
+        return None
+    return Diagnostic("known bias", 1.0, 0.0, "warn", facts.known_bias)
 
 
 def reward_range(facts: Facts) -> Diagnostic:
@@ -184,6 +214,8 @@ CHECKS: tuple[Callable[[Facts], Diagnostic | None], ...] = (
     outside_mass,
     largest_share,
     mean_weight,
+    leaked_mass,
+    known_bias,
     reward_range,
     episodes,
     behaviour_misfit,

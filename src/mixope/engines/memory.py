@@ -120,7 +120,8 @@ def _reduce(aggregate: Aggregate, rows: pa.Table, group: IntArray, n_groups: int
     if aggregate.operation == "sum":
         return sum_by(group, values, n_groups)
     result = np.full(n_groups, np.inf if aggregate.operation == "min" else -np.inf)
-    (np.minimum if aggregate.operation == "min" else np.maximum).at(result, group, values)
+    with np.errstate(invalid="ignore"):
+        (np.minimum if aggregate.operation == "min" else np.maximum).at(result, group, values)
     return result
 
 

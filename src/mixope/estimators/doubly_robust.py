@@ -88,4 +88,10 @@ class LstdQ:
         plain = state_ratio_solution(flow, occupancy)
         fit = fit_value(flow, problem.seed, self.orders, self.ridges)
         corrected = _corrected(flow, occupancy, plain, fit)
-        return replace(corrected, value=fit.value)
+        return replace(
+            corrected,
+            value=fit.value,
+            scores=None,
+            weights=None,
+            no_interval_because="a plug-in value has no score of its own; 'dr' corrects it and has an interval",
+        )

@@ -53,8 +53,16 @@ def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray,
         measures=_measures(
             behaviour, misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]
         ),
+        known_bias=_start_up(problem),
         no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
+
+
+def _start_up(problem: Problem) -> str | None:
+    """The form is biased wherever episodes start from a reset, unless the first and last states have the same law."""
+    if problem.transitions.starts.sum() == 0:
+        return None
+    return "the paper's form is biased on episodes that start from a reset, however many; use the general form"
 
 
 def _measures(behaviour: Behaviour, off: float) -> dict[str, float]:

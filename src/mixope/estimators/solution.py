@@ -43,6 +43,7 @@ class Solution:
     solved: Solved = field(default_factory=lambda: Solved(Outcome.CERTAIN, 0.0))
     measures: dict[str, float] = field(default_factory=dict)
     no_interval_because: str | None = None
+    known_bias: str | None = None
 
 
 def combine(parts: list[Solution], shares: list[float]) -> Solution:
@@ -68,4 +69,5 @@ def combine(parts: list[Solution], shares: list[float]) -> Solution:
         solved=worst,
         measures={k: max(p.measures.get(k, 0.0) for p in parts) for k in parts[0].measures},
         no_interval_because=next((p.no_interval_because for p in parts if p.no_interval_because), None),
+        known_bias=next((p.known_bias for p in parts if p.known_bias), None),
     )

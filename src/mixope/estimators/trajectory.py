@@ -17,13 +17,14 @@ exponentially with length.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours.counted import CountedPerLogger
 from mixope.errors import UsageError
+from mixope.estimand import Estimand
 from mixope.estimators.solution import Solution
 from mixope.problem import Problem, pair_probabilities
 from mixope.statistics.trajectories import RatioColumns, Trajectories
@@ -82,20 +83,24 @@ class Trajectory:
         return joined, RatioColumns("target", ("own",), (1.0,))
 
     def solve_trajectories(self, problem: Problem, data: Trajectories) -> Solution:
+        """Value and per-episode scores; uncovered mass under the logged states."""
+        rows = problem.transitions
+        covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
+        logged = sum_by(rows.state, rows.rows, rows.n_states)
+        uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
+        return replace(self.weigh(problem.estimand, data), uncovered_mass=uncovered)
+
+    def weigh(self, estimand: Estimand, data: Trajectories) -> Solution:
         """Value and per-episode scores."""
-        steps = _steps(problem, data)
+        steps = _steps(estimand, data)
         value, scores = self.rule(steps)
-        weight = np.exp(data.log_weight - data.log_weight.max()) if self.stepwise else _scaled(data.last_log_weight)
+        weight = _scaled(data.log_weight if self.stepwise else data.last_log_weight)
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
-        per_unit = 1.0 if self.stepwise else data.n_rows / data.n_episodes
-        covered = sum_by(problem.transitions.pair_state, problem.pair_target, problem.transitions.n_states)
-        logged = sum_by(problem.transitions.state, problem.transitions.rows, problem.transitions.n_states)
         return Solution(
             value=value,
             episode_scores=scores,
-            uncovered_mass=float(logged @ np.clip(1 - covered, 0, 1) / logged.sum()),
             measures={
-                "effective_sample_size": size * per_unit,
+                "effective_sample_size": size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
                 "largest_share": float(weight.max() / weight.sum()) if weight.any() else 1.0,
                 "mean_weight": float(np.mean(steps.last_weight)),
             },
@@ -133,8 +138,8 @@ def _episode_shares(rows: Transitions) -> FloatArray:
     return np.asarray(starts / starts.sum())
 
 
-def _steps(problem: Problem, data: Trajectories) -> Steps:
-    estimand, t = problem.estimand, data.step
+def _steps(estimand: Estimand, data: Trajectories) -> Steps:
+    t = data.step
     longest = int(data.length.max())
     if estimand.kind == "average":
         return Steps(data, np.ones(data.n_rows), data.length.astype(np.float64), ends_count=False)

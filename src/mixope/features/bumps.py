@@ -2,8 +2,8 @@
 
     φ_m(s) = g_m(s) / Σ_k g_k(s),     g_m(s) = exp(−|z − c_m|² / 2 w_m²),     z the standardised state
 
-c_m are k-means centres and w_m is the distance from c_m to its third neighbouring centre, so bumps are narrow where the data are
-dense. They sum to one: a constant ratio is in their span. The number of bumps grows with the sample: 12 ∛n.
+c_m are k-means centres and w_m is the distance from c_m to its third neighbouring centre, so bumps are narrow where
+data are dense. They sum to one: a constant ratio is in their span. The number of bumps grows with the sample: 12 ∛n.
 Measured on Pendulum against the median bandwidth and plain random Fourier features, which fail.
 """
 
@@ -90,5 +90,5 @@ def _widths(centres: FloatArray, neighbour: int) -> FloatArray:
     if len(centres) == 1:
         return np.ones(1)
     k = min(neighbour, len(centres) - 1)
-    distance = cKDTree(centres).query(centres, k=k + 1)[0][:, -1]
-    return np.maximum(np.asarray(distance, dtype=np.float64), 1e-6)
+    distance = np.asarray(cKDTree(centres).query(centres, k=k + 1)[0])[:, -1]
+    return np.asarray(np.maximum(distance, 1e-6))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.logs import EPISODE_KEYS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """n rows. Observations and actions as policies see them; ``propensity`` is NaN where none was recorded."""
+    """n rows. Observations and actions as policies see them; ``propensity`` is NaN where none was recorded.
+
+    ``episode`` is a hash of the episode's key, the same in every batch: rows of one episode share it.
+    """
 
     observation: AnyArray
     action: AnyArray
@@ -28,19 +33,23 @@ class Rows:
     start: BoolArray
     propensity: FloatArray
     logger: AnyArray
+    episode: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
 
     def take(self, index: IntArray | BoolArray) -> Rows:
         """Some of the rows."""
-        return Rows(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        chosen: dict[str, Any] = {
+            name: None if (value := getattr(self, name)) is None else value[index] for name in self.__dataclass_fields__
+        }
+        return Rows(**chosen)
 
 
 def row_columns(schema: Schema) -> tuple[str, ...]:
     """The canonical columns that make a :class:`Rows`."""
     names = (*schema.observation, *schema.action, *schema.next_observation)
-    return ("policy_id", *names, "reward", "terminated", "start", "propensity")
+    return (*EPISODE_KEYS, *names, "reward", "terminated", "start", "propensity")
 
 
 def as_rows(table: pa.Table, schema: Schema) -> Rows:
@@ -57,7 +66,18 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         start=_column(table, "start").astype(np.bool_),
         propensity=_column(table, "propensity").astype(np.float64),
         logger=_column(table, "policy_id").astype(str),
+        episode=_episode_hash(table),
     )
+
+
+def _episode_hash(table: pa.Table) -> IntArray:
+    """A number below 2³² for every row's episode, from the values of its key alone."""
+    result = np.zeros(table.num_rows, dtype=np.int64)
+    for key in EPISODE_KEYS:
+        values, inverse = np.unique(_column(table, key).astype(str), return_inverse=True)
+        codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
+        result = (result * 1_000_003 + codes[inverse]) % (1 << 32)
+    return result
 
 
 def _column(table: pa.Table, name: str) -> AnyArray:

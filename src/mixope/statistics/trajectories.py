@@ -93,6 +93,23 @@ def trajectories(table: pa.Table, columns: RatioColumns) -> Trajectories:
             base = _cumulate(np.log(_column(table, "propensity")), first, length)
     with np.errstate(invalid="ignore"):
         log_weight = np.where(np.isneginf(target), -np.inf, target - base)
+    return _as_trajectories(table, log_weight, first, length)
+
+
+def trajectories_of(table: pa.Table, log_ratio: FloatArray) -> Trajectories:
+    """From rows of whole episodes in step order and the log ratio of every row."""
+    first = _episode_starts(table)
+    length = np.diff(np.append(first, table.num_rows))
+    return _as_trajectories(table, _cumulate(log_ratio, first, length), first, length)
+
+
+def running_sums(log_prob: FloatArray, episode: IntArray) -> FloatArray:
+    """Σ_{u≤t} within episodes; rows of an episode are together."""
+    first = np.append(0, np.flatnonzero(episode[1:] != episode[:-1]) + 1).astype(np.int64)
+    return _cumulate(log_prob, first, np.diff(np.append(first, len(episode))))
+
+
+def _as_trajectories(table: pa.Table, log_weight: FloatArray, first: IntArray, length: IntArray) -> Trajectories:
     ended = np.asarray(table.column("terminated").to_numpy(), dtype=np.bool_)
     return Trajectories(log_weight, _column(table, "reward"), length.astype(np.int64), ended[first + length - 1])
 

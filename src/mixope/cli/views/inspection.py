@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.cli.views import parts
-from mixope.inspect import Columns, Contents, Coverage, Inspection, words
+from mixope.inspection import Columns, Contents, Coverage, Inspection, words
 from mixope.logs import CANONICAL
 from mixope.report.text import number
 

@@ -18,12 +18,12 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray
 from mixope.engines import Engine, choose
 from mixope.errors import DataError
-from mixope.evaluate import Counted, count
 from mixope.logs import EPISODE_KEYS, Logs, explain_episodes, explain_rows, read
 from mixope.policies import DiscretePolicy, Policy, read_policy
 from mixope.problem import state_probabilities
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.transitions import Transitions
+from mixope.tabular import Counted, count
 
 SHOWN_GAPS = 10
 BINS = 8

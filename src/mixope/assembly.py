@@ -1,0 +1,128 @@
+"""From a solution to an estimate: interval, diagnostics, verdict, provenance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.diagnostics import Facts, diagnose, verdict
+from mixope.estimand import Estimand
+from mixope.estimate import Estimate, LoggerShare, Provenance
+from mixope.estimators.solution import Solution
+from mixope.intervals import clustered_interval, standard_error
+from mixope.policies import Policy
+from mixope.survey import Survey
+from mixope.version import __version__
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked of one estimator: about which target, at which level."""
+
+    name: str
+    target: Policy
+    estimand: Estimand
+    level: float
+    seed: int
+
+
+def assemble(
+    survey: Survey,
+    question: Question,
+    estimator: str,
+    solution: Solution,
+    scores: FloatArray | None,
+    loggers: tuple[LoggerShare, ...],
+    *,
+    corrects_coverage: bool = False,
+) -> Estimate:
+    """Dress a solution; ``scores`` are by episode (None where the estimator has none)."""
+    usable = scores if scores is not None and bool(np.all(np.isfinite(scores))) else None
+    interval = None if usable is None else clustered_interval(solution.value, usable, question.level)
+    size = _effective_size(solution)
+    found = diagnose(_facts(survey, solution, estimator, size, corrects_coverage))
+    return Estimate(
+        estimator=estimator,
+        estimand=question.estimand,
+        target=question.name,
+        value=solution.value,
+        standard_error=standard_error(usable) if interval and usable is not None else None,
+        interval=interval,
+        n_rows=survey.n_rows,
+        n_episodes=survey.n_episodes,
+        n_dropped=survey.n_dropped,
+        loggers=loggers,
+        effective_sample_size=size,
+        uncovered_mass=solution.uncovered_mass,
+        outside_mass=solution.outside_mass,
+        logged_mean=survey.mean,
+        verdict=verdict(found),
+        diagnostics=found,
+        solver=solution.solved.outcome.value,
+        residual=solution.solved.residual,
+        measures=solution.measures,
+        alerts=survey.alerts,
+        provenance=_provenance(survey, question),
+        no_interval_because=_reason(survey, solution, interval is not None),
+    )
+
+
+def _reason(survey: Survey, solution: Solution, has_interval: bool) -> str | None:
+    if has_interval:
+        return None
+    if solution.no_interval_because:
+        return solution.no_interval_because
+    if survey.n_episodes < 2:
+        return "an interval needs at least two episodes, these logs have one"
+    return "the scores of this estimate are not finite"
+
+
+def _effective_size(solution: Solution) -> float:
+    if solution.weights is not None:
+        return solution.weights.effective_sample_size()
+    return solution.measures.get("effective_sample_size", 0.0)
+
+
+def _largest_share(solution: Solution) -> float | None:
+    if "largest_share" in solution.measures:
+        return solution.measures["largest_share"]
+    if solution.weights is None:
+        return None
+    return solution.weights.largest / max(float(solution.weights.total.sum()), 1e-300)
+
+
+def _facts(survey: Survey, solution: Solution, estimator: str, size: float, corrects_coverage: bool) -> Facts:
+    return Facts(
+        value=solution.value,
+        effective_sample_size=size,
+        uncovered_mass=solution.uncovered_mass,
+        outside_mass=solution.outside_mass,
+        largest_share=_largest_share(solution),
+        mean_weight=solution.measures.get("mean_weight"),
+        leaked_mass=solution.measures.get("leaked_mass"),
+        n_rows=survey.n_rows,
+        n_episodes=survey.n_episodes,
+        lowest_reward=survey.lowest,
+        highest_reward=survey.highest,
+        behaviour_misfit=solution.measures.get("behaviour_misfit"),
+        solver_ok=solution.solved.ok,
+        solver_message=solution.solved.outcome.value,
+        residual=solution.solved.residual,
+        corrects_coverage=corrects_coverage,
+        weighs_rows=solution.weights is not None or "effective_sample_size" in solution.measures,
+        known_bias=solution.known_bias,
+        is_reference=estimator == "logged-mean",
+    )
+
+
+def _provenance(survey: Survey, question: Question) -> Provenance:
+    return Provenance(
+        version=__version__,
+        seed=question.seed,
+        engine=survey.engine,
+        logs_fingerprint=survey.fingerprint,
+        target_fingerprint=question.target.fingerprint(),
+        inputs=survey.inputs,
+    )

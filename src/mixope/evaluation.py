@@ -1,0 +1,82 @@
+"""From logs and a target to an estimate, whatever the states are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mixope.engines import Engine, choose
+from mixope.errors import UsageError
+from mixope.estimand import Estimand, Kind
+from mixope.estimate import Estimate
+from mixope.features import FeatureMap
+from mixope.logs import Logs, read
+from mixope.tabular import Counted, count, run
+from mixope.targets import check_level
+from mixope.vectors import AUTOMATIC, Scanned, run_vectors, scan
+
+
+def evaluate(
+    logs: Any,
+    target: Any,
+    estimator: Any = "auto",
+    *,
+    estimand: Kind | Estimand = "average",
+    gamma: float | None = None,
+    horizon: int | None = None,
+    level: float = 0.95,
+    loggers: Mapping[str, Any] | None = None,
+    features: FeatureMap | None = None,
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Estimate:
+    """What ``target`` would earn per step, from ``logs`` that others wrote.
+
+    ``estimator="auto"`` is doubly robust EMP where states have factors or are vectors, and EMP for opaque ids; EMP is
+    shown beside it. ``loggers`` maps labels to the policies that wrote the logs, where they are known. ``features`` is
+    a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors too.
+    """
+    seen = look(logs, engine, features)
+    names = automatic(seen) if isinstance(estimator, str) and estimator == "auto" else (estimator,)
+    question = as_estimand(estimand, gamma, horizon)
+    options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
+    first, *others = answer(seen, {"target": target}, names, **options)
+    return replace(first, beside=tuple(others))
+
+
+def look(logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None) -> Counted | Scanned:
+    """The first scan: counts where states can be counted, a survey of the episodes where they are vectors."""
+    logs = logs if isinstance(logs, Logs) else read(logs)
+    schema = logs.schema
+    if features is not None or schema.observation_kind == "vector" or schema.action_kind == "continuous":
+        return scan(logs, choose(engine, logs), features)
+    return count(logs, engine)
+
+
+def automatic(seen: Counted | Scanned) -> tuple[str, ...]:
+    """The default estimator and what is shown beside it."""
+    return seen.automatic if isinstance(seen, Counted) else AUTOMATIC
+
+
+def answer(
+    seen: Counted | Scanned, targets: Mapping[str, Any], estimators: Sequence[Any], **options: Any
+) -> list[Estimate]:
+    """Every estimator on every target."""
+    check_level(options["level"])
+    if isinstance(seen, Counted):
+        return run(seen, targets, estimators, **options)
+    return run_vectors(seen, targets, estimators, **options)
+
+
+def as_estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> Estimand:
+    """A named estimand with its parameter; gamma or horizon alone name theirs."""
+    if isinstance(estimand, Estimand):
+        if gamma is not None or horizon is not None:
+            raise UsageError("give gamma and horizon inside the Estimand, or the estimand by name")
+        return estimand
+    if estimand == "average" and gamma is not None and horizon is None:
+        estimand = "discounted"
+    if estimand == "average" and horizon is not None and gamma is None:
+        estimand = "horizon"
+    return Estimand(estimand, gamma, horizon)

@@ -1,0 +1,122 @@
+"""Action features for value models: ψ(a) for a logged action, and its mean E_π ψ under a policy.
+
+    discrete     ψ = one-hot
+    continuous   ψ = (1, a_i, a_i a_j) of the executed action (clipped to the box where one is known), standardised
+
+The mean under a Gaussian policy is by Gauss–Hermite quadrature, under any other policy by fixed-seed draws. With
+x(s,a) = φ(s) ⊗ ψ(a) this is all that is needed for x(s,π) = φ(s) ⊗ E_π ψ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from typing import Protocol
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError
+from mixope.policies import ContinuousPolicy, DiscretePolicy, Policy
+
+_NODES = {1: 9, 2: 5, 3: 3}
+_DRAWS = 48
+
+
+class ActionMap(Protocol):
+    """ψ, and its mean under a policy."""
+
+    @property
+    def size(self) -> int:
+        """How many features."""
+        ...
+
+    def of(self, actions: AnyArray) -> FloatArray:
+        """ψ(a) of every row."""
+        ...
+
+    def under(self, policy: Policy, observations: AnyArray) -> FloatArray:
+        """E_π ψ in every row's state."""
+        ...
+
+
+@dataclass(frozen=True)
+class DiscreteActions:
+    """One feature an action."""
+
+    actions: AnyArray
+
+    @property
+    def size(self) -> int:
+        """As many features as actions."""
+        return len(self.actions)
+
+    def of(self, actions: AnyArray) -> FloatArray:
+        """A one in the action's column; an action that is not in the sample is an error."""
+        column = np.clip(np.searchsorted(self.actions, actions), 0, self.size - 1)
+        strange = self.actions[column] != actions
+        if strange.any():
+            raise DataError(
+                "an action is not among those of the sample", column="action", got=np.asarray(actions)[strange][0]
+            )
+        return np.asarray(np.eye(self.size)[column])
+
+    def under(self, policy: Policy, observations: AnyArray) -> FloatArray:
+        """π(·|s) over the logged actions."""
+        n = len(observations)
+        if isinstance(policy, DiscretePolicy):
+            have = {value: k for k, value in enumerate(policy.actions.tolist())}
+            known = policy.probs(observations)
+            zero = np.zeros(n)
+            return np.stack([known[:, have[a]] if a in have else zero for a in self.actions.tolist()], axis=1)
+        columns = [np.exp(policy.log_prob(observations, np.full(n, a))) for a in self.actions]
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class QuadraticActions:
+    """1, a_i and a_i a_j of the executed action in standard units."""
+
+    mean: FloatArray
+    scale: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    seed: int = 0
+
+    @property
+    def size(self) -> int:
+        """1 + d + d(d + 1)/2."""
+        d = len(self.mean)
+        return 1 + d + d * (d + 1) // 2
+
+    def of(self, actions: AnyArray) -> FloatArray:
+        """ψ of actions (n, d), or of several for a row (n, k, d)."""
+        executed = np.asarray(actions, dtype=np.float64)
+        if self.low is not None or self.high is not None:
+            executed = np.clip(executed, self.low, self.high)
+        u = (executed - self.mean) / self.scale
+        d = len(self.mean)
+        pairs = [u[..., i] * u[..., j] for i, j in combinations_with_replacement(range(d), 2)]
+        return np.stack([np.ones(u.shape[:-1]), *(u[..., i] for i in range(d)), *pairs], axis=-1)
+
+    def under(self, policy: Policy, observations: AnyArray) -> FloatArray:
+        """Quadrature for a Gaussian, draws for anything else that can be drawn from."""
+        if hasattr(policy, "at_noise"):
+            nodes, weights = _hermite(len(self.mean))
+            values = [w * self.of(policy.at_noise(observations, x)) for x, w in zip(nodes, weights, strict=True)]
+            return np.asarray(np.sum(values, axis=0))
+        if isinstance(policy, ContinuousPolicy):
+            draws = [policy.sample(observations, np.random.default_rng([self.seed, k])) for k in range(_DRAWS)]
+            return np.asarray(np.mean([self.of(draw) for draw in draws], axis=0))
+        raise DataError(
+            "the target cannot be drawn from, so a value model has no mean over its actions",
+            expected="a policy with sample(observations, generator)",
+            hint="use a GaussianPolicy, or an estimator without a value model such as 'emp'",
+        )
+
+
+def _hermite(d: int) -> tuple[FloatArray, FloatArray]:
+    x, w = np.polynomial.hermite_e.hermegauss(_NODES.get(d, 2))
+    grid = np.array(list(product(x, repeat=d)))
+    weight = np.array([np.prod(c) for c in product(w / w.sum(), repeat=d)])
+    return grid, weight

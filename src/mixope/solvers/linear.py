@@ -1,0 +1,64 @@
+"""Whitened, regularised linear solves: the normal form of every feature estimator.
+
+    min_θ ‖W(Aθ − b)‖² + λ‖θ‖²      with  e·θ = 1  where b = 0 (the average)
+
+Whitening: with Σ = E φφᵀ = U diag(v) Uᵀ, keep v > 1e-9 v_max and work in coordinates Uv^{−½}, so that λ means the same
+for every feature map. The condition number and the relative residual ‖Aθ − b‖ are reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from mixope.arrays import FloatArray
+from mixope.solvers.outcome import Outcome, Solved
+
+TOLERANCE = 1e-9
+RIDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """The map from raw features to whitened ones, φ̃ = Rᵀφ."""
+
+    root: FloatArray
+    condition: float
+
+    @classmethod
+    def of(cls, gram: FloatArray, tolerance: float = TOLERANCE) -> Whitening:
+        """From Σ = E φφᵀ."""
+        values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+        kept = values > tolerance * values[-1]
+        return cls(vectors[:, kept] / np.sqrt(values[kept]), float(values[-1] / values[kept][0]))
+
+
+def solve_ratio(
+    system: FloatArray,
+    right: FloatArray | None,
+    normaliser: FloatArray,
+    gram: FloatArray,
+    ridge: float = RIDGE,
+    *,
+    whiten_tests: bool = True,
+) -> tuple[FloatArray, Solved, float]:
+    """θ in raw coordinates for ``system @ θ = right`` (or 0 with ``normaliser @ θ = 1``), and the condition number.
+
+    Rows of ``system`` belong to tests: whitened like the features, or only scaled to mean square one.
+    """
+    white = Whitening.of(gram)
+    tests = white.root if whiten_tests else np.diag(1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-12)))
+    a = tests.T @ system @ white.root
+    square = a.T @ a + ridge * np.eye(a.shape[1])
+    e = white.root.T @ normaliser
+    if right is None:
+        direction = linalg.solve(square, e, assume_a="pos")
+        z = direction / (e @ direction)
+        residual = float(np.linalg.norm(a @ z) / np.linalg.norm(z))
+    else:
+        b = tests.T @ right
+        z = linalg.solve(square, a.T @ b, assume_a="pos")
+        residual = float(np.linalg.norm(a @ z - b)) / max(float(np.linalg.norm(b)), 1e-300)
+    return white.root @ z, Solved(Outcome.DIRECT, residual), white.condition
