@@ -8,13 +8,14 @@ from rich.text import Text
 
 from mixope.cli.views import parts
 from mixope.estimate import Estimate
+from mixope.logs import UNLABELLED
 from mixope.report.text import number
 
 
 def estimate_view(estimate: Estimate, target: str | None = None) -> Group:
     """The whole record; ``target`` is what the user calls the policy."""
     pieces: list[RenderableType] = [headline(estimate, target or estimate.target), diagnostics_table(estimate)]
-    if len(estimate.loggers) > 1 or estimate.loggers[0].label != "unlabelled":
+    if {logger.label for logger in estimate.loggers} - {UNLABELLED}:
         pieces += [loggers_table(estimate)]
     alerts = parts.notes(estimate.alerts)
     return Group(*pieces, *([alerts] if alerts else []))

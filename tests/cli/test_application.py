@@ -1,0 +1,110 @@
+"""The application as a whole: help, version, start-up, interruption."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mixope.cli import demo
+from mixope.cli.wording import in_command_words
+from mixope.version import __version__
+
+from .running import WALK, json_of, run
+
+COMMANDS = ("evaluate", "compare", "inspect", "simulate", "estimators", "demo")
+
+
+def test_version():
+    assert run("--version").stdout == f"mixope {__version__}\n"
+
+
+def test_help_names_every_command():
+    page = run("--help").stdout
+    assert all(f"  {name} " in page for name in COMMANDS)
+    assert "..." not in page.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_help_text(command):
+    page = run(command, "--help").stdout
+    assert page.startswith("Usage: ")
+    for option in re.findall(r"^  (--\S+.*)$", page, re.MULTILINE):
+        assert re.search(r"\s{2,}\S|^--\S+( \S+)?$", option), option
+
+
+def test_no_command_shows_the_help():
+    assert "Commands:" in run().output
+
+
+def test_the_start_is_light():
+    code = "import sys, mixope.cli; print([m for m in ('scipy', 'duckdb', 'pyarrow', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_module_runs_as_a_program():
+    command = [sys.executable, "-m", "mixope", "evaluate", *WALK, "--estimator", "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: unknown estimator 'nonsense'")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_an_interruption_is_one_line_and_130(failure, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("mixope.evaluation.count", interrupted)
+    result = run("evaluate", *WALK)
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted: stopped before the end; no file is left half-written\n"
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("mixope.evaluation.count", broken)
+    with pytest.raises(ZeroDivisionError):
+        run("evaluate", *WALK)
+
+
+def test_estimators_lists_the_registry():
+    from mixope.estimators import REGISTRY
+
+    page = run("estimators").stdout
+    assert all(f" {name} " in page for name in REGISTRY)
+    assert [entry["name"] for entry in json_of("estimators")["estimators"]] == list(REGISTRY)
+
+
+def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "shown"
+    result = run("demo", "--output", folder, "--episodes", "24", "--horizon", "40")
+    assert result.exit_code == 0
+    page = result.stdout
+    for words in ("verdict", "interval", "the target really earns", "holds it", "What happened", "efficiency bound"):
+        assert words in page
+    assert all(name in page for name in demo.RIVALS)
+    prose = [line for line in page.splitlines() if not line.startswith("$ ") and str(tmp_path) not in line]
+    assert max(map(len, prose)) <= 80
+    assert {path.name for path in folder.iterdir()} >= {*demo.RESULTS, "logs.parquet", "truth.json"}
+
+
+@pytest.mark.parametrize(
+    ("library", "command"),
+    [
+        ("done='terminated' if", "--done terminated if"),
+        ("columns={'action_logp': 'p', 'action_prob': None}", "--column action_logp=p --column action_prob="),
+        ("map it: columns={'action_prob': 'prob'}", "map it: --column action_prob=prob"),
+        ("columns={…}", "--column NAME=COLUMN"),
+        ("columns={'observation': […]}", "--column observation=COLUMN,COLUMN"),
+        ('choose with columns={"prob": ...}', "rename the right column to prob in the file"),
+        ("pass loggers={label: policy}", "pass --logger LABEL=FILE"),
+        ("say estimand='discounted'", "say --estimand discounted"),
+        ("a = {1: 2}", "a = {1: 2}"),
+    ],
+)
+def test_remedies_are_in_the_words_of_the_command_line(library, command):
+    assert in_command_words(library) == command

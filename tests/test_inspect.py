@@ -1,0 +1,136 @@
+"""What an inspection counts, against loops and numbers known by construction."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mixope import Logs, TabularPolicy
+from mixope.errors import MixopeWarning
+from mixope.inspection import inspect
+
+
+def logs(**changes):
+    rows = {
+        "episode_id": [0, 0, 0, 1, 1, 2],
+        "step": [0, 1, 2, 0, 1, 0],
+        "observation": ["x", "y", "x", "x", "x", "y"],
+        "action": ["l", "r", "r", "l", "l", "l"],
+        "reward": [1.0, 2.0, 3.0, 0.0, 0.0, 6.0],
+        "next_observation": ["y", "x", "x", "x", "x", "x"],
+        "terminated": [False, False, True, False, False, False],
+        "truncated": [False, False, False, False, True, False],
+        "policy_id": ["a", "a", "a", "b", "b", "b"],
+    }
+    return Logs.from_arrays(**{name: np.array(values) for name, values in (rows | changes).items()})
+
+
+TARGET = TabularPolicy(
+    np.array([[0.5, 0.25, 0.25], [0.0, 0.75, 0.25]]), np.array(["x", "y"]), np.array(["l", "r", "u"])
+)
+
+
+def test_rows_episodes_loggers_and_ends_are_counted():
+    found = inspect(logs()).contents
+    assert (found.rows, found.episodes, found.known_starts, found.terminated, found.truncated) == (6, 3, 3, 1, 1)
+    assert (found.lowest_reward, found.highest_reward, found.logged_mean) == (0.0, 6.0, 2.0)
+    assert [(j.label, j.rows, j.episodes, j.logged_mean) for j in found.loggers] == [("a", 3, 1, 2.0), ("b", 3, 2, 2.0)]
+
+
+def test_lengths_have_a_histogram_that_counts_every_episode():
+    lengths = inspect(logs()).contents.lengths
+    assert (lengths.shortest, lengths.median, lengths.mean, lengths.longest) == (1, 2.0, 2.0, 3)
+    assert [(bar.low, bar.high, bar.episodes) for bar in lengths.histogram] == [(1, 1, 1), (2, 2, 1), (3, 3, 1)]
+
+
+def test_wide_histograms_have_few_bars_without_gaps():
+    sizes = [1, 3, 17, 90, 91, 200]
+    episode = np.repeat(np.arange(len(sizes)), sizes)
+    step = np.concatenate([np.arange(size) for size in sizes])
+    same = np.zeros(len(step), dtype=np.int64)
+    found = inspect(
+        Logs.from_arrays(
+            observation=same, action=same, reward=same * 1.0, next_observation=same, episode_id=episode, step=step
+        )
+    )
+    bars = found.contents.lengths.histogram
+    assert len(bars) <= 8
+    assert (bars[0].low, bars[-1].high) == (1, 200)
+    assert all(left.high + 1 == right.low for left, right in pairwise(bars))
+    assert sum(bar.episodes for bar in bars) == len(sizes)
+
+
+def test_coverage_weighs_unseen_actions_by_the_rows_of_their_state():
+    coverage = inspect(logs(), TARGET).coverage
+    # x: 4 rows, l and r seen, u (.25) not; y: 2 rows, l and r seen, u (.25) not
+    assert coverage.uncovered_mass == pytest.approx(0.25)
+    assert coverage.covered_rows == 0.0
+    assert coverage.gaps == 2
+    assert [(gap.state, gap.action, gap.state_rows) for gap in coverage.worst] == [(("x",), "u", 4), (("y",), "u", 2)]
+
+
+def test_an_action_that_the_target_never_takes_is_no_gap():
+    careful = TabularPolicy(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array(["x", "y"]), np.array(["l", "r"]))
+    coverage = inspect(logs(), careful).coverage
+    assert (coverage.covered_rows, coverage.uncovered_mass, coverage.worst) == (1.0, 0.0, ())
+
+
+@pytest.mark.parametrize("engine", ["memory", "embedded"])
+def test_missing_propensities_are_counted_row_by_row(engine):
+    partly = pa.array([0.5, None, 0.5, None, 0.5, 0.5])
+    for column, expected in ((partly, 2), (pa.array([0.5] * 6), 0), (pa.nulls(6, pa.float64()), 6)):
+        zeros = pa.array([0] * 6)
+        ids = {"s": zeros, "a": zeros, "s_next": zeros, "episode": zeros, "t": pa.array(range(6))}
+        table = pa.table({**ids, "r": pa.array([1.0] * 6), "pscore": column})
+        assert inspect(table, engine=engine).contents.rows_without_propensity == expected
+
+
+def test_engines_agree():
+    first, second = (inspect(logs(), TARGET, engine).to_dict() for engine in ("memory", "embedded"))
+    assert first | {"engine": ""} == second | {"engine": ""}
+
+
+def test_bad_rows_are_an_error_to_raise_and_nothing_is_counted():
+    found = inspect(logs(reward=[1.0, np.nan, 3.0, 0.0, 0.0, 6.0]))
+    assert found.error is not None
+    assert found.error.rows == (1,)
+    assert (found.contents, found.space) == (None, None)
+    assert not found.to_dict()["usable"]
+
+
+def test_broken_episodes_are_remarks_with_their_error():
+    found = inspect(logs(step=[0, 1, 1, 0, 1, 0]))
+    assert [remark.name for remark in found.remarks if remark.status == "error"] == ["duplicate-steps"]
+    assert found.error is not None
+    assert inspect(logs(step=[0, 1, 1, 0, 1, 0]), check=False).remarks == ()
+
+
+def test_sources_with_other_columns_have_their_own_mapping(tmp_path):
+    (tmp_path / "one.csv").write_text("eps_id,t,s,a,r\n0,0,1,0,1\n0,1,2,0,1\n")
+    (tmp_path / "two.csv").write_text("episode,timestep,state,action,reward\n0,0,1,0,1\n0,1,2,0,1\n")
+    found = inspect([str(tmp_path / "one.csv")]), inspect(_both(tmp_path))
+    assert [group.mapping["observation"] for group in found[1].columns] == ["s", "state"]
+    assert found[0].columns[0].mapping["next_observation"] == "derived: next row"
+    assert (found[1].total_rows, found[1].dropped) == (4, 2)
+
+
+def _both(folder):
+    from mixope import read
+
+    return read(str(folder / "one.csv"), str(folder / "two.csv"))
+
+
+def test_notes_are_kept(tmp_path):
+    (tmp_path / "log.csv").write_text("s,a,r\n0,0,1\n1,0,2\n0,0,2\n")
+    with pytest.warns(MixopeWarning):
+        found = inspect(str(tmp_path / "log.csv"))
+    assert len(found.notes) == 2
+
+
+def test_text_and_json_say_the_same():
+    found = inspect(logs(), TARGET)
+    assert "3 episodes of 1 to 3 rows" in str(found)
+    assert "25.00% of its mass uncovered" in str(found)
+    assert json.loads(found.to_json()) == found.to_dict()
