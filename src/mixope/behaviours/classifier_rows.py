@@ -17,7 +17,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray
 from mixope.behaviours.gaussian_rows import FittedQuadratic, Quadratic
-from mixope.behaviours.rows_protocol import best_by_simplicity, check_weight, held_out, vectors
+from mixope.behaviours.rows_protocol import check_weight, first_best, held_out, vectors
 from mixope.errors import DataError
 from mixope.statistics.rows import Rows
 
@@ -141,9 +141,8 @@ def _choose(
 
         return held_out(trial, len(code), seed)
 
-    scores = [score(name) for name in names]
-    best = best_by_simplicity(scores, weight)
-    return names[best], float(np.average(scores[best], weights=weight))
+    best, reached = first_best(map(score, names), weight)
+    return names[best], reached
 
 
 def _fit(model: Any, design: FloatArray, code: IntArray, weight: FloatArray) -> Any:
@@ -259,7 +258,8 @@ class Encoder:
             raise DataError("the states have another shape", expected=f"{width} columns", got=f"{columns.shape[1]}")
         if self.quadratic is not None:
             return vectors(columns, "states")
-        return np.stack([_find(columns[:, k], known) for k, known in enumerate(self.levels)], axis=1).astype(np.float64)
+        codes = [_find(columns[:, k], known) for k, known in enumerate(self.levels)]
+        return np.stack(codes, axis=1).astype(np.float64)
 
     def expand(self, design: FloatArray) -> FloatArray:
         """Columns for a model that is linear in them."""

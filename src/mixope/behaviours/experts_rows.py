@@ -11,7 +11,7 @@ rounds. How many experts is decided held out: one more must gain more than the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,13 +24,14 @@ from mixope.behaviours.gaussian_rows import (
     FittedGaussian,
     Gaussian,
     choose,
+    defended,
     fit_gaussian,
     gram,
     improve,
     same_everywhere,
     usable,
 )
-from mixope.behaviours.rows_protocol import best_by_simplicity, check_weight, held_out
+from mixope.behaviours.rows_protocol import check_weight, first_best, held_out
 from mixope.errors import UsageError
 from mixope.features.protocol import FeatureMap
 from mixope.statistics.rows import Rows
@@ -70,9 +71,8 @@ class MixtureOfExperts:
         labels = len(np.unique(rows.label))
         most = min(labels + 1, MOST_EXPERTS) if labels > 1 else 4
         counts = [self.n_experts] if self.n_experts is not None else list(range(1, most + 1))
-        scores = [_held_out(rows, count, seed) for count in counts]
-        best = best_by_simplicity(scores, rows.weight)
-        return counts[best], float(np.average(scores[best], weights=rows.weight))
+        best, reached = first_best((_held_out(rows, count, seed) for count in counts), rows.weight)
+        return counts[best], reached
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,24 @@ class FittedExperts:
     def log_prob(self, rows: Rows) -> FloatArray:
         """log b(a|s), one a row."""
         states, actions = self.choice.arrays(rows)
-        return _log_sum(self.model.joint(self.choice.design(states), self.choice.box.draws(actions)))
+        return self.model.log_density(self.choice.design(states), self.choice.box.draws(actions))
 
 
 @dataclass(frozen=True)
 class Experts:
-    """Experts and the weights W of the gate, shape (1 + M, K)."""
+    """Experts, the weights W of the gate, shape (1 + M, K), and the law of all actions together."""
 
     experts: tuple[Gaussian, ...]
     gate: FloatArray
+    everywhere: Gaussian
 
     def joint(self, design: FloatArray, draws: Draws) -> FloatArray:
         """log g_k(s) N_k(a|s), shape (n, K)."""
         return _log_gate(design @ self.gate) + np.stack([e.log_density(design, draws) for e in self.experts], axis=1)
+
+    def log_density(self, design: FloatArray, draws: Draws) -> FloatArray:
+        """log b̂(a|s), defended as one Gaussian is."""
+        return defended(_log_sum(self.joint(design, draws)), self.everywhere, draws)
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,8 @@ def fit_experts(rows: ExpertRows, n_experts: int, seed: int) -> Experts:
     share = _first_shares(rows, n_experts, seed)
     columns = rows.design.shape[1]
     experts = tuple(same_everywhere(rows.draws, rows.weight * share[:, k], columns) for k in range(n_experts))
-    model = Experts(experts, np.zeros((columns, n_experts)))
+    everywhere = same_everywhere(rows.draws, rows.weight, columns)
+    model = Experts(experts, np.zeros((columns, n_experts)), everywhere)
     information = gram(rows.design, rows.weight, VARIANCE_RIDGE)
     before = -np.inf
     for _ in range(ROUNDS):
@@ -149,7 +155,13 @@ def fit_experts(rows: ExpertRows, n_experts: int, seed: int) -> Experts:
         if now - before < 10 * GAIN:
             break
         before = now
-    return model
+    return _allowing_for_error(model, rows, share)
+
+
+def _allowing_for_error(model: Experts, rows: ExpertRows, share: FloatArray) -> Experts:
+    """Each expert by the rows that are its own."""
+    experts = (e.allowing_for_error(rows.design, rows.weight * share[:, k]) for k, e in enumerate(model.experts))
+    return replace(model, experts=tuple(experts))
 
 
 def _round(model: Experts, rows: ExpertRows, share: FloatArray, information: FloatArray) -> Experts:
@@ -159,7 +171,7 @@ def _round(model: Experts, rows: ExpertRows, share: FloatArray, information: Flo
     gate = model.gate
     for _ in range(5):
         gate = _gate_step(gate, rows.design, share, rows.weight, information)
-    return Experts(experts, gate)
+    return replace(model, experts=experts, gate=gate)
 
 
 def _gate_step(
@@ -180,7 +192,7 @@ def _first_shares(rows: ExpertRows, n_experts: int, seed: int) -> FloatArray:
     if len(np.unique(group)) != n_experts:
         from sklearn.cluster import KMeans
 
-        mean, log_variance = fit_gaussian(rows.design, rows.draws, rows.weight).moments(rows.design)
+        mean, log_variance = fit_gaussian(rows.design, rows.draws, rows.weight).model.moments(rows.design)
         left = (rows.draws.value - mean) * np.exp(-0.5 * log_variance)
         group = KMeans(n_experts, n_init=2, random_state=seed).fit(left, sample_weight=rows.weight).labels_
     return np.where(group[:, None] == np.arange(n_experts), 0.9, 0.1 / max(n_experts - 1, 1))
@@ -191,7 +203,7 @@ def _held_out(rows: ExpertRows, n_experts: int, seed: int) -> FloatArray:
         known, new = rows.take(inside), rows.take(outside)
         if n_experts == 1:
             return fit_gaussian(known.design, known.draws, known.weight).log_density(new.design, new.draws)
-        return _log_sum(fit_experts(known, n_experts, seed).joint(new.design, new.draws))
+        return fit_experts(known, n_experts, seed).log_density(new.design, new.draws)
 
     return held_out(trial, len(rows.weight), seed)
 

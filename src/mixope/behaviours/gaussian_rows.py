@@ -11,8 +11,14 @@ c/σ², γ by steps (Σ c xxᵀ)⁻¹ Σ c x (e²/σ² − 1), e = a − xᵀβ.
                beyond a bound enters with its expectation and variance given that it lies there;
     squashed   actions piled up at the ends without atoms: a = c + w tanh(u), u Gaussian, if that wins held out.
 
+Where rows are few a fit is overconfident, and a b too small is a weight too large. So the answer allows for the errors
+of β and γ, each of which adds the leverage ℓ to first order, and mixes in a little of the law of all actions together:
+
+    b̂(a|s) = (1 − ε) N(a; xᵀβ, exp(xᵀγ)(1 + 2ℓ)) + ε N̄(a),      ℓ = xᵀ(Σ c xxᵀ)⁻¹x,   ε = .001.
+
 Which features do is decided by held-out log-likelihood (:mod:`mixope.behaviours.rows_protocol`). Measured on Pendulum
-(one logger, 20,000 rows): quadratics alone lose .2 nats a row, 100 bumps .009, both together .005.
+(one logger, 20,000 rows): quadratics alone lose .2 nats a row, 100 bumps .009, both together .005. On a wavy mean with
+3,000 rows, leverage and ε cut the loss from .08 to .035 and the worst row from 60 nats to 9.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.behaviours.rows_protocol import best_by_simplicity, check_weight, held_out, vectors
+from mixope.behaviours.rows_protocol import check_weight, first_best, held_out, vectors
 from mixope.errors import DataError
 from mixope.features.bumps import NormalisedBumps
 from mixope.features.protocol import FeatureMap, FittedMap
@@ -39,6 +45,8 @@ SMALLEST, LARGEST = 1e-6, 1e2
 MEAN_RIDGE, VARIANCE_RIDGE = 1e-4, 1.0
 #: Rounds end when one gains less than this, in nats a row.
 GAIN = 1e-5
+#: ε, the share of the law of all actions together.
+DEFENSIVE = 1e-3
 BUMPS = (50, 100, 200)
 #: As many rows settle which features do; the fit itself takes all.
 MOST_FOR_CHOICE = 30_000
@@ -57,7 +65,7 @@ class HeteroscedasticGaussian:
         states, actions, weight = usable(sample, weight)
         choice = choose(self.features, states, actions, weight, seed)
         model = fit_gaussian(choice.design(states), choice.box.draws(actions), weight)
-        _check_spread(model, choice.design(states))
+        _check_spread(model.model, choice.design(states))
         return FittedGaussian(choice, model)
 
 
@@ -66,7 +74,7 @@ class FittedGaussian:
     """Ready. ``held_out`` in nats a row; ``chosen`` names the features; ``note`` says what was found of the box."""
 
     choice: Choice
-    model: Gaussian
+    model: Defended
 
     @property
     def held_out(self) -> float:
@@ -137,12 +145,16 @@ def choose(
     if len(states) > MOST_FOR_CHOICE:
         part = np.random.default_rng([seed, 29]).choice(len(states), MOST_FOR_CHOICE, replace=False)
         states, actions, weight = states[part], actions[part], weight[part]
-    choices = [
-        Choice(label, fitted, box) for label, fitted in _fitted_maps(features, states, seed) for box in boxes(actions)
-    ]
-    scores = [_held_out(choice, states, actions, weight, seed) for choice in choices]
-    best = best_by_simplicity(scores, weight)
-    return replace(choices[best], held_out=float(np.average(scores[best], weights=weight)))
+    tried: list[Choice] = []
+
+    def scores() -> Iterator[FloatArray]:
+        for label, fitted in _fitted_maps(features, states, seed):
+            for box in boxes(actions):
+                tried.append(Choice(label, fitted, box))
+                yield _held_out(tried[-1], states, actions, weight, seed)
+
+    best, reached = first_best(scores(), weight)
+    return replace(tried[best], held_out=reached)
 
 
 def _fitted_maps(features: FeatureMap | None, states: FloatArray, seed: int) -> Iterator[tuple[str, FittedMap]]:
@@ -172,25 +184,54 @@ def _held_out(choice: Choice, states: FloatArray, actions: FloatArray, weight: F
 
 @dataclass(frozen=True)
 class Gaussian:
-    """β and γ, shape (1 + M, d), and the range of log σ² by component."""
+    """β and γ, shape (1 + M, d), the range of log σ² by component, and R with RRᵀ = (Σ c xxᵀ)⁻¹ once it is known."""
 
     mean: FloatArray
     log_variance: FloatArray
     smallest: FloatArray
     largest: FloatArray
+    root: FloatArray | None = None
 
     def moments(self, design: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """μ and log σ² of every row."""
-        return design @ self.mean, np.clip(design @ self.log_variance, self.smallest, self.largest)
+        """μ and log σ² of every row, with 1 + 2ℓ if ℓ = |Rᵀx|² is known."""
+        h = np.clip(design @ self.log_variance, self.smallest, self.largest)
+        if self.root is not None:
+            h += np.log1p(2 * np.sum((design @ self.root) ** 2, axis=1))[:, None]
+        return design @ self.mean, h
 
     def log_density(self, design: FloatArray, draws: Draws) -> FloatArray:
         """log b(a|s)."""
         return draws.log_density(*self.moments(design))
 
+    def allowing_for_error(self, design: FloatArray, weight: FloatArray) -> Gaussian:
+        """The same, knowing R: the rounds themselves do without."""
+        return replace(self, root=np.linalg.inv(np.linalg.cholesky(gram(design, weight, MEAN_RIDGE))).T)
 
-def fit_gaussian(design: FloatArray, draws: Draws, weight: FloatArray, rounds: int = 60) -> Gaussian:
+
+@dataclass(frozen=True)
+class Defended:
+    """(1 − ε) b + ε N̄, with N̄ the same Gaussian everywhere."""
+
+    model: Gaussian
+    everywhere: Gaussian
+
+    def log_density(self, design: FloatArray, draws: Draws) -> FloatArray:
+        """log b̂(a|s)."""
+        return defended(self.model.log_density(design, draws), self.everywhere, draws)
+
+
+def defended(log_density: FloatArray, everywhere: Gaussian, draws: Draws) -> FloatArray:
+    """log((1 − ε) b + ε N̄)."""
+    shape = draws.value.shape
+    background = draws.log_density(
+        np.broadcast_to(everywhere.mean[0], shape), np.broadcast_to(everywhere.log_variance[0], shape)
+    )
+    return np.asarray(np.logaddexp(np.log1p(-DEFENSIVE) + log_density, np.log(DEFENSIVE) + background))
+
+
+def fit_gaussian(design: FloatArray, draws: Draws, weight: FloatArray, rounds: int = 60) -> Defended:
     """Rounds until they gain nothing."""
-    model = same_everywhere(draws, weight, design.shape[1])
+    model = everywhere = same_everywhere(draws, weight, design.shape[1])
     before = -np.inf
     for _ in range(rounds):
         model = improve(model, design, draws, weight)
@@ -198,7 +239,7 @@ def fit_gaussian(design: FloatArray, draws: Draws, weight: FloatArray, rounds: i
         if now - before < GAIN:
             break
         before = now
-    return model
+    return Defended(model.allowing_for_error(design, weight), everywhere)
 
 
 def same_everywhere(draws: Draws, weight: FloatArray, columns: int) -> Gaussian:
@@ -315,17 +356,22 @@ def boxes(actions: FloatArray) -> list[Box]:
 
 
 def _squashed(clipped: Box, actions: FloatArray, piled: BoolArray) -> Box:
-    """Bounds one typical gap beyond the ends of the sample."""
-    ends = actions.min(axis=0), actions.max(axis=0)
-    gap = (ends[1] - ends[0]) / len(actions)
-    low, high = np.where(piled, ends[0] - gap, clipped.low), np.where(piled, ends[1] + gap, clipped.high)
+    """Clipped as before, squashed where piled."""
+    low, high = clipped.low.copy(), clipped.high.copy()
     notes = [clipped.note] if clipped.note else []
     for i in np.flatnonzero(piled):
-        notes.append(
-            f"{_component(int(i), len(piled))}: actions pile up at {ends[0][i]:.4g} and {ends[1][i]:.4g}: treated as"
-            " squashed by tanh"
-        )
+        low[i], high[i] = -_bound(-actions[:, i]), _bound(actions[:, i])
+        where = f"{_component(int(i), len(piled))}: actions pile up at {low[i]:.4g} or {high[i]:.4g}"
+        notes.append(f"{where}: treated as squashed by tanh")
     return Box(low, high, piled, "; ".join(notes))
+
+
+def _bound(action: FloatArray) -> float:
+    """The upper bound: a number of two digits if one is near, as boxes go; else a typical gap beyond the largest."""
+    end, width = float(action.max()), float(np.ptp(action))
+    step = 10.0 ** (np.floor(np.log10(max(abs(end), 1e-300))) - 1)
+    bound = float(np.ceil(end / step) * step)
+    return bound if bound - end <= 0.01 * width else end + width / len(action)
 
 
 def _piled(action: FloatArray) -> bool:

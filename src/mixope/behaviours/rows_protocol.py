@@ -11,7 +11,7 @@ error of a difference between two models is that of a mean. :mod:`mixope.behavio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -58,18 +58,22 @@ def held_out(trial: Trial, n: int, seed: int, folds: int = 3) -> FloatArray:
     return result
 
 
-def best_by_simplicity(scores: Sequence[FloatArray], weight: FloatArray) -> int:
-    """The best of models in order of simplicity; a later one must gain more than the standard error of its gain.
+def first_best(scores: Iterable[FloatArray], weight: FloatArray) -> tuple[int, float]:
+    """Which of several models is the best held out, and its mean log b: ``scores`` in order of simplicity.
 
-    With x the difference in held-out log b of a row: Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c.
+    A later model must gain more than the standard error of its gain: with x the difference in held-out log b of a row,
+    Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c. After two in a row that do not, the rest (``scores`` may be lazy) is not tried.
     """
-    best = 0
-    for k in range(1, len(scores)):
-        difference = scores[k] - scores[best]
-        gain = np.average(difference, weights=weight)
-        error = np.sqrt(np.sum((weight * (difference - gain)) ** 2)) / weight.sum()
-        best = k if gain > error else best
-    return best
+    models = iter(scores)
+    best, leader = 0, next(models)
+    for k, score in enumerate(models, start=1):
+        gain = np.average(score - leader, weights=weight)
+        error = np.sqrt(np.sum((weight * (score - leader - gain)) ** 2)) / weight.sum()
+        if gain > error:
+            best, leader = k, score
+        elif k - best >= 2:
+            break
+    return best, float(np.average(leader, weights=weight))
 
 
 def check_weight(weight: FloatArray, n: int) -> FloatArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from mixope.arrays import FloatArray
 
@@ -44,5 +44,5 @@ def clustered_interval(value: float, episode_scores: FloatArray, level: float) -
     episodes = len(episode_scores)
     if episodes < 2 or not np.isfinite(value):
         return None
-    half = float(stats.t.ppf(0.5 + level / 2, episodes - 1)) * standard_error(episode_scores)
+    half = float(stdtrit(episodes - 1, 0.5 + level / 2)) * standard_error(episode_scores)
     return Interval(value - half, value + half, level, "clustered score, t")
