@@ -8,7 +8,8 @@ import mixope
 from mixope.environments import from_outcomes, simulate
 from mixope.errors import UsageError
 from mixope.estimators import REGISTRY
-from mixope.evaluate import as_estimand, count, run
+from mixope.evaluation import as_estimand
+from mixope.tabular import count, run
 
 S, A = 4, 2
 SHIFT, SCALE = 2.5, -3.0

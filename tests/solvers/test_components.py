@@ -1,0 +1,66 @@
+"""Components and living states against slow searches."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixope.solvers.components import heaviest_component, states_that_go_on
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 7))
+    edges = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=14))
+    mass = np.array(draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), dtype=float)
+    source, destination = (np.array([e[k] for e in edges], dtype=np.int64) for k in (0, 1))
+    return n, source, destination, mass
+
+
+def reach(n, source, destination):
+    """Which states are reached in one step or more, by Warshall's loops."""
+    found = [[False] * n for _ in range(n)]
+    for s, t in zip(source.tolist(), destination.tolist(), strict=True):
+        found[s][t] = True
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                found[i][j] = found[i][j] or (found[i][k] and found[k][j])
+    return found
+
+
+@settings(max_examples=150)
+@given(graph=graphs())
+def test_the_heaviest_component_in_which_a_long_run_can_live(graph):
+    n, source, destination, mass = graph
+    inside, reached = heaviest_component(source, destination, mass, n), reach(n, source, destination)
+    components = {
+        frozenset(j for j in range(n) if j == i or (reached[i][j] and reached[j][i])) for i in range(n) if reached[i][i]
+    }
+    found = frozenset(np.flatnonzero(inside).tolist())
+    if not components:
+        assert not inside.any()
+        return
+    assert found in components
+    assert mass[inside].sum() == max(sum(mass[i] for i in c) for c in components)
+
+
+@settings(max_examples=150)
+@given(graph=graphs(), ends=st.integers(0, 127))
+def test_states_that_go_on_have_a_way_on_or_an_end(graph, ends):
+    n, source, destination, _ = graph
+    leaves = np.array([bool(ends >> i & 1) for i in range(n)])
+    found = states_that_go_on(source, destination, leaves, n)
+    alive = set(source.tolist()) | set(np.flatnonzero(leaves).tolist())
+    while True:
+        onward = {s for s, t in zip(source.tolist(), destination.tolist(), strict=True) if s in alive and t in alive}
+        kept = alive & (onward | set(np.flatnonzero(leaves).tolist()))
+        if kept == alive:
+            break
+        alive = kept
+    assert set(np.flatnonzero(found).tolist()) == alive
+
+
+def test_a_heavy_dead_end_does_not_capture_the_long_run():
+    """State 2 has most rows and no way on: the pair 0, 1 is where the long run lives."""
+    source, destination = np.array([0, 1, 1]), np.array([1, 0, 2])
+    assert heaviest_component(source, destination, np.array([1.0, 1.0, 50.0]), 3).tolist() == [True, True, False]
