@@ -113,6 +113,7 @@ def _facts(survey: Survey, solution: Solution, estimator: str, size: float, corr
         corrects_coverage=corrects_coverage,
         weighs_rows=solution.weights is not None or "effective_sample_size" in solution.measures,
         known_bias=solution.known_bias,
+        unit_of_weight="episode" if "effective_episodes" in solution.measures else "row",
         is_reference=estimator == "logged-mean",
     )
 

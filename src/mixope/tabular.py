@@ -181,7 +181,10 @@ def _survey(counted: Counted, sums: EpisodeSums) -> Survey:
     """What the logs are, what was dropped, and what does not fit together; a real contradiction is an error."""
     rows = counted.transitions
     alerts = [*counted.logs.notes, *dropped_alert(counted.logs, int(rows.n_rows))]
-    if sums.irregular_steps.any() or sums.broken_chain.any():
+    if sums.irregular_steps.any() or sums.broken_chain.any() or counted.logs.step_base < 0:
+        error = explain_rows(counted.logs)
+        if error:
+            raise error
         for finding in explain_episodes(counted.logs):
             if finding.error is not None and finding.status == "error":
                 raise finding.error

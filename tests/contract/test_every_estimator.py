@@ -130,7 +130,7 @@ def test_an_entry_says_whether_it_needs_propensities(name):
     """Without propensities and without the loggers' policies it answers, or says what is missing."""
     bare = {key: values for key, values in columns("continuing").items() if key != "action_prob"}
     target, known = question()
-    if REGISTRY[name].needs_propensities:
+    if REGISTRY[name].needs:
         with pytest.raises(MixopeError, match=r"propensities|policy of logger"):
             mixope.evaluate(mixope.read(bare), target, name)
         assert np.isfinite(mixope.evaluate(mixope.read(bare), target, name, loggers=known).value)

@@ -14,7 +14,7 @@ def command(json: o.Json = False) -> None:
 
     if json:
         entries = [
-            {"name": name, "family": e.family, "needs_propensities": e.needs_propensities, "when": e.when}
+            {"name": name, "family": e.family, "needs": e.needs, "when": e.when}
             for name, e in REGISTRY.items()
         ]
         print_json(text.dumps({"estimators": entries}, indent=2, ensure_ascii=False))

@@ -62,6 +62,7 @@ class Facts:
     corrects_coverage: bool
     weighs_rows: bool = True
     known_bias: str | None = None
+    unit_of_weight: str = "row"
     is_reference: bool = False
 
 
@@ -121,7 +122,7 @@ def largest_share(facts: Facts) -> Diagnostic | None:
         facts.largest_share,
         0.05,
         0.25,
-        f"the heaviest row carries {facts.largest_share:.2%} of all weight",
+        f"the heaviest {facts.unit_of_weight} carries {facts.largest_share:.2%} of all weight",
         high_is_bad=True,
     )
 

@@ -52,6 +52,11 @@ class TrajectoryEstimator(Protocol):
 AnyEstimator = Estimator | TrajectoryEstimator
 
 
+#: What an estimator may need besides the logs; with the policies of all loggers either can be had.
+PROPENSITIES = "propensities, or the loggers' policies"
+POLICIES = "the loggers' policies"
+
+
 @dataclass(frozen=True)
 class Entry:
     """How to make an estimator, what it needs, and one line on when to use it."""
@@ -59,19 +64,19 @@ class Entry:
     make: Callable[..., AnyEstimator]
     family: str
     when: str
-    needs_propensities: bool = False
+    needs: str | None = None
 
 
 REGISTRY: dict[str, Entry] = {
     "emp": Entry(state_ratio.emp, "state ratio", "several loggers, behaviour unknown: the default for opaque states"),
     "emp-single": Entry(state_ratio.emp_single, "state ratio", "the paper's comparison: each logger alone, averaged"),
     "kl-emp": Entry(state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target"),
-    "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", True),
-    "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", True),
+    "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", PROPENSITIES),
+    "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", PROPENSITIES),
     "bch-kl-pooled": Entry(
-        state_ratio.bch_kl_pooled, "state ratio", "the paper's re-weighting, with propensities", True
+        state_ratio.bch_kl_pooled, "state ratio", "the paper's re-weighting, with propensities", PROPENSITIES
     ),
-    "known-mixture": Entry(state_ratio.known_mixture, "state ratio", "the loggers' policies are known", True),
+    "known-mixture": Entry(state_ratio.known_mixture, "state ratio", "the loggers' policies are known", POLICIES),
     "sadl": Entry(state_action.sadl, "state–action ratio", "the paper's policy-agnostic rival"),
     "mwl": Entry(state_action.mwl, "state–action ratio", "policy-agnostic, minimax weight learning"),
     "dualdice": Entry(state_action.dualdice, "state–action ratio", "policy-agnostic, DualDICE"),

@@ -96,10 +96,12 @@ class Trajectory:
         value, scores = self.rule(steps)
         weight = _scaled(data.log_weight if self.stepwise else data.last_log_weight)
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
+        by_episode = {} if self.stepwise else {"effective_episodes": size}
         return Solution(
             value=value,
             episode_scores=scores,
             measures={
+                **by_episode,
                 "effective_sample_size": size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
                 "largest_share": float(weight.max() / weight.sum()) if weight.any() else 1.0,
                 "mean_weight": float(np.mean(steps.last_weight)),

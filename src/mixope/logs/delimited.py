@@ -160,7 +160,10 @@ def stray_text(piece: DelimitedFiles, columns: Sequence[str]) -> DataError | Non
     kinds = {name: piece.fields[name].kind for name in columns if piece.fields[name].kind in IS_KIND}
     if not kinds:
         return None
-    stray = [f"coalesce(bool_or(NOT {IS_KIND[kind].format(quote(name))}), false)" for name, kind in kinds.items()]
+    stray = [
+        f"coalesce(bool_or({quote(name)} IS NOT NULL AND NOT {IS_KIND[kind].format(quote(name))}), false)"
+        for name, kind in kinds.items()
+    ]
     with reading(piece.files[0]), duckdb.connect() as connection:
         found = connection.execute(f"SELECT {', '.join(stray)} FROM {piece.texts()}").fetchall()[0]
     first = next((name for name, bad in zip(kinds, found, strict=True) if bad), None)

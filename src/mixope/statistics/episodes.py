@@ -108,9 +108,9 @@ def _irregular_steps(groups: GroupSums, base: int) -> BoolArray:
     first = np.where(groups.column("starts") > 0, float(base), total / n - (n - 1) / 2)
     expected = n * first + n * (n - 1) / 2
     expected_squares = n * first**2 + first * n * (n - 1) + (n - 1) * n * (2 * n - 1) / 6
-    off = np.abs(total - expected) > 0.25
-    off_squares = np.abs(squares - expected_squares) > 0.25 + 1e-12 * expected_squares
-    return np.asarray(off | off_squares, dtype=np.bool_)
+    fits = np.abs(total - expected) <= 0.25
+    fits &= np.abs(squares - expected_squares) <= 0.25 + 1e-12 * expected_squares
+    return np.asarray(~fits, dtype=np.bool_)
 
 
 def _broken_chains(groups: GroupSums, transitions: Transitions, seed: int) -> BoolArray:

@@ -14,6 +14,5 @@ def registry_view(registry: Mapping[str, Entry]) -> Table:
     """One estimator a line."""
     table = parts.table("name", "family", "needs", "when to use it", folded=("needs", "when to use it"))
     for name, entry in registry.items():
-        needs = "propensities or policies" if entry.needs_propensities else "–"
-        table.add_row(name, entry.family, needs, entry.when)
+        table.add_row(name, entry.family, entry.needs or "–", entry.when)
     return table
