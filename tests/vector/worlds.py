@@ -1,0 +1,131 @@
+"""Logs with vector states whose truth is known, a counted behaviour for ids, and feature maps made for a purpose."""
+
+from dataclasses import dataclass, field
+from functools import cache, partial
+
+import numpy as np
+
+import mixope
+from mixope.engines import MemoryEngine
+from mixope.environments import continuous, from_outcomes, linear_quadratic, simulate
+from mixope.estimators.vector import Scan, VectorProblem, state_action
+from mixope.estimators.vector import problem as problems
+from mixope.estimators.vector.ratio import RatioFit
+from mixope.estimators.vector.value import ValueFit
+from mixope.evaluation import as_estimand
+from mixope.features import OneHot
+from mixope.solvers.linear import solve_ratio
+
+S, A = 5, 3
+SYSTEM, TARGET = linear_quadratic.linear_quadratic(), linear_quadratic.target()
+
+
+# --- ids, fully covered -------------------------------------------------------------------------------------------
+
+
+@cache
+def id_model(ends):
+    generator = np.random.default_rng(29)
+    s, a, t = (i.ravel() for i in np.indices((S, A, S)))
+    return from_outcomes(
+        "ids",
+        shape=(S, A),
+        state=s,
+        action=a,
+        next_state=t,
+        probability=generator.dirichlet(np.full(S, 2.0), size=(S, A)).ravel(),
+        reward=np.round(generator.normal(size=S * A * S), 2),
+        start=np.array([0.5, 0.3, 0.2, 0.0, 0.0]),
+        terminated=(t == S - 1) & (s < 2) & ends,
+    )
+
+
+def id_policies():
+    """A target and two loggers of full support."""
+    return np.random.default_rng(31).dirichlet(np.full(A, 4.0), size=(3, S))
+
+
+@cache
+def id_columns(ends):
+    return simulate(id_model(ends), list(id_policies()[1:]), 60, 12, seed=7)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """π̂₀(a|s) = n(s,a)/n(s) of the sample: what tabular EMP divides by."""
+
+    name: str = "counted"
+
+    def fit(self, sample, weight, seed=0):
+        table = {}
+        for s, a, c in zip(sample.observation.tolist(), sample.action.tolist(), weight.tolist(), strict=True):
+            table.setdefault(s, {}).setdefault(a, 0.0)
+            table[s][a] += c
+        return CountedFit(table)
+
+
+@dataclass(frozen=True)
+class CountedFit:
+    table: dict = field(repr=False)
+
+    def log_prob(self, rows):
+        pairs = zip(rows.observation.tolist(), rows.action.tolist(), strict=True)
+        return np.log([self.table[s][a] / sum(self.table[s].values()) for s, a in pairs])
+
+
+def drop_ridges(monkeypatch, ridge=1e-12, value_ridge=1e-10):
+    """Solve without regularisation, as the tabular estimators do."""
+    monkeypatch.setattr(problems, "RatioFit", partial(RatioFit, ridge=ridge))
+    monkeypatch.setattr(problems, "ValueFit", partial(ValueFit, ridge=value_ridge))
+    monkeypatch.setattr(state_action, "solve_ratio", partial(solve_ratio, ridge=ridge))
+
+
+# --- a linear–quadratic system: exact truth ------------------------------------------------------------------------
+
+
+@cache
+def lq_columns(n_loggers=1, episodes=20, horizon=50, seed=1):
+    return continuous.simulate(SYSTEM, linear_quadratic.loggers(n_loggers), episodes, horizon, seed=seed)
+
+
+def lq_logs(n_loggers=1, episodes=20, horizon=50, seed=1):
+    return mixope.read(lq_columns(n_loggers, episodes, horizon, seed))
+
+
+def lq_problem(logs, features=None, *, target=TARGET, engine=None, estimand="average", gamma=None, loggers=None):
+    scan = Scan(logs, engine or MemoryEngine())
+    return VectorProblem(scan, target, as_estimand(estimand, gamma, None), loggers or {}, features)
+
+
+def id_problem(logs, target, gamma=None):
+    estimand = as_estimand("average", gamma, None)
+    return VectorProblem(Scan(logs, MemoryEngine()), mixope.TabularPolicy(target), estimand, {}, OneHot())
+
+
+@dataclass(frozen=True)
+class Monomials:
+    """1, s_i and s_i s_j: crossed with quadratic actions they hold the q of every linear–quadratic system."""
+
+    degree: int = 2
+
+    def fit(self, observations, seed=0):
+        return FittedMonomials(self.degree, observations.shape[1])
+
+
+@dataclass(frozen=True)
+class FittedMonomials:
+    degree: int
+    columns: int
+
+    @property
+    def size(self):
+        return len(self.transform(np.zeros((1, self.columns)))[0])
+
+    def transform(self, observations):
+        s = np.asarray(observations, dtype=np.float64)
+        d, parts = s.shape[1], [np.ones(len(s))]
+        if self.degree >= 1:
+            parts += [s[:, i] for i in range(d)]
+        if self.degree >= 2:
+            parts += [s[:, i] * s[:, j] for i in range(d) for j in range(i, d)]
+        return np.stack(parts, axis=1)
