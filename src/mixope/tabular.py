@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, digest_arrays
 from mixope.assembly import Question, assemble
-from mixope.engines import Engine, choose
+from mixope.engines import Engine, choose, in_order
 from mixope.errors import DataError, MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
@@ -152,12 +152,17 @@ def _whole_episodes(counted: Counted, joined: Mapping[str, FloatArray], ratio: R
     keys = transition_keys(counted.logs.schema)
     assert counted.groups.table is not None
     table = counted.groups.table.select(list(keys))
+    belongs_to = digest_arrays(list(joined.values()))
     for name, values in joined.items():
         table = table.append_column(name, pa.array(values))
     parts = counted.engine.map_fragments(
-        counted.logs, lambda rows: trajectories(rows, ratio), COLUMNS, lookup=Lookup(table, keys), by_episode=True
+        counted.logs,
+        lambda rows: trajectories(rows, ratio, belongs_to),
+        COLUMNS,
+        lookup=Lookup(table, keys),
+        by_episode=True,
     )
-    return merge_all([part for _, part in parts])
+    return merge_all(list(in_order(parts)), int(counted.transitions.n_rows))
 
 
 def _sum_scores(counted: Counted, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
@@ -167,6 +172,8 @@ def _sum_scores(counted: Counted, solutions: Sequence[Solution], seed: int) -> E
     lookup, grouping = score_lookup(rows, counted.groups, schema, tables, seed)
     groups = counted.engine.group_sums(counted.logs, grouping, lookup)
     sums = episode_sums(groups, rows, len(tables), counted.logs.step_base, seed)
+    if float(sums.rows.sum()) != rows.n_rows:
+        raise MixopeError(f"the second scan saw {sums.rows.sum():.0f} rows where the first counted {rows.n_rows:.0f}")
     scores = np.full((len(sums.rows), len(solutions)), np.nan)
     summed = iter(sums.scores.T)
     for column, solution in enumerate(solutions):

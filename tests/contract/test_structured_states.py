@@ -83,21 +83,7 @@ def solved(variant, estimand):
     return {e.estimator: e for e in mixope.compare(logs, {"new": policy}, names, **ESTIMANDS[estimand])}
 
 
-SHRINKS = pytest.mark.xfail(
-    strict=True,
-    reason="the ridge of the value model shrinks its constant too, and its choice looks at rewards that are not"
-    " centred: with rewards around 50 the discounted 'dr' answers 41 where no reward is below 48",
-)
-CODED = pytest.mark.xfail(
-    strict=True,
-    reason="one-hot columns leave out the first level, so the ridge treats that level differently from the others, and"
-    " folds are drawn in the order of names: renaming levels moves 'dr' and 'lstdq'",
-)
-
-
-def marked(mark):
-    """All estimators; those that rest on the value model carry the mark."""
-    return [pytest.param(n, marks=mark if n in ("dr", "lstdq") else []) for n in ("dr", "lstdq", "emp", "model")]
+ALL = ("dr", "lstdq", "emp", "model")
 
 
 def assert_errors_close(found, wanted, factor, tolerance):
@@ -132,7 +118,7 @@ def test_scaled_rewards_scale_the_answer(estimand):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("name", marked(SHRINKS))
+@pytest.mark.parametrize("name", ALL)
 def test_shifted_rewards_shift_the_answer(name, estimand):
     found, wanted = solved("shifted", estimand)[name], solved("as it is", estimand)[name]
     assert found.value == pytest.approx(wanted.value + SHIFT, rel=1e-8)
@@ -140,7 +126,7 @@ def test_shifted_rewards_shift_the_answer(name, estimand):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("name", marked(CODED))
+@pytest.mark.parametrize("name", ALL)
 def test_names_of_factor_levels_do_not_matter(name, estimand):
     found, wanted = solved("renamed", estimand)[name], solved("as it is", estimand)[name]
     assert found.value == pytest.approx(wanted.value, rel=1e-8)

@@ -122,11 +122,6 @@ def test_strangers_refuse_to_merge():
             mine.merge(GroupSums.zero(stranger))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="score_lookup and transition_grouping leave belongs_to empty: the episode scores of two targets have one"
-    " grouping and merge without a word",
-)
 def test_episode_scores_of_different_score_tables_refuse_to_merge():
     columns = {
         "episode_id": np.array([0, 0, 1]),

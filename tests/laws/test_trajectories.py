@@ -117,13 +117,11 @@ def test_zero_has_no_episodes():
     assert merge_all([]).n_episodes == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the first rows of no episodes are [0], so the last weights of no episodes fail")
 def test_zero_has_no_first_rows():
     assert len(Trajectories().first) == 0
     assert len(Trajectories().last_log_weight) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="trajectories carry no fingerprint of the target and ratio they belong to")
 def test_strangers_refuse_to_merge():
     columns = {
         "episode_id": np.array([0, 1]),

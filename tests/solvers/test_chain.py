@@ -221,11 +221,6 @@ def test_arpack_or_elimination_take_over_where_iteration_does_not_converge(monke
     np.testing.assert_allclose(potential, gain + matrix @ potential, atol=1e-7)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the fixed point of a discount near 1 stops after 1e5 sweeps, 4.5e-5 from the solution, and its residual,"
-    " which is (1−γ) times the error, still passes as solved to the tolerance",
-)
 def test_what_is_called_solved_is_solved_also_for_a_discount_near_one(monkeypatch):
     monkeypatch.setattr(chains, "_DIRECT_STATES", 0)
     matrix = 0.5 * (np.roll(np.eye(30), 1, axis=1) + np.roll(np.eye(30), -1, axis=1))

@@ -62,13 +62,19 @@ class Mergeable(Protocol):
 M = TypeVar("M", bound=Mergeable)
 
 
+def in_order(parts: Iterator[tuple[int, T]]) -> Iterator[T]:
+    """What the fragments gave, in the order of their numbers; a hole or a duplicate is an error."""
+    for wanted, (number, part) in enumerate(sorted(parts, key=lambda pair: pair[0])):
+        if number != wanted:
+            raise MixopeError(f"the engine returned fragment {number} where fragment {wanted} was expected")
+        yield part
+
+
 def reduce_fragments(parts: Iterator[tuple[int, M]], zero: M, expected_rows: int | None = None) -> M:
     """Merge partial statistics in fragment order; a hole, a duplicate or a lost row is an error."""
-    total, seen = zero, 0
-    for number, part in sorted(parts, key=lambda pair: pair[0]):
-        if number != seen:
-            raise MixopeError(f"the engine returned fragment {number} where fragment {seen} was expected")
-        total, seen = total.merge(part), seen + 1
+    total = zero
+    for part in in_order(parts):
+        total = total.merge(part)
     if expected_rows is not None and total.n_rows != expected_rows:
         raise MixopeError(f"the engine counted {total.n_rows} rows where the logs have {expected_rows}")
     return total

@@ -42,7 +42,7 @@ class DoublyRobust:
         plain = state_ratio_solution(flow, occupancy)
         if not problem.transitions.factors:
             return plain
-        fit = fit_value(flow, problem.seed, self.orders, self.ridges)
+        fit = fit_value(flow, self.orders, self.ridges)
         return _corrected(flow, occupancy, plain, fit)
 
 
@@ -86,7 +86,7 @@ class LstdQ:
         flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
         occupancy = occupy(flow)
         plain = state_ratio_solution(flow, occupancy)
-        fit = fit_value(flow, problem.seed, self.orders, self.ridges)
+        fit = fit_value(flow, self.orders, self.ridges)
         corrected = _corrected(flow, occupancy, plain, fit)
         return replace(
             corrected,

@@ -25,7 +25,6 @@ from mixope.features import FactorFeatures, cross_actions
 
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FIRST_RIDGE = 1.0
-_FOLDS = 3
 _MOST_COLUMNS = 4000
 
 
@@ -112,6 +111,17 @@ class Design:
             moved = moved + np.outer(self.pairs.T @ self.ends, self.start_features)
         return moved
 
+    def penalty(self, ridge: float) -> FloatArray:
+        """λ for every column; none for the constants of logged actions, which carry the level of the rewards.
+
+        For the average η carries it, and a constant q means nothing, so there they are shrunk like the rest.
+        """
+        penalty = np.full(self.pairs.shape[1], ridge)
+        if self.flow.problem.estimand.kind != "average":
+            logged = np.unique(self.flow.rows.pair_action)
+            penalty[logged * self.phi.shape[1]] = 0.0
+        return penalty
+
     def ahead(self, value: FloatArray) -> FloatArray:
         """Σ V(s′) over the rows of every kept pair."""
         total = self.arrivals @ value
@@ -126,13 +136,11 @@ def _dense(matrix: sparse.csr_matrix) -> FloatArray:
     return np.asarray(matrix.todense())
 
 
-def fit_value(
-    flow: Flow, seed: int = 0, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES
-) -> ValueFit:
+def fit_value(flow: Flow, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> ValueFit:
     """Choose interactions and ridge, then fit."""
     designs = [_design(flow, order) for order in orders]
     designs = [d for d in designs if d.phi.shape[1] * len(flow.rows.actions) <= _MOST_COLUMNS] or designs[:1]
-    design, ridge = _choose(designs, ridges, seed)
+    design, ridge = _choose(designs, ridges)
     return _fit(design, ridge)
 
 
@@ -140,36 +148,38 @@ def _design(flow: Flow, order: int) -> Design:
     return Design(flow, order, FactorFeatures(order).transform(flow.rows.observations))
 
 
-def _choose(designs: list[Design], ridges: tuple[float, ...], seed: int) -> tuple[Design, float]:
+def _choose(designs: list[Design], ridges: tuple[float, ...]) -> tuple[Design, float]:
     """The (order, ridge) with the smallest error on pairs left out."""
     if len(designs) == 1 and len(ridges) == 1:
         return designs[0], ridges[0]
     widest = designs[-1]
     beta, _ = _lstd(widest, _FIRST_RIDGE)
     worth = (widest.reward + widest.ahead(widest.states @ beta)) / widest.count
-    fold = np.random.default_rng([seed, 7]).integers(0, _FOLDS, size=len(worth))
-    scores = {(d, r): 0.0 for d in range(len(designs)) for r in ridges}
-    for number, design in enumerate(designs):
-        for k in range(_FOLDS):
-            for ridge, error in _left_out_errors(design, worth, fold == k, ridges):
-                scores[number, ridge] += error
-    best = min(scores, key=lambda key: scores[key])
-    return designs[best[0]], best[1]
+    worth = worth - float(np.average(worth, weights=widest.count))
+    errors = {
+        (number, ridge): error
+        for number, design in enumerate(designs)
+        for ridge, error in _left_out_errors(design, worth, ridges)
+    }
+    number, ridge = min(errors, key=lambda key: errors[key])
+    return designs[number], ridge
 
 
-def _left_out_errors(
-    design: Design, worth: FloatArray, out: np.ndarray, ridges: tuple[float, ...]
-) -> list[tuple[float, float]]:
-    """Weighted squared error on the pairs left out, for every ridge."""
-    inside = sparse.csr_matrix(design.pairs[~out])
-    weight = design.count[~out]
-    gram = _dense(inside.T @ inside.multiply(weight[:, None]))
-    right = inside.T @ (weight * worth[~out])
+def _left_out_errors(design: Design, worth: FloatArray, ridges: tuple[float, ...]) -> list[tuple[float, float]]:
+    """Squared error of every pair predicted from all others, summed over rows, for every ridge.
+
+    With Σ x xᵀ = Q diag(v) Qᵀ and z = Qᵀx: the leverage of a pair with n rows is h = n Σ z²/(v + λ), and its error when
+    it is left out is its error in the fit over 1 − h. No folds are drawn: the order and names of pairs do not matter.
+    """
+    values, vectors = np.linalg.eigh(design.gram)
+    z = np.asarray(design.pairs @ vectors)
+    right = z.T @ (design.count * worth)
     errors = []
     for ridge in ridges:
-        beta = linalg.solve(gram + ridge * np.eye(len(gram)), right, assume_a="pos")
-        miss = worth[out] - design.pairs[out] @ beta
-        errors.append((ridge, float(np.sum(design.count[out] * miss**2))))
+        shrunk = 1.0 / (np.maximum(values, 0.0) + ridge)
+        leverage = np.minimum(design.count * ((z**2) @ shrunk), 1.0 - 1e-9)
+        miss = (worth - z @ (shrunk * right)) / (1.0 - leverage)
+        errors.append((ridge, float(np.sum(design.count * miss**2))))
     return errors
 
 
@@ -181,7 +191,7 @@ def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
     assert gamma is not None
     if estimand.kind == "horizon":
         gamma = 1.0 - 1.0 / float(estimand.horizon or 1)
-    matrix = design.gram - gamma * design.shift + ridge * np.eye(len(design.gram))
+    matrix = design.gram - gamma * design.shift + np.diag(design.penalty(ridge))
     if estimand.kind != "average":
         return linalg.solve(matrix, total), 0.0
     mean = design.pairs.T @ design.count
@@ -214,7 +224,7 @@ def _backwards(design: Design, ridge: float) -> ValueFit:
     """Fitted value iteration, last step first; ``rest`` is averaged over steps by where the target would be."""
     flow = design.flow
     horizon = int(flow.problem.estimand.horizon or 1)
-    factor = linalg.cho_factor(design.gram + ridge * np.eye(len(design.gram)))
+    factor = linalg.cho_factor(design.gram + np.diag(design.penalty(ridge)))
     laws = flow.chain().laws(flow.start, horizon)
     at, pair = flow.number[flow.rows.state], flow.rows.pair
     next_state: IntArray = flow.rows.next_state

@@ -1,8 +1,8 @@
 """Features of factored states: one-hot main effects and products of factors, for behaviour and value models.
 
 A state that has factors (cell, passenger bits, taxi status …) says something about its neighbours: states that share
-factors. Each factor becomes one-hot columns without its first level (the constant column stands for it); ``order=2``
-adds the products of columns of every two factors. Sparse, so the cost is what is non-zero.
+factors. Each factor becomes one-hot columns, all levels alike (a ridge makes them identifiable and treats no name
+differently); ``order=2`` adds the products of columns of every two factors. Sparse, so the cost is what is non-zero.
 """
 
 from __future__ import annotations
@@ -36,27 +36,22 @@ class FactorFeatures:
     def width(self, observations: AnyArray) -> int:
         """An upper bound on the number of columns, without making them."""
         columns = observations.reshape(len(observations), -1)
-        levels = [len(np.unique(columns[:, k])) - 1 for k in range(columns.shape[1])]
+        levels = [len(np.unique(columns[:, k])) for k in range(columns.shape[1])]
         return 1 + sum(int(np.prod(c)) for size in range(1, self.order + 1) for c in combinations(levels, size))
 
 
 def one_hot(column: AnyArray) -> sparse.csr_matrix:
-    """One column a level, the first level left out."""
+    """One column a level."""
     values, code = np.unique(column, return_inverse=True)
-    keep = np.flatnonzero(code > 0)
-    shape = (len(column), max(len(values) - 1, 0))
-    return sparse.csr_matrix((np.ones(len(keep)), (keep, code[keep] - 1)), shape=shape)
+    shape = (len(column), len(values))
+    return sparse.csr_matrix((np.ones(len(column)), (np.arange(len(column)), code)), shape=shape)
 
 
 def _product(effects: list[sparse.csr_matrix]) -> sparse.csr_matrix:
     """All products of one column from each block."""
     result = effects[0]
     for effect in effects[1:]:
-        result = sparse.csr_matrix(
-            sparse.hstack([result.multiply(effect[:, [j]]) for j in range(effect.shape[1])])
-            if effect.shape[1]
-            else sparse.csr_matrix((result.shape[0], 0))
-        )
+        result = sparse.csr_matrix(sparse.hstack([result.multiply(effect[:, [j]]) for j in range(effect.shape[1])]))
     return result
 
 

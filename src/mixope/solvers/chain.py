@@ -118,19 +118,28 @@ class Chain:
     def discounted_occupancy(self, start: FloatArray, gamma: float) -> tuple[FloatArray, Solved]:
         """d = (1−γ) μ + γ d P; sums to less than one where the process can end."""
         source = (1.0 - gamma) * start
-        backwards = self.transition.T.tocsr()
-        if self._direct:
-            d, outcome = self._discounted_factor(gamma)(source, "T"), Outcome.DIRECT
-        else:
-            d, outcome = _fixed_point(lambda x: source + gamma * (backwards @ x), source, None), Outcome.ITERATED
-        residual = float(np.abs(source + gamma * (backwards @ d) - d).sum())
+        d, outcome = self._discounted(gamma, source, "T")
+        residual = float(np.abs(source + gamma * (self.transition.T @ d) - d).sum()) / (1.0 - gamma)
         return np.maximum(d, 0.0), Solved(outcome if residual <= 1e3 * TOLERANCE else Outcome.INACCURATE, residual)
 
     def discounted_value(self, reward: FloatArray, gamma: float) -> FloatArray:
         """V = r + γ P V."""
-        if self._direct:
-            return self._discounted_factor(gamma)(reward, "N")
-        return _fixed_point(lambda v: reward + gamma * (self.transition @ v), reward, None)
+        return self._discounted(gamma, reward, "N")[0]
+
+    def _discounted(self, gamma: float, right: FloatArray, trans: str) -> tuple[FloatArray, Outcome]:
+        """Solve with I − γP (or its transpose): directly if small, else by a Krylov method, directly where that stalls.
+
+        The error of a solution is at most its residual over 1 − γ, so that is what must be small.
+        """
+        if not self._direct:
+            matrix = self.transition if trans == "N" else self.transition.T.tocsr()
+            system = sparse.csr_matrix(sparse.eye_array(self.n_states, format="csr") - gamma * matrix)
+            close = 1e-13 * (1.0 - gamma)
+            found, _ = linalg.bicgstab(system, right, rtol=close, atol=0.0, maxiter=_SWEEPS)
+            left = float(np.abs(system @ found - right).sum())
+            if left <= TOLERANCE * (1.0 - gamma) * max(float(np.abs(right).sum()), 1e-300):
+                return np.asarray(found), Outcome.ITERATED
+        return self._discounted_factor(gamma)(right, trans), Outcome.DIRECT
 
     def _discounted_factor(self, gamma: float) -> Callable[[FloatArray, str], FloatArray]:
         return factorised(sparse.csc_matrix(sparse.eye_array(self.n_states, format="csc") - gamma * self.transition))

@@ -5,7 +5,8 @@ transition only, so one join with a small score table and one GROUP BY by episod
 
 The same scan checks the structure without sorting. Steps 0…n−1 have known Σ step and Σ step². And if every state has a
 random signature h, an unbroken chain has Σ h(s′) − Σ h(s) = h(last s′) − h(first s): a broken one almost never ends
-in a state's signature. :mod:`mixope.logs.validation` then looks at the rows.
+in a state's signature. Rows whose steps changed places are caught by Σ (t+1) h(s′) − t h(s), which telescopes too.
+:mod:`mixope.logs.validation` then looks at the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray
+from mixope.arrays import BoolArray, FloatArray, digest_arrays
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
@@ -39,6 +40,8 @@ _SHAPE = (
     Aggregate("first", "sum", ("h_state", "start")),
     Aggregate("leaving", "sum", ("h_state",)),
     Aggregate("arriving", "sum", ("h_next",)),
+    Aggregate("leaving_by_step", "sum", ("h_state", "step")),
+    Aggregate("arriving_by_step", "sum", ("h_next", "step")),
 )
 
 
@@ -78,7 +81,7 @@ def score_lookup(
 
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
-    return Lookup(table, keys), Grouping(EPISODE_KEYS, tuple(aggregates))
+    return Lookup(table, keys), Grouping(EPISODE_KEYS, tuple(aggregates), digest_arrays(list(columns.values())))
 
 
 def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, base: int, seed: int = 0) -> EpisodeSums:
@@ -93,7 +96,7 @@ def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, bas
         scores=scores,
         rows=groups.column("rows"),
         irregular_steps=_irregular_steps(groups, base),
-        broken_chain=_broken_chains(groups, transitions, seed),
+        broken_chain=_broken_chains(groups, transitions, base, seed),
     )
 
 
@@ -113,10 +116,16 @@ def _irregular_steps(groups: GroupSums, base: int) -> BoolArray:
     return np.asarray(~fits, dtype=np.bool_)
 
 
-def _broken_chains(groups: GroupSums, transitions: Transitions, seed: int) -> BoolArray:
-    """Σ h(s′) − Σ h(s) + h(first s) must be the signature of a state, or 0 after a true end."""
+def _broken_chains(groups: GroupSums, transitions: Transitions, base: int, seed: int) -> BoolArray:
+    """Σ h(s′) − Σ h(s) + h(first s) must be the signature of a state, or 0 after a true end: the last one.
+
+    And Σ (t+1) h(s′) − t h(s) must be (base + n) h(last) − base h(first).
+    """
     allowed = np.sort(np.append(_signatures(transitions.n_states, seed), 0.0))
     last = groups.column("arriving") - groups.column("leaving") + groups.column("first")
     position = np.clip(np.searchsorted(allowed, last), 0, len(allowed) - 1)
+    by_step = groups.column("arriving_by_step") + groups.column("arriving") - groups.column("leaving_by_step")
+    expected = (base + groups.column("rows")) * last - base * groups.column("first")
+    swapped = np.abs(by_step - expected) > 0.5 + 1e-13 * groups.column("leaving_by_step")
     checkable = groups.column("starts") == 1
-    return np.asarray(checkable & (allowed[position] != last), dtype=np.bool_)
+    return np.asarray(checkable & ((allowed[position] != last) | swapped), dtype=np.bool_)

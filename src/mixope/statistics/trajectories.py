@@ -9,13 +9,14 @@ them side by side: commutative up to the order of episodes, which nothing depend
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.errors import MixopeError, UsageError
 from mixope.logs import EPISODE_KEYS
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Trajectories:
     reward: FloatArray = field(default_factory=lambda: np.zeros(0))
     length: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     terminated: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    belongs_to: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -58,7 +60,7 @@ class Trajectories:
     @property
     def first(self) -> IntArray:
         """The first row of every episode."""
-        return np.concatenate([[0], np.cumsum(self.length)[:-1]]).astype(np.int64)
+        return (np.cumsum(self.length) - self.length).astype(np.int64)
 
     @property
     def episode(self) -> IntArray:
@@ -76,11 +78,11 @@ class Trajectories:
         return np.asarray(self.log_weight[self.first + self.length - 1])
 
     def merge(self, other: Trajectories) -> Trajectories:
-        """Put the episodes side by side."""
-        return Trajectories(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+        """Put the episodes side by side; those of another target or ratio are refused."""
+        return merge_all([self, other])
 
 
-def trajectories(table: pa.Table, columns: RatioColumns) -> Trajectories:
+def trajectories(table: pa.Table, columns: RatioColumns, belongs_to: str = "") -> Trajectories:
     """From rows of whole episodes in step order, joined with the log-probabilities named by ``columns``."""
     first = _episode_starts(table)
     length = np.diff(np.append(first, table.num_rows))
@@ -93,14 +95,14 @@ def trajectories(table: pa.Table, columns: RatioColumns) -> Trajectories:
             base = _cumulate(np.log(_column(table, "propensity")), first, length)
     with np.errstate(invalid="ignore"):
         log_weight = np.where(np.isneginf(target), -np.inf, target - base)
-    return _as_trajectories(table, log_weight, first, length)
+    return _as_trajectories(table, log_weight, first, length, f"{columns} {belongs_to}")
 
 
-def trajectories_of(table: pa.Table, log_ratio: FloatArray) -> Trajectories:
+def trajectories_of(table: pa.Table, log_ratio: FloatArray, belongs_to: str = "") -> Trajectories:
     """From rows of whole episodes in step order and the log ratio of every row."""
     first = _episode_starts(table)
     length = np.diff(np.append(first, table.num_rows))
-    return _as_trajectories(table, _cumulate(log_ratio, first, length), first, length)
+    return _as_trajectories(table, _cumulate(log_ratio, first, length), first, length, belongs_to)
 
 
 def running_sums(log_prob: FloatArray, episode: IntArray) -> FloatArray:
@@ -109,16 +111,27 @@ def running_sums(log_prob: FloatArray, episode: IntArray) -> FloatArray:
     return _cumulate(log_prob, first, np.diff(np.append(first, len(episode))))
 
 
-def _as_trajectories(table: pa.Table, log_weight: FloatArray, first: IntArray, length: IntArray) -> Trajectories:
+def _as_trajectories(
+    table: pa.Table, log_weight: FloatArray, first: IntArray, length: IntArray, belongs_to: str
+) -> Trajectories:
     ended = np.asarray(table.column("terminated").to_numpy(), dtype=np.bool_)
-    return Trajectories(log_weight, _column(table, "reward"), length.astype(np.int64), ended[first + length - 1])
+    last = ended[first + length - 1]
+    return Trajectories(log_weight, _column(table, "reward"), length.astype(np.int64), last, belongs_to)
 
 
-def merge_all(parts: Sequence[Trajectories]) -> Trajectories:
-    """All episodes at once, without copying what was merged before."""
-    if not parts:
-        return Trajectories()
-    return Trajectories(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Trajectories)))
+def merge_all(parts: Sequence[Trajectories], expected_rows: int | None = None) -> Trajectories:
+    """All episodes at once, without copying what was merged before; a lost row is an error."""
+    full = [part for part in parts if part.n_episodes]
+    if len({part.belongs_to for part in full}) > 1:
+        raise UsageError("these trajectories belong to different targets or ratios and cannot be merged")
+    merged = full[0] if full else Trajectories()
+    if len(full) > 1:
+        arrays = [f.name for f in fields(Trajectories) if f.name != "belongs_to"]
+        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in full]) for name in arrays}
+        merged = replace(full[0], **joined)
+    if expected_rows is not None and merged.n_rows != expected_rows:
+        raise MixopeError(f"the engine gave back {merged.n_rows} rows where the logs have {expected_rows}")
+    return merged
 
 
 def _column(table: pa.Table, name: str) -> FloatArray:

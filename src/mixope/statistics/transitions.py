@@ -47,7 +47,8 @@ def transition_keys(schema: Schema) -> tuple[str, ...]:
 def transition_grouping(schema: Schema) -> Grouping:
     """Counts, rewards, starts, and inverse propensities where they were logged."""
     aggregates = (*_ALWAYS, *(_WITH_PROPENSITY if schema.has_propensity else ()))
-    return Grouping(transition_keys(schema), aggregates)
+    keys = transition_keys(schema)
+    return Grouping(keys, aggregates, belongs_to=str([schema.types.get(key, "") for key in keys]))
 
 
 @dataclass(frozen=True)

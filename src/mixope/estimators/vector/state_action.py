@@ -22,6 +22,7 @@ from mixope.errors import UsageError
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.state_ratio import score
+from mixope.estimators.vector.value import cross
 from mixope.policies import GaussianPolicy, Policy, uniform
 from mixope.solvers.linear import solve_ratio
 from mixope.solvers.outcome import Solved
@@ -92,27 +93,29 @@ class ReferenceRatio:
 
         def batch(rows: Rows) -> dict[str, FloatArray]:
             x, phi = design.taken(rows), design.states.transform(rows.next_observation)
-            ahead = _product(phi, design.actions.under(self.reference, rows.next_observation))
+            ahead = cross(phi, design.actions.under(self.reference, rows.next_observation))
             ahead[rows.terminated] = 0.0
             reference = np.exp(self.reference.log_prob(rows.observation, rows.action))
             probability = np.minimum(np.exp(target.log_prob(rows.observation, rows.action)), _LARGEST)
-            difference = reference[:, None] * x - design.gamma * probability[:, None] * ahead
+            flow = design.gamma * probability[:, None]
+            difference = reference[:, None] * x - flow * ahead
             first = rows.observation[rows.start]
-            begin = _product(design.states.transform(first), design.actions.under(self.reference, first))
+            begin = cross(design.states.transform(first), design.actions.under(self.reference, first))
             return {
                 "a": difference.T @ x,
                 "gram": x.T @ x,
                 "e": x.T @ probability,
+                "ended": x.T @ (probability * rows.terminated),
                 "start": begin.sum(axis=0),
                 "starts": np.asarray(float(len(first))),
             }
 
         sums = self.problem.scan.total("sadl", batch)
-        n = float(sums.n_rows)
-        right = None
+        n, start = float(sums.n_rows), sums["start"] / max(float(sums["starts"]), 1.0)
         if self.problem.estimand.kind != "average":
-            right = (1 - design.gamma) * sums["start"] / max(float(sums["starts"]), 1.0)
-        return solve_ratio(sums["a"] / n, right, sums["e"] / n, sums["gram"] / n)
+            return solve_ratio(sums["a"] / n, (1 - design.gamma) * start, sums["e"] / n, sums["gram"] / n)
+        restarted = (sums["a"] - np.outer(start, sums["ended"])) / n
+        return solve_ratio(restarted, None, sums["e"] / n, sums["gram"] / n)
 
     def weight(self, rows: Rows) -> FloatArray:
         """c = 1."""
@@ -123,10 +126,6 @@ class ReferenceRatio:
         u = np.maximum(self.problem.value.design.taken(rows) @ self.whole[0], 0.0)
         probability = np.exp(self.problem.target.log_prob(rows.observation, rows.action))
         return np.asarray(u * np.minimum(probability, _LARGEST))
-
-
-def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,16 @@ class ValueDesign:
 
     def taken(self, rows: Rows) -> FloatArray:
         """x(s,a)."""
-        return _cross(self.states.transform(rows.observation), self.actions.of(rows.action))
+        return cross(self.states.transform(rows.observation), self.actions.of(rows.action))
 
     def chosen(self, observations: FloatArray) -> FloatArray:
         """x(s,π)."""
-        return _cross(self.states.transform(observations), self.actions.under(self.target, observations))
+        return cross(self.states.transform(observations), self.actions.under(self.target, observations))
 
 
-def _cross(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
+def cross(left: FloatArray, right: FloatArray) -> FloatArray:
+    """The product of every column of one with every column of the other, row by row."""
+    return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), left.shape[1] * right.shape[1]))
 
 
 def value_design(scan: Scan, target: Policy, estimand: Estimand, features: FeatureMap | None = None) -> ValueDesign:
