@@ -271,7 +271,7 @@ class Encoder:
 def _spread(code: FloatArray, n_levels: int) -> FloatArray:
     """One column a level but the first; many levels stay one column, from 0 to 1."""
     if n_levels <= MOST_LEVELS:
-        return (code[:, None] == np.arange(1, n_levels)).astype(np.float64)
+        return np.asarray(code[:, None] == np.arange(1, n_levels), dtype=np.float64)
     return np.asarray(np.maximum(code, 0.0)[:, None] / n_levels)
 
 

@@ -28,6 +28,7 @@ from mixope.behaviours.gaussian_rows import (
     fit_gaussian,
     gram,
     improve,
+    ridges,
     same_everywhere,
     usable,
 )
@@ -144,7 +145,7 @@ def fit_experts(rows: ExpertRows, n_experts: int, seed: int) -> Experts:
     experts = tuple(same_everywhere(rows.draws, rows.weight * share[:, k], columns) for k in range(n_experts))
     everywhere = same_everywhere(rows.draws, rows.weight, columns)
     model = Experts(experts, np.zeros((columns, n_experts)), everywhere)
-    information = gram(rows.design, rows.weight, VARIANCE_RIDGE)
+    information = gram(rows.design, rows.weight, 2 * VARIANCE_RIDGE)
     before = -np.inf
     for _ in range(ROUNDS):
         model = _round(model, rows, share, information)
@@ -170,19 +171,19 @@ def _round(model: Experts, rows: ExpertRows, share: FloatArray, information: Flo
     )
     gate = model.gate
     for _ in range(5):
-        gate = _gate_step(gate, rows.design, share, rows.weight, information)
+        gate = gate_step(gate, rows.design, share, rows.weight, information)
     return replace(model, experts=experts, gate=gate)
 
 
-def _gate_step(
+def gate_step(
     gate: FloatArray, design: FloatArray, share: FloatArray, weight: FloatArray, information: FloatArray
 ) -> FloatArray:
-    """W + 2 (Σ c xxᵀ + λ)⁻¹ (Σ c x (r − g)ᵀ − λW).
+    """W + 2 (Σ c xxᵀ + 2λ)⁻¹ (Σ c x (r − g)ᵀ − λW).
 
     The curvature of the log-likelihood is at most ½ Σ c xxᵀ (Böhning 1992), so a step never loses and one matrix does.
     """
     g = np.exp(_log_gate(design @ gate))
-    slope = design.T @ (weight[:, None] * (share - g)) - VARIANCE_RIDGE * gate
+    slope = design.T @ (weight[:, None] * (share - g)) - ridges(len(gate), VARIANCE_RIDGE)[:, None] * gate
     return np.asarray(gate + 2 * np.linalg.solve(information, slope))
 
 

@@ -62,7 +62,7 @@ def first_best(scores: Iterable[FloatArray], weight: FloatArray) -> tuple[int, f
     """Which of several models is the best held out, and its mean log b: ``scores`` in order of simplicity.
 
     A later model must gain more than the standard error of its gain: with x the difference in held-out log b of a row,
-    Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c. After two in a row that do not, the rest (``scores`` may be lazy) is not tried.
+    Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c. After two in a row that do not, the rest of ``scores`` is not asked for.
     """
     models = iter(scores)
     best, leader = 0, next(models)
