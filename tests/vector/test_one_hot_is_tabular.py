@@ -51,11 +51,8 @@ def both(ends, gamma, features_estimator, tabular_estimator):
     )
 
 
-def known_bug(request, name, ends, gamma):
+def known_bug(request, name, ends):
     """Marks what is known to differ."""
-    if name == "sadl" and ends and gamma is None:
-        reason = "sadl on features lets mass vanish at ends: for the average an end should lead to the start law"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     if name.startswith("mis") and ends:
         reason = (
             "the balance heuristic on features mixes by shares of rows, not of episodes; they differ where some end"
@@ -74,7 +71,7 @@ def test_the_logs_cover_every_action_in_every_state():
 @discount
 @pytest.mark.parametrize("name", EXACT)
 def test_without_a_ridge_the_answers_are_equal(request, monkeypatch, name, ends, gamma):
-    known_bug(request, name, ends, gamma)
+    known_bug(request, name, ends)
     drop_ridges(monkeypatch)
     found, expected = both(ends, gamma, *EXACT[name])
     assert found.value == pytest.approx(expected.value, abs=1e-8)
