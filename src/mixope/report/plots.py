@@ -14,16 +14,19 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from mixope.report.document import Logger, Prediction
-from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE
+from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
+from mixope.report.widths import shortened, width
 from mixope.report.words import rounded, whole
 
 MARKER = {"good": "o", "caution": "^", "bad": "X", "reference": "o", "logger": "D", "truth": "*", "band": "|"}
-LABEL = {True: 22, False: 30}
-"""How many characters of a label are shown (narrow, wide); tables show all."""
 ROW = {True: 44, False: 28}
-"""CSS pixels a row."""
-AXIS = 58
+"""CSS pixels a row, on narrow and on wide pages."""
+AXIS = 52
 """CSS pixels of the axis under the rows and its label."""
+EDGE = 10
+"""CSS pixels on either side of the axes."""
+LABEL = 230
+"""The most CSS pixels that a label beside the axes may take; tables show it whole."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +112,12 @@ def sizes(axes: Axes, loggers: Sequence[Logger], *, narrow: bool = False) -> Non
 
 
 def limits(marks: Sequence[Mark]) -> tuple[float, float]:
-    """The range to show: the first mark, the loggers, the truth; of the rest, up to 1.5 times as much on a side."""
+    """The range to show: the first mark, the loggers, the truth; of the rest, up to as much again on a side."""
     core = [v for k, mark in enumerate(marks) if k == 0 or mark.kind in ("logger", "truth") for v in _numbers(mark)]
     every = [v for mark in marks for v in _numbers(mark)]
     core = core or every or [0.0]
     low, high = min(core), max(core)
-    reach = 1.5 * (high - low) or 0.1 * max(abs(low), 1.0)
+    reach = (high - low) or 0.1 * max(abs(low), 1.0)
     low, high = (
         max(min([low, *every]), low - reach),
         min(max([high, *every]), high + reach),
@@ -161,26 +164,44 @@ def _point(axes: Axes, y: int, mark: Mark, low: float, high: float) -> None:
 
 def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool) -> None:
     """Labels on the left, numbers on the right; above the row where the page is narrow."""
-    axes.set_ylim(len(labels) - 0.5, -0.8 if narrow else -0.5)
-    short = [shortened(label, LABEL[narrow]) for label in labels]
+    across, _ = _size(axes)
+    axes.set_ylim(len(labels) - 0.5, -0.7 if narrow else -0.5)
     place = axes.get_yaxis_transform()
     if narrow:
+        _room(axes, EDGE, EDGE)
         axes.yaxis.set_major_locator(NullLocator())
-        for y, (label, word) in enumerate(zip(short, words, strict=True)):
-            axes.text(0.0, y - 0.4, label, transform=place, va="center", ha="left", zorder=6)
+        for y, (label, word) in enumerate(zip(labels, words, strict=True)):
+            short = shortened(label, FONT_SIZE, across - 3 * EDGE - width(word, FONT_SIZE))
+            axes.text(0.0, y - 0.4, short, transform=place, va="center", ha="left", zorder=6)
             axes.text(1.0, y - 0.4, word, transform=place, va="center", ha="right", color=MUTED, zorder=6)
         return
-    axes.set_yticks(range(len(labels)), short)
-    axes.tick_params(axis="y", length=0)
+    shown = [shortened(label, FONT_SIZE, LABEL) for label in labels]
+    left, right = (max(width(text, FONT_SIZE) for text in texts) + 2 * EDGE for texts in (shown, words))
+    _room(axes, left, right)
+    axes.set_yticks(range(len(labels)), shown)
+    axes.tick_params(axis="y", length=0, pad=EDGE)
     for y, word in enumerate(words):
-        axes.text(1.03, y, word, transform=place, va="center", ha="left", color=MUTED)
+        axes.text(1.0 + EDGE * 1.5 / (across - left - right), y, word, transform=place, va="center", color=MUTED)
+
+
+def _size(axes: Axes) -> tuple[float, float]:
+    """Of the figure, in CSS pixels."""
+    figure = axes.figure
+    return 72 * figure.bbox.width / figure.dpi, 72 * figure.bbox.height / figure.dpi
+
+
+def _room(axes: Axes, left: float, right: float) -> None:
+    """Leave that many CSS pixels on the sides, and room for the scale below."""
+    across, down = _size(axes)
+    below = min(AXIS - 6, down / 2)
+    axes.set_position((left / across, below / down, 1 - (left + right) / across, 1 - (below + 6) / down))
 
 
 def _scale(axes: Axes, low: float, high: float, unit: str, narrow: bool, *, percent: bool = False) -> None:
     axes.set_xlim(low, high)
     ticks = [t for t in MaxNLocator(3 if narrow else 5).tick_values(low, high) if low <= t <= high]
     axes.set_xticks(ticks, [f"{w}%" for w in tick_words([100 * t for t in ticks])] if percent else tick_words(ticks))
-    axes.set_xlabel(shortened(unit, 46))
+    axes.set_xlabel(shortened(unit, FONT_SIZE, 0.8 * _size(axes)[0]))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=RULE, linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
@@ -197,9 +218,3 @@ def tick_words(ticks: Sequence[float]) -> list[str]:
             break
     plain = [f"{float(w):,.0f}" if "e" in w and abs(float(w)) < 1e7 and float(w).is_integer() else w for w in words]
     return [w.replace("e+0", "e").replace("e-0", "e-") for w in plain]
-
-
-def shortened(label: str, most: int) -> str:
-    """One line, the middle left out where it is long."""
-    line = " ".join(label.split())
-    return line if len(line) <= most else f"{line[: most - most // 3 - 1]}…{line[-(most // 3) :]}"

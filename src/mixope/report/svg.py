@@ -37,6 +37,8 @@ INK, MUTED, RULE, PAPER = (COLOURS[name][0] for name in ("ink", "muted", "rule",
 FONT_SIZE = 13
 _VARIABLES = {placeholder: f"var(--mx-{name}, {plain})" for name, (placeholder, plain) in COLOURS.items()}
 _PLACEHOLDER = re.compile("#0101[0-9a-f]{2}")
+_FONT = re.compile(r"^font: (?:.* )?([\d.]+px) .*$")
+"""Size and family in one, as older versions of matplotlib write them."""
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mixope",
@@ -60,7 +62,7 @@ _SETTINGS: dict[Any, Any] = {
 def draw(plot: Callable[[Axes], None], width: int, height: int, *, name: str, says: str) -> str:
     """What ``plot`` draws on axes of this size in CSS pixels; ``says`` describes it to those who do not see it."""
     with _style():
-        figure = Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
+        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         plot(figure.subplots())
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -126,5 +128,5 @@ def _adapt(element: ElementTree.Element, name: str, used: set[str]) -> None:
 
 def _themed(style: str) -> str:
     """Placeholders as variables; the font is the page's."""
-    kept = [part for part in style.split("; ") if not part.startswith("font-family")]
+    kept = [_FONT.sub(r"font-size: \1", part) for part in style.split("; ") if not part.startswith("font-family")]
     return _PLACEHOLDER.sub(lambda found: _VARIABLES[found[0]], "; ".join(kept))

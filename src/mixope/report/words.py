@@ -27,7 +27,8 @@ def rounded(value: float | None, spread: float | None = None) -> str:
     if spread is None or not math.isfinite(spread) or spread <= 0:
         return f"{value:.4g}"
     decimals = 2 - math.floor(math.log10(spread))
-    return f"{value:.{decimals}f}" if 0 <= decimals <= 9 and abs(value) < 1e9 else f"{value:.3g}"
+    words = f"{value:.{decimals}f}" if 0 <= decimals <= 9 and abs(value) < 1e9 else f"{value:.3g}"
+    return words if float(words) else words.removeprefix("-")
 
 
 def whole(value: float | None) -> str:

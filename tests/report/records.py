@@ -1,0 +1,140 @@
+"""Results to report on: made by hand, so that every field can be as strange as a test wants it."""
+
+from dataclasses import dataclass, replace
+
+from mixope.diagnostics import Diagnostic, Verdict
+from mixope.estimand import Estimand
+from mixope.estimate import Comparison, Estimate, LoggerShare, Provenance
+from mixope.intervals import Interval
+
+CHECKS = (
+    Diagnostic("effective sample size", 2138.0, 100, "pass", "the weighted logs are worth 2,138 of 8,000 rows (26.7%)"),
+    Diagnostic("uncovered mass", 0.0168, 0.005, "warn", "1.68% of the target's steps are actions never logged"),
+    Diagnostic("largest weight", 0.0053, 0.05, "pass", "the heaviest row carries 0.53% of all weight"),
+    Diagnostic("solver", 1.7e-16, 1e-8, "pass", "solved directly"),
+)
+LOGGERS = tuple(
+    LoggerShare(f"logger-{k}", 2000, -0.99 + 0.15 * k, (0.19, 0.18, 0.27, 0.36)[k], (292.0, 522.0, 506.0, 945.0)[k])
+    for k in range(4)
+)
+PROVENANCE = Provenance(
+    "0.1.0",
+    7,
+    "embedded",
+    "5eec68c93af1be6c",
+    "ef0ecccdea53",
+    ({"path": "a.parquet", "rows": 8000, "sha256": "ab" * 32},),
+)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    label: str
+    predicted: float
+    low: float | None
+    high: float | None
+    earned: float
+    covered: bool
+
+
+@dataclass(frozen=True)
+class Band:
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    state: tuple[int | str, ...]
+    action: int | str
+    probability: float
+    state_rows: int
+    mass: float
+
+
+@dataclass(frozen=True)
+class Coverage:
+    covered_rows: float
+    uncovered_mass: float
+    gaps: int
+    worst: tuple[Gap, ...]
+
+
+BACKTEST = tuple(
+    Prediction(f"logger-{k}", -0.5 + 0.1 * k, -0.6 + 0.1 * k, -0.42 + 0.1 * k, -0.55 + 0.12 * k, k != 3)
+    for k in range(4)
+)
+COVERAGE = Coverage(
+    0.56, 0.11, 3311, (Gap((1, 2, "east"), 3, 0.55, 11, 0.000757), Gap((4, 4, "west"), 2, 0.7, 6, 0.0005))
+)
+EXTRAS = {
+    "command": "mixope evaluate a.parquet --target t.csv --html x.html",
+    "backtest": BACKTEST,
+    "band": Band(-0.9, 0.4),
+    "truth": -0.1213,
+    "coverage": COVERAGE,
+}
+SECTIONS = ("estimates", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data", "manifest")
+
+
+def estimate(**changes) -> Estimate:
+    """An estimate with everything in it, but for the changes."""
+    made = Estimate(
+        estimator="dr",
+        estimand=Estimand(),
+        target="new",
+        value=-0.1917,
+        standard_error=0.038,
+        interval=Interval(-0.2682, -0.1152, 0.95, "clustered score, t"),
+        n_rows=8000,
+        n_episodes=80,
+        n_dropped=12,
+        loggers=LOGGERS,
+        effective_sample_size=2138.0,
+        uncovered_mass=0.0168,
+        outside_mass=0.0025,
+        logged_mean=-0.832,
+        verdict=Verdict.CAUTION,
+        diagnostics=CHECKS,
+        solver="solved directly",
+        residual=1.7e-16,
+        measures={},
+        alerts=("12 rows were dropped: the last row of an unfinished episode has no next observation",),
+        provenance=PROVENANCE,
+    )
+    return replace(made, **changes)
+
+
+def reference(**changes) -> Estimate:
+    """The average of the logs, which is not judged."""
+    plain = tuple(LoggerShare(logger.label, logger.rows, logger.logged_mean) for logger in LOGGERS)
+    made = {
+        "estimator": "logged-mean",
+        "value": -0.832,
+        "verdict": Verdict.REFERENCE,
+        "diagnostics": (),
+        "loggers": plain,
+    }
+    return estimate(**{**made, "interval": Interval(-0.89, -0.77, 0.95, "clustered score, t"), **changes})
+
+
+def beside() -> Estimate:
+    """An estimate whose interval is far too wide for the figure."""
+    return estimate(estimator="is", value=-40.0, interval=Interval(-1e6, 1e6, 0.95, "t"), verdict=Verdict.UNSUPPORTED)
+
+
+def without_interval() -> Estimate:
+    return estimate(estimator="lstdq", interval=None, standard_error=None, no_interval_because="it has no scores")
+
+
+def comparison() -> Comparison:
+    """Two targets, several estimators, one of them without a number."""
+    mine = [
+        estimate(),
+        beside(),
+        without_interval(),
+        reference(),
+        estimate(estimator="wis", value=float("nan"), interval=None),
+    ]
+    others = [replace(e, target="old") for e in mine]
+    return Comparison((*mine, *others), (("known-mixture", "the policy of logger 'logger-0' is not known"),))

@@ -1,0 +1,120 @@
+"""Plots: nothing but records and axes; extremes are cut with an arrow, labels stay short, ticks can be told apart."""
+
+import warnings
+
+import pytest
+from matplotlib.figure import Figure
+
+from mixope.report import plots
+from mixope.report.document import Logger
+from mixope.report.svg import draw, inline
+from mixope.report.widths import shortened, width
+from mixope.report.words import rounded
+
+from .markup import parse
+
+MARKS = (
+    plots.Mark("dr", -0.19, -0.27, -0.11, "caution"),
+    plots.Mark("is", -40.0, -1e6, 1e6, "bad"),
+    plots.Mark("nothing", float("nan"), None, None, "bad"),
+    plots.Mark("a", -0.9, None, None, "logger"),
+)
+
+
+def axes():
+    return Figure(layout="constrained").subplots()
+
+
+def test_the_range_holds_the_answer_and_the_loggers_and_is_not_spoilt_by_others():
+    low, high = plots.limits(MARKS)
+    assert low < -0.9 < -0.11 < high
+    assert high - low < 4 * (0.9 - 0.11)
+
+
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e-12, 1e12])
+def test_a_single_value_has_a_range_around_it(value):
+    low, high = plots.limits([plots.Mark("x", value, None, None, "good")])
+    assert low < value < high
+
+
+def test_no_number_at_all_still_draws():
+    plots.forest(axes(), [plots.Mark("x", float("nan"), None, None, "bad")], unit="u")
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_forest_draws_every_label(narrow):
+    drawn = draw(lambda a: plots.forest(a, MARKS, unit="u", narrow=narrow), 760, 200, name="f", says="x")
+    words = [e.text for e in parse(drawn).all("text")]
+    assert {mark.label for mark in MARKS} <= set(words)
+
+
+def test_bars_of_loggers_without_weight_draw_as_nothing():
+    loggers = [Logger("a", 10, 1.0, 0.5, None, None)]
+    plots.shares(axes(), loggers)
+    plots.sizes(axes(), loggers)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "words"),
+    [
+        ([-0.9, -0.6, -0.3, 0.0], ["-0.9", "-0.6", "-0.3", "0"]),
+        ([1000.0001, 1000.0002], ["1000.0001", "1000.0002"]),
+        ([0, 500000, 1000000], ["0", "500,000", "1,000,000"]),
+        ([1e-9, 2e-9], ["1e-9", "2e-9"]),
+    ],
+)
+def test_ticks_have_the_digits_they_need(ticks, words):
+    assert plots.tick_words(ticks) == words
+
+
+@pytest.mark.parametrize("text", [f"start{letter * 100}end" for letter in "iW語"])
+def test_long_labels_keep_both_ends_and_fit(text):
+    short = shortened(text, 13, 150)
+    assert 100 < width(short, 13) <= 150
+    assert short.startswith("start")
+    assert short.endswith("end")
+
+
+def test_short_labels_are_left_alone():
+    assert shortened("two\nlines", 13, 150) == "two lines"
+    assert shortened("anything", 13, 1) == "…"
+    assert shortened("", 13, 1) == ""
+
+
+def test_characters_without_a_glyph_do_not_warn():
+    marks = [plots.Mark("日本語 🚕", 1.0, 0.5, 1.5, "good")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = draw(lambda a: plots.forest(a, marks, unit="u"), 400, 100, name="f", says="x")
+    assert "日本語 🚕" in [e.text for e in parse(drawn).all("text")]
+
+
+def test_colours_are_the_page_s_and_text_is_left_alone():
+    marks = [plots.Mark("#010101", 1.0, 0.5, 1.5, "good")]
+    drawn = parse(draw(lambda a: plots.forest(a, marks, unit="u"), 400, 100, name="f", says="#010102"))
+    assert "#010101" in [e.text for e in drawn.all("text")]
+    styles = " ".join(e.attributes.get("style") or "" for e in drawn.elements)
+    assert "var(--mx-good, " in styles
+    assert "#0101" not in styles
+    assert drawn.all("svg")[0].attributes["aria-label"] == "#010102"
+
+
+def test_the_font_is_the_page_s_in_every_version_of_matplotlib():
+    text = "<text style=\"font: italic 13px 'DejaVu Sans', sans-serif; text-anchor: middle\">x</text>"
+    drawn = inline(f'<svg viewBox="0 0 10 10">{text}</svg>', name="f", says="x")
+    assert 'style="font-size: 13px; text-anchor: middle"' in drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "words"),
+    [
+        (-0.191702, 0.0765, "-0.1917"),
+        (1234.5678, 100.0, "1235"),
+        (0.5, None, "0.5"),
+        (float("nan"), 1.0, "–"),
+        (None, 1.0, "–"),
+        (-1e-9, 0.1, "0.000"),
+    ],
+)
+def test_values_are_rounded_to_their_spread(value, spread, words):
+    assert rounded(value, spread) == words
