@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.intervals import Interval
+from mixope.report import html_fragment, write_html
 from mixope.report.text import comparison_text, estimate_text
 
 _DIGITS = 12
@@ -106,6 +108,13 @@ class Estimate:
             record["beside"] = [_short(other) for other in self.beside]
         return {key: _plain(value) for key, value in record.items()}
 
+    def report(self, path: str | Path, **extras: Any) -> Path:
+        """Write a self-contained HTML page; ``extras``: command, truth, band, backtest, coverage."""
+        return write_html(self, path, **extras)
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self)
+
     def to_json(self, indent: int | None = 2) -> str:
         """The record as one JSON object; numbers to twelve digits, so that the same command gives the same bytes."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
@@ -143,6 +152,13 @@ class Comparison:
     def to_json(self, indent: int | None = 2) -> str:
         """The whole comparison as one JSON object."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def report(self, path: str | Path, **extras: Any) -> Path:
+        """Write a self-contained HTML page; ``extras``: command, truth, band, backtest, coverage."""
+        return write_html(self, path, **extras)
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self)
 
     def to_arrow(self) -> Any:
         """One row an estimate, as a ``pyarrow.Table``."""

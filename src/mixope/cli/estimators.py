@@ -13,10 +13,7 @@ def command(json: o.Json = False) -> None:
     from mixope.estimators import REGISTRY
 
     if json:
-        entries = [
-            {"name": name, "family": e.family, "needs": e.needs, "when": e.when}
-            for name, e in REGISTRY.items()
-        ]
+        entries = [{"name": name, "family": e.family, "needs": e.needs, "when": e.when} for name, e in REGISTRY.items()]
         print_json(text.dumps({"estimators": entries}, indent=2, ensure_ascii=False))
         return
     from mixope.cli.views.registry import registry_view

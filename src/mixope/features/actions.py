@@ -3,7 +3,8 @@
     discrete     ψ = one-hot
     continuous   ψ = (1, a_i, a_i a_j) of the executed action (clipped to the box where one is known), standardised
 
-The mean under a Gaussian policy is by Gauss–Hermite quadrature, under any other policy by fixed-seed draws. With
+The mean under a Gaussian policy is exact (also when clipped), under a squashed one by Gauss–Hermite quadrature, under
+any other policy by fixed-seed draws. With
 x(s,a) = φ(s) ⊗ ψ(a) this is all that is needed for x(s,π) = φ(s) ⊗ E_π ψ.
 """
 
@@ -17,10 +18,11 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError
-from mixope.policies import ContinuousPolicy, DiscretePolicy, Policy
+from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, Policy
 
 _NODES = {1: 9, 2: 5, 3: 3}
 _DRAWS = 48
+_ROOT_TAU = float(np.sqrt(2 * np.pi))
 
 
 class ActionMap(Protocol):
@@ -101,6 +103,8 @@ class QuadraticActions:
 
     def under(self, policy: Policy, observations: AnyArray) -> FloatArray:
         """Quadrature for a Gaussian, draws for anything else that can be drawn from."""
+        if isinstance(policy, GaussianPolicy):
+            return self._gaussian(policy, observations)
         if hasattr(policy, "at_noise"):
             nodes, weights = _hermite(len(self.mean))
             values = [w * self.of(policy.at_noise(observations, x)) for x, w in zip(nodes, weights, strict=True)]
@@ -113,6 +117,44 @@ class QuadraticActions:
             expected="a policy with sample(observations, generator)",
             hint="use a GaussianPolicy, or an estimator without a value model such as 'emp'",
         )
+
+    def _gaussian(self, policy: GaussianPolicy, observations: AnyArray) -> FloatArray:
+        """Exact moments of independent normals, clipped to the box where there is one."""
+        mean = policy.mean(observations)
+        low = np.full(mean.shape[1], -np.inf) if self.low is None else np.broadcast_to(self.low, mean.shape[1:])
+        high = np.full(mean.shape[1], np.inf) if self.high is None else np.broadcast_to(self.high, mean.shape[1:])
+        first, second = _clipped_moments(mean, np.broadcast_to(policy.scale(observations), mean.shape), low, high)
+        u = (first - self.mean) / self.scale
+        uu = (second - 2 * self.mean * first + self.mean**2) / self.scale**2
+        d = len(self.mean)
+        pairs = [uu[:, i] if i == j else u[:, i] * u[:, j] for i, j in combinations_with_replacement(range(d), 2)]
+        return np.stack([np.ones(len(u)), *u.T, *pairs], axis=1)
+
+
+def _clipped_moments(
+    mean: FloatArray, scale: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """E c and E c² of c = clip(N(μ, σ²), l, h), with α = (l − μ)/σ, β = (h − μ)/σ:
+
+    E c = lΦ(α) + h(1 − Φ(β)) + μ(Φ(β) − Φ(α)) + σ(ϕ(α) − ϕ(β)), and likewise for the square.
+    """
+    from scipy.special import ndtr
+
+    alpha, beta = (low - mean) / scale, (high - mean) / scale
+    below, inside, above = ndtr(alpha), ndtr(beta) - ndtr(alpha), ndtr(-beta)
+    density_low, density_high = np.exp(-0.5 * alpha**2) / _ROOT_TAU, np.exp(-0.5 * beta**2) / _ROOT_TAU
+    floor, top = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+    slope_low = np.where(np.isfinite(alpha), alpha, 0.0) * density_low
+    slope_high = np.where(np.isfinite(beta), beta, 0.0) * density_high
+    first = floor * below + top * above + mean * inside + scale * (density_low - density_high)
+    second = (
+        floor**2 * below
+        + top**2 * above
+        + (mean**2 + scale**2) * inside
+        + 2 * mean * scale * (density_low - density_high)
+        + scale**2 * (slope_low - slope_high)
+    )
+    return first, second
 
 
 def _hermite(d: int) -> tuple[FloatArray, FloatArray]:

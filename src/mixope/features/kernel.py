@@ -105,7 +105,7 @@ class FittedFourier:
         xp = namespace(observations)
         z = self.scale.transform(observations)
         angles = z @ xp.asarray(self.frequencies, dtype=z.dtype) + xp.asarray(self.phases, dtype=z.dtype)
-        waves = np.sqrt(2.0 / len(self.phases)) * xp.cos(angles)
+        waves = float(np.sqrt(2.0 / len(self.phases))) * xp.cos(angles)
         result: FloatArray = xp.concatenate([xp.ones((len(z), 1), dtype=z.dtype), waves], axis=1)
         return result
 

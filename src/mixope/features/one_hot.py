@@ -10,13 +10,19 @@ from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError
 
 
+def _rows(observations: AnyArray) -> AnyArray:
+    """One row a state; objects as text, which can be sorted."""
+    rows = np.asarray(observations).reshape(len(observations), -1)
+    return rows.astype(str) if rows.dtype.kind == "O" else rows
+
+
 @dataclass(frozen=True)
 class OneHot:
     """One feature a distinct state of the sample."""
 
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedOneHot:
         """Number the distinct states."""
-        return FittedOneHot(np.unique(np.asarray(observations).reshape(len(observations), -1), axis=0))
+        return FittedOneHot(np.unique(_rows(observations), axis=0))
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class FittedOneHot:
 
     def transform(self, observations: AnyArray) -> FloatArray:
         """A one in the column of the row's state."""
-        rows = np.asarray(observations).reshape(len(observations), -1)
+        rows = _rows(observations)
         _, inverse = np.unique(np.concatenate([self.states, rows]), axis=0, return_inverse=True)
         number = np.full(int(inverse.max()) + 1, -1)
         number[inverse[: self.size]] = np.arange(self.size)

@@ -30,6 +30,7 @@ from mixope.estimators.vector.defaults import default_behaviour
 from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.ratio import RatioFit
 from mixope.estimators.vector.state_ratio import score
+from mixope.estimators.vector.value import some_rows
 from mixope.features import Standardise, gaussian_kernel
 from mixope.features.kernel import median_bandwidth
 from mixope.solvers.linear import RIDGE, Whitening
@@ -71,7 +72,14 @@ class KernelRatio:
         behaviour = self.behaviour or default_behaviour(problem)
         fitted = problem.fitted(behaviour, f"kernel {behaviour!r}")
         linear = RatioFit(
-            problem.scan, problem.target, problem.estimand, fitted, problem.state_features, _one, problem.folds
+            problem.scan,
+            problem.target,
+            problem.estimand,
+            fitted,
+            problem.state_features,
+            _one,
+            problem.folds,
+            some_rows(problem.scan.sample, problem.seed),
         )
         kernel = self.kernel or median_kernel(rows.observation, problem.seed)
         return KernelFit(linear, rows, kernel, self.form, self.ridge)

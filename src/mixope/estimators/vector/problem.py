@@ -16,9 +16,9 @@ from mixope.behaviours.rows_protocol import FittedBehaviour, RowBehaviour
 from mixope.estimand import Estimand
 from mixope.estimators.vector.ratio import RatioFit
 from mixope.estimators.vector.scan import Scan
-from mixope.estimators.vector.value import FOLDS, ValueFit, value_design, value_moments
+from mixope.estimators.vector.value import FOLDS, ValueFit, some_rows, value_design, value_moments
 from mixope.features import FeatureMap, FittedMap, NormalisedBumps, default_size
-from mixope.policies import Policy
+from mixope.policies import ContinuousPolicy, Policy
 from mixope.statistics.rows import Rows
 
 
@@ -33,6 +33,7 @@ class VectorProblem:
     features: FeatureMap | None = None
     seed: int = 0
     folds: int = FOLDS
+    cross_fit: bool = False
     _ratios: dict[str, RatioFit] = field(default_factory=dict, repr=False, compare=False)
     _behaviours: dict[str, FittedBehaviour] = field(default_factory=dict, repr=False, compare=False)
 
@@ -51,7 +52,14 @@ class VectorProblem:
     def value(self) -> ValueFit:
         """LSTD-Q, one pass."""
         design = value_design(self.scan, self.target, self.estimand, self.features)
-        return ValueFit(design, self.estimand, value_moments(self.scan, design, self.folds), self.folds)
+        moments = value_moments(self.scan, design, self.folds)
+        return ValueFit(design, self.estimand, moments, self.folds, some_rows(self.scan.sample, self.seed))
+
+    @cached_property
+    def value_if_drawable(self) -> ValueFit | None:
+        """The value model, or nothing for a target that gives densities only."""
+        drawable = self.scan.sample.action.ndim == 1 or isinstance(self.target, ContinuousPolicy)
+        return self.value if drawable else None
 
     def fitted(self, behaviour: RowBehaviour, key: str, weight: FloatArray | None = None) -> FittedBehaviour:
         """A behaviour fitted on the sample, once a key."""
@@ -66,6 +74,13 @@ class VectorProblem:
         """A state ratio, once a key."""
         if key not in self._ratios:
             self._ratios[key] = RatioFit(
-                self.scan, self.target, self.estimand, behaviour, self.state_features, weight, self.folds
+                self.scan,
+                self.target,
+                self.estimand,
+                behaviour,
+                self.state_features,
+                weight,
+                self.folds,
+                some_rows(self.scan.sample, self.seed),
             )
         return self._ratios[key]

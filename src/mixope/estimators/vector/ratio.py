@@ -5,7 +5,9 @@
     moments       A = Σ c (φ(s) − γ ρ φ(s′)) φ(s)ᵀ,   e = Σ c φ,   b = E_μ₀ φ,   Σ = Σ c φφᵀ
     solve         min ‖Aθ − (1−γ)b‖² + λ‖θ‖² whitened,  e·θ = Σ c      (kept by fold of episodes, for cross-fitting)
 
-φ are normalised bumps, 12 ∛n of them; with one-hot φ every step is its tabular counterpart.
+φ are normalised bumps, 12 ∛n of them; with one-hot φ every step is its tabular counterpart. A ratio cannot be negative,
+so the ridge of the calibration is the smallest that makes 1 + η·φ negative in at most 1 % of rows, and λ = 1e-6 is
+raised only if more than a tenth of the mass of ω would be negative. Over-fitted calibration was what spoilt ratios most.
 """
 
 from __future__ import annotations
@@ -32,12 +34,17 @@ from mixope.estimators.vector.scan import Scan
 from mixope.estimators.vector.value import fold_of
 from mixope.features import FittedMap
 from mixope.policies import Policy
-from mixope.solvers.linear import RIDGE, solve_ratio
+from mixope.solvers.linear import solve_ratio
 from mixope.solvers.outcome import Solved
 from mixope.statistics.rows import Rows
 
 #: log ρ beyond this is cut: a single row of weight e¹⁵ would decide everything and is reported as such
 _LARGEST_LOG_RATIO = 15.0
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+_CALIBRATION_RIDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+#: the share of rows with a negative calibration, and of negative mass of ω, that is put up with
+_NEGATIVE_ROWS = 0.01
+_NEGATIVE_MASS = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,8 @@ class RatioFit:
     features: FittedMap
     weight: Callable[[Rows], FloatArray]
     folds: int
-    ridge: float = RIDGE
+    judges: Rows
+    ridges: tuple[float, ...] = RIDGES
 
     @property
     def gamma(self) -> float:
@@ -75,7 +83,12 @@ class RatioFit:
 
         sums = CalibrationMoments(**self.scan.total("calibration", batch).arrays)
         z = z_scores(sums)
-        return solve_calibration(sums), float((z @ z - len(z)) / np.sqrt(2 * len(z)))
+        phi = self.features.transform(self.judges.observation)
+        for ridge in _CALIBRATION_RIDGES:
+            solved = solve_calibration(sums, ridge)
+            if float(np.mean(phi @ solved.eta < -1.0)) <= _NEGATIVE_ROWS:
+                break
+        return solved, float((z @ z - len(z)) / np.sqrt(2 * len(z)))
 
     @property
     def misfit(self) -> float:
@@ -120,7 +133,13 @@ class RatioFit:
         n = float(use @ sums["n"])
         a, gram, e = (np.tensordot(use, sums[k], axes=1) / n for k in ("a", "gram", "e"))
         right = None if self.estimand.kind == "average" else (1.0 - self.gamma) * sums["b"]
-        return solve_ratio(a, right, e, gram, self.ridge)
+        phi, c = self.features.transform(self.judges.observation), self.weight(self.judges)
+        for ridge in self.ridges:
+            solution = solve_ratio(a, right, e, gram, ridge)
+            omega = phi @ solution[0]
+            if float(c @ np.maximum(-omega, 0.0)) <= _NEGATIVE_MASS * float(c @ np.maximum(omega, 0.0)):
+                break
+        return solution
 
     @cached_property
     def whole(self) -> tuple[FloatArray, Solved, float]:

@@ -43,7 +43,7 @@ class NeedsCounts:
 
 VECTOR_REGISTRY: dict[str, Callable[[], VectorEstimator]] = {
     "emp": lambda: VectorRatio("emp"),
-    "emp-single": lambda: VectorRatio("emp-single", "per logger", pooled=False),
+    "emp-single": lambda: VectorRatio("emp-single", pooled=False),
     "kl-emp": lambda: VectorRatio("kl-emp", nearest=True),
     "bch": lambda: VectorRatio("bch", "logged", pooled=False),
     "bch-pooled": lambda: VectorRatio("bch-pooled", "logged"),

@@ -45,7 +45,7 @@ class Scan:
         self.passes.append("sample")
         share = min(1.0, self.sample_rows / max(self.logs.total_rows(), 1))
         parts = [part for _, part in self.engine.map_fragments(self.logs, self._picker(share), self.columns)]
-        rows = _concatenate(parts)
+        rows = _in_order_of_content(_concatenate(parts))
         if len(rows) == 0:
             raise explain_rows(self.logs) or DataError("no row can be used", where=self.logs.name)
         self._refuse_bad(rows)
@@ -126,6 +126,16 @@ class Scan:
 
 def _concatenate(parts: Sequence[Rows]) -> Rows:
     return Rows(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in Rows.__dataclass_fields__})
+
+
+def _in_order_of_content(rows: Rows) -> Rows:
+    """Sorted by what the rows hold, so that the order in which they were logged does not matter to a fit."""
+    columns = [*rows.observation.reshape(len(rows), -1).T, *rows.action.reshape(len(rows), -1).T, rows.reward]
+    codes = [
+        np.unique(column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True)[1]
+        for column in columns
+    ]
+    return rows.take(np.lexsort(codes))
 
 
 def _merge_pairwise(parts: list[GroupSums], grouping: Grouping) -> GroupSums:

@@ -6,7 +6,8 @@ A last pass sums, by episode,  w = c ω ρ,  w r  and  w (r + γV(s′) − q(s,
     dr (average)       η = Σ w (r + V(s′) − q) / Σ w      score  w (r + V(s′) − q − η) / Σ w
     dr (discounted)    η = (1−γ) E_μ₀ V + Σ w (r + γV(s′) − q) / N,   N the rows, with the start term (1−γ)(V(s₀) − E V)
 
-V and q come from :mod:`mixope.estimators.vector.value`. For ``dr`` ratio and value are cross-fitted by episode.
+V and q come from :mod:`mixope.estimators.vector.value`. ``cross_fit=True`` takes ratio and
+value of ``dr`` from the other half of the episodes: honest with few features, unstable with many.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import numpy as np
 
 from mixope.arrays import FloatArray
 from mixope.behaviours.logged_rows import LoggedRows
-from mixope.behaviours.per_logger_rows import PerLoggerRows
 from mixope.behaviours.rows_protocol import FittedBehaviour, RowBehaviour
 from mixope.errors import UsageError
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.defaults import default_behaviour, known_behaviour, nearest_logger_weights
 from mixope.estimators.vector.problem import VectorProblem
+from mixope.estimators.vector.value import ValueFit
 from mixope.solvers.outcome import Solved
 from mixope.statistics.rows import Rows
 
-Source = Literal["mixture", "per logger", "logged", "known"]
+Source = Literal["mixture", "logged", "known"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class VectorRatio:
 
     def _solve_part(self, problem: VectorProblem, weights: dict[str, float], who: str) -> Solution:
         weight = _weight_of(weights)
-        key = f"{self.source} {type(self.behaviour).__name__} {sorted(weights.items())}"
+        key = f"{self.source} {self.behaviour!r} {sorted(weights.items())}"
         fitted = self._behaviour(problem, weights, key)
         ratio = problem.ratio(key, fitted, weight)
         return score(problem, ratio, self.name, logged=self.source == "logged", doubly_robust=self.doubly_robust)
@@ -70,10 +71,7 @@ class VectorRatio:
             return problem.fitted(LoggedRows(problem.loggers), key, c)
         if self.source == "known":
             return problem.fitted(known_behaviour(problem), key, c)
-        behaviour = self.behaviour or default_behaviour(problem)
-        if self.source == "per logger":
-            behaviour = PerLoggerRows(behaviour)
-        return problem.fitted(behaviour, key, c)
+        return problem.fitted(self.behaviour or default_behaviour(problem), key, c)
 
 
 def _weight_of(weights: dict[str, float]) -> Callable[[Rows], FloatArray]:
@@ -84,6 +82,9 @@ def _weight_of(weights: dict[str, float]) -> Callable[[Rows], FloatArray]:
         return np.array([weights.get(label, 0.0) for label in labels.tolist()])[inverse]
 
     return weight
+
+
+_NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
 
 
 class RowRatio(Protocol):
@@ -110,7 +111,7 @@ class RowRatio(Protocol):
 
 @dataclass(frozen=True)
 class EpisodeTerms:
-    """By episode: Σ c, Σ w, Σ w r, Σ w (r + γV(s′) − base), Σ w², Σ V(s₀), starts; and the largest single weight."""
+    """By episode: Σ c, Σ w, Σ w r, Σ w (r + γV(s′) − base), Σ w², Σ V(s₀), starts, Σ w at ends; the largest weight."""
 
     count: FloatArray
     weight: FloatArray
@@ -119,6 +120,7 @@ class EpisodeTerms:
     squared: FloatArray
     first_value: FloatArray
     starts: FloatArray
+    ended: FloatArray
     largest: float
 
 
@@ -127,8 +129,9 @@ def score(
 ) -> Solution:
     """The last pass, then value and scores by episode."""
     _, solved, condition = ratio.whole
-    plug_in = problem.value.value
-    terms = _episode_terms(problem, ratio, name, logged=logged, crossed=doubly_robust)
+    value_model = problem.value_if_drawable if not doubly_robust else problem.value
+    crossed = doubly_robust and problem.cross_fit
+    terms = _episode_terms(problem, ratio, value_model, name, logged=logged, crossed=crossed)
     total = float(terms.weight.sum())
     if total <= 0:
         raise UsageError("all weights are zero: the target cannot be followed on these logs")
@@ -141,46 +144,57 @@ def score(
         "mean_weight": total / float(terms.count.sum()),
         "condition": condition,
         "stationarity_residual": solved.residual,
-        "plug_in": plug_in,
     }
     if ratio.misfit is not None:
         measures["behaviour_misfit"] = ratio.misfit
+    if value_model is None:
+        return Solution(value, solved=solved, measures=measures, no_interval_because=_NOT_DRAWABLE)
+    measures["plug_in"] = value_model.value
     return Solution(value=value, episode_scores=scores, solved=solved, measures=measures)
 
 
-def _episode_terms(problem: VectorProblem, ratio: RowRatio, name: str, *, logged: bool, crossed: bool) -> EpisodeTerms:
+def _episode_terms(
+    problem: VectorProblem, ratio: RowRatio, value: ValueFit | None, name: str, *, logged: bool, crossed: bool
+) -> EpisodeTerms:
     largest = 0.0
 
     def batch(rows: Rows) -> FloatArray:
         nonlocal largest
         w = ratio.weights(rows, crossed)
         largest = max(largest, float(w.max(initial=0.0)))
-        later, q, v = problem.value.terms(rows, crossed)
+        first, ended = rows.start.astype(np.float64), w * rows.terminated
+        later, q, v = value.terms(rows, crossed) if value else (first * 0.0, first * 0.0, first * 0.0)
         difference = w * (rows.reward + later - (v if logged else q))
-        first = rows.start.astype(np.float64)
-        return np.stack([ratio.weight(rows), w, w * rows.reward, difference, w**2, first * v, first], axis=1)
+        return np.stack([ratio.weight(rows), w, w * rows.reward, difference, w**2, first * v, first, ended], axis=1)
 
-    sums = problem.scan.by_episode(f"scores of {name}", batch, 7)
-    count, weight, reward, difference, squared, first_value, starts = sums.T
-    return EpisodeTerms(count, weight, reward, difference, squared, first_value, starts, largest)
+    sums = problem.scan.by_episode(f"scores of {name}", batch, 8)
+    count, weight, reward, difference, squared, first_value, starts, ended = sums.T
+    return EpisodeTerms(count, weight, reward, difference, squared, first_value, starts, ended, largest)
 
 
 def _average_value(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
     total = float(terms.weight.sum())
     corrected = float(terms.difference.sum()) / total
     value = corrected if doubly_robust else float(terms.reward.sum()) / total
-    return value, (terms.difference - terms.weight * corrected) / total
+    scores = (terms.difference - terms.weight * corrected) / total
+    return value, scores + float(terms.ended.sum()) / total * _start_spread(terms)
+
+
+def _start_spread(terms: EpisodeTerms) -> FloatArray:
+    """(V(s₀) − mean V(s₀))/starts by episode: what estimating the start law adds."""
+    n_starts = max(float(terms.starts.sum()), 1.0)
+    return np.asarray((terms.first_value - float(terms.first_value.sum()) / n_starts * terms.starts) / n_starts)
 
 
 def _discounted_value(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
     """Self-normalised by Σw where nothing ends (the ratio then has mass one), by Σc where something does."""
-    gamma = problem.value.design.gamma
-    base = terms.count if problem.value.moments["ends"].any() else terms.weight
+    gamma = float(problem.estimand.gamma or 0.0)
+    base = terms.count if terms.ended.any() else terms.weight
     size, n_starts = float(base.sum()), max(float(terms.starts.sum()), 1.0)
     first = float(terms.first_value.sum()) / n_starts
     correction = float(terms.difference.sum()) / size
     scores = (terms.difference - correction * base) / size
-    scores = scores + (1 - gamma) * (terms.first_value - first * terms.starts) / n_starts
+    scores = scores + (1 - gamma) * _start_spread(terms)
     value = (1 - gamma) * first + correction if doubly_robust else float(terms.reward.sum()) / size
     return value, scores
 
@@ -196,7 +210,7 @@ def _average(parts: list[Solution]) -> Solution:
         solved=worst,
         measures={
             **{key: max(p.measures[key] for p in parts) for key in parts[0].measures},
-            "effective_sample_size": sum(p.measures["effective_sample_size"] for p in parts),
+            "effective_sample_size": k**2 / sum(1.0 / max(p.measures["effective_sample_size"], 1e-300) for p in parts),
             "largest_share": max(p.measures["largest_share"] for p in parts) / k,
         },
     )

@@ -55,7 +55,9 @@ class VectorTrajectory:
     def _balanced(self, problem: VectorProblem) -> Trajectories:
         """log Π π − log Σ_k β_k Π π_k, differenced so that the pass can cumulate it."""
         laws = [_law(problem, label) for label in problem.labels]
-        shares = np.array([np.mean(problem.scan.sample.logger == label) for label in problem.labels])
+        sample = problem.scan.sample
+        begun = np.array([sample.start[sample.logger == label].sum() for label in problem.labels], dtype=np.float64)
+        shares = begun / begun.sum() if begun.all() else np.full(len(begun), 1.0 / len(begun))
 
         def log_ratio(rows: Rows) -> FloatArray:
             assert rows.episode is not None

@@ -3,9 +3,9 @@
     average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = N λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0
     discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β
 
-φ are normalised bumps, 15 ∛n of them (as many as 2,400 columns allow), ψ the action features, λ = 1e-6. Moments are
-kept by fold of episodes, so that a value fitted on the other folds can judge each fold (cross-fitting). An end leads to
-the start law for the average, to nothing otherwise.
+φ are normalised bumps, 15 ∛n of them (as many as 2,400 columns allow), ψ the action features. Moments
+are kept by fold of episodes: λ is the one whose fit on one half leaves the smallest temporal differences in the other,
+and values can be cross-fitted. An end leads to the start law for the average, to nothing otherwise.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from mixope.policies import Policy
 from mixope.statistics.moments import Moments
 from mixope.statistics.rows import Rows
 
-RIDGE = 1e-6
-FOLDS = 3
+FOLDS = 2
+RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_JUDGES = 6000
 _GROWTH = 15.0
 _MOST_COLUMNS = 2400
 
@@ -91,6 +92,13 @@ def fold_of(rows: Rows, folds: int) -> IntArray:
     return np.asarray((rows.episode // 7) % folds)
 
 
+def some_rows(rows: Rows, seed: int) -> Rows:
+    """A few thousand rows of a sample, to judge fits by."""
+    if len(rows) <= _JUDGES:
+        return rows
+    return rows.take(np.sort(np.random.default_rng([seed, 29]).choice(len(rows), _JUDGES, replace=False)))
+
+
 def value_moments(scan: Scan, design: ValueDesign, folds: int = FOLDS) -> Moments:
     """Σ x(x − γ x′)ᵀ, Σ x r, Σ x, Σ (x − γx′), by fold; the start features; ends kept apart for the average."""
 
@@ -131,7 +139,8 @@ class ValueFit:
     estimand: Estimand
     moments: Moments
     folds: int
-    ridge: float = RIDGE
+    judges: Rows
+    ridges: tuple[float, ...] = RIDGES
 
     @cached_property
     def start(self) -> FloatArray:
@@ -140,9 +149,31 @@ class ValueFit:
         return self.moments["start"] / count if count else np.zeros(self.design.size)
 
     @cached_property
+    def ridge(self) -> float:
+        """The λ whose fit on one half of the episodes leaves the smallest temporal differences in the other half."""
+        if len(self.ridges) == 1 or self.folds < 2:
+            return self.ridges[0]
+        halves = [np.eye(self.folds)[1:].sum(axis=0), 1.0 - np.eye(self.folds)[1:].sum(axis=0)]
+        if min(float(half @ self.moments["n"]) for half in halves) == 0:
+            return self.ridges[len(self.ridges) // 2]
+        rows = self.judges
+        side = fold_of(rows, self.folds) == 0
+        x, ahead = self.design.taken(rows), self.design.chosen(rows.next_observation)
+        ahead[rows.terminated] = self.start if self.estimand.kind == "average" else 0.0
+        difference = x - self.design.gamma * ahead
+        errors = {}
+        for ridge in self.ridges:
+            error = 0.0
+            for half, mine in zip(halves, (side, ~side), strict=True):
+                beta, eta = self._solve(half, ridge)
+                error += float(np.sum((rows.reward[mine] - eta - difference[mine] @ beta) ** 2))
+            errors[ridge] = error
+        return min(errors, key=lambda ridge: errors[ridge])
+
+    @cached_property
     def whole(self) -> tuple[FloatArray, float]:
         """β and η on all rows."""
-        return self._solve(np.ones(self.folds))
+        return self._solve(np.ones(self.folds), self.ridge)
 
     @cached_property
     def crossed(self) -> tuple[tuple[FloatArray, float], ...]:
@@ -152,20 +183,20 @@ class ValueFit:
             others = np.ones(self.folds)
             others[k] = 0.0
             enough = float(others @ self.moments["n"]) > 0 and self.folds > 1
-            fits.append(self._solve(others) if enough else self.whole)
+            fits.append(self._solve(others, self.ridge) if enough else self.whole)
         return tuple(fits)
 
     def _sum(self, name: str, use: FloatArray) -> FloatArray:
         return np.tensordot(use, self.moments[name], axes=1)
 
-    def _solve(self, use: FloatArray) -> tuple[FloatArray, float]:
+    def _solve(self, use: FloatArray, ridge: float) -> tuple[FloatArray, float]:
         n = float(use @ self.moments["n"])
         matrix = self._sum("a", use) / n
         right, mean, gap = self._sum("b", use) / n, self._sum("e", use) / n, self._sum("d", use) / n
         if self.estimand.kind == "average" and float(use @ self.moments["ends"]) > 0:
             matrix = matrix - np.outer(self._sum("ended", use) / n, self.start)
             gap = gap - float(use @ self.moments["ends"]) / n * self.start
-        matrix = matrix + self.ridge * np.eye(len(matrix))
+        matrix = matrix + ridge * np.eye(len(matrix))
         if self.estimand.kind != "average":
             return linalg.solve(matrix, right), 0.0
         bordered = np.block([[matrix, mean[:, None]], [gap[None, :], np.ones((1, 1))]])
