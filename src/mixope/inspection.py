@@ -1,8 +1,8 @@
 """What is in these logs, before any estimate: which column is what, who wrote how much, what a target finds covered.
 
 A few scans: the checks of :mod:`mixope.logs.validation` (``check=False`` leaves them out), one GROUP BY by episode,
-and the transition counts that an evaluation makes too. Rows that cannot be used stop it there: the inspection
-then says what is wrong and counts nothing.
+and the transition counts that an evaluation makes too, or for vectors the moments of every column. Rows that cannot be
+used stop it there: the inspection then says what is wrong and counts nothing but the bad values of vectors.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.engines import Engine, choose
-from mixope.errors import DataError
+from mixope.engines.protocol import in_order
+from mixope.errors import DataError, MixopeError
 from mixope.logs import EPISODE_KEYS, Logs, explain_episodes, explain_rows, read
 from mixope.policies import DiscretePolicy, Policy, read_policy
 from mixope.problem import state_probabilities
@@ -27,6 +28,9 @@ from mixope.tabular import Counted, count
 
 SHOWN_GAPS = 10
 BINS = 8
+NOT_COVERED = (
+    "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
+)
 _BY_EPISODE = Grouping(
     EPISODE_KEYS,
     (
@@ -118,6 +122,33 @@ class Space:
 
 
 @dataclass(frozen=True)
+class Component:
+    """One column of floats, its numbers over the finite values; ``at_lowest`` and ``at_highest`` count the rows there.
+
+    Many rows exactly on an extreme are an atom: actions that were clipped to a box before they were recorded.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    lowest: float
+    highest: float
+    at_lowest: int
+    at_highest: int
+    not_finite: int
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The columns of vector states and of continuous actions; ``action_rows`` counts the rows of discrete ones."""
+
+    rows: int
+    observations: tuple[Component, ...]
+    actions: tuple[Component, ...]
+    action_rows: tuple[tuple[int | str, int], ...]
+
+
+@dataclass(frozen=True)
 class Gap:
     """An action of the target that was never logged in a state: its probability, and its share of all steps."""
 
@@ -162,6 +193,7 @@ class Inspection:
     remarks: tuple[Remark, ...]
     checked: bool
     error: DataError | None = None
+    vectors: Vectors | None = None
 
     @property
     def dropped(self) -> int:
@@ -194,7 +226,8 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     chosen = choose(engine, logs)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else _policy(target, logs)
-    counted = count(logs, chosen) if bad_rows is None and logs.schema.discrete else None
+    countable = logs.schema.discrete
+    counted = count(logs, chosen) if bad_rows is None and countable else None
     findings = explain_episodes(logs) if check and bad_rows is None else ()
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
     if bad_rows is not None:
@@ -212,11 +245,20 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
         contents=None if bad_rows else _contents(logs, chosen, counted),
         space=_space(counted.transitions) if counted else None,
         coverage=cover(counted.transitions, policy) if counted and policy else None,
-        notes=logs.notes,
+        notes=logs.notes if countable or policy is None else (*logs.notes, NOT_COVERED),
         remarks=tuple(remarks),
         checked=check,
         error=bad_rows or next((f.error for f in findings if f.error is not None), None),
+        vectors=None if countable else _vectors(logs, chosen, sound=bad_rows is None),
     )
+
+
+def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> Coverage | None:
+    """What the logs cover of a target, for a report; None where states are vectors."""
+    logs = logs if isinstance(logs, Logs) else read(logs)
+    if not logs.schema.discrete:
+        return None
+    return cover(count(logs, choose(engine, logs)).transitions, _policy(target, logs))
 
 
 def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> Coverage:
@@ -335,6 +377,96 @@ def _without_propensity(logs: Logs, engine: Engine, counted: Counted | None, row
     return sum(n for _, n in engine.map_fragments(logs, missing, ("propensity",)))
 
 
+def _vectors(logs: Logs, engine: Engine, *, sound: bool) -> Vectors | None:
+    """One pass over the columns of floats; where rows are bad it shows what can be shown, or nothing."""
+    states = logs.schema.observation if logs.schema.observation_kind == "vector" else ()
+    moves = logs.schema.action if logs.schema.action_kind == "continuous" else ()
+    names = (*states, *moves)
+
+    def measure(fragment: Any) -> list[_Measured]:
+        return [_measured(np.asarray(fragment.column(name).to_numpy(), dtype=np.float64)) for name in names]
+
+    try:
+        total = [_NOTHING] * len(names)
+        for part in in_order(engine.map_fragments(logs, measure, names)):
+            total = [_merged(a, b) for a, b in zip(total, part, strict=True)]
+        listed = () if moves else _action_rows(logs, engine)
+    except MixopeError:
+        if sound:
+            raise
+        return None
+    found = tuple(_component(name, measured) for name, measured in zip(names, total, strict=True))
+    return Vectors(total[0].rows, found[: len(states)], found[len(states) :], listed)
+
+
+class _Measured(NamedTuple):
+    """Some values of a column: rows, the finite ones, their mean and squared deviations, extremes and rows on them."""
+
+    rows: int
+    finite: int
+    mean: float
+    squares: float
+    lowest: float
+    at_lowest: int
+    highest: float
+    at_highest: int
+
+
+_NOTHING = _Measured(0, 0, 0.0, 0.0, math.inf, 0, -math.inf, 0)
+
+
+def _measured(values: FloatArray) -> _Measured:
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
+        return _NOTHING._replace(rows=len(values))
+    mean, low, high = float(finite.mean()), float(finite.min()), float(finite.max())
+    squares = float(((finite - mean) ** 2).sum())
+    ends = int((finite == low).sum()), int((finite == high).sum())
+    return _Measured(len(values), len(finite), mean, squares, low, ends[0], high, ends[1])
+
+
+def _merged(a: _Measured, b: _Measured) -> _Measured:
+    """Both together; the squares of deviations are moved to the common mean."""
+    finite = a.finite + b.finite
+    if finite == 0:
+        return a._replace(rows=a.rows + b.rows)
+    step = b.mean - a.mean
+    low, high = min(a.lowest, b.lowest), max(a.highest, b.highest)
+    return _Measured(
+        rows=a.rows + b.rows,
+        finite=finite,
+        mean=a.mean + step * b.finite / finite,
+        squares=a.squares + b.squares + step * step * a.finite * b.finite / finite,
+        lowest=low,
+        at_lowest=sum(x.at_lowest for x in (a, b) if x.lowest == low),
+        highest=high,
+        at_highest=sum(x.at_highest for x in (a, b) if x.highest == high),
+    )
+
+
+def _component(name: str, found: _Measured) -> Component:
+    known = found.finite > 0
+    return Component(
+        name=name,
+        mean=found.mean if known else math.nan,
+        sd=math.sqrt(found.squares / found.finite) if known else math.nan,
+        lowest=found.lowest if known else math.nan,
+        highest=found.highest if known else math.nan,
+        at_lowest=found.at_lowest,
+        at_highest=found.at_highest,
+        not_finite=found.rows - found.finite,
+    )
+
+
+def _action_rows(logs: Logs, engine: Engine) -> tuple[tuple[int | str, int], ...]:
+    sums = engine.group_sums(logs, Grouping(logs.schema.action, (Aggregate("rows", "count"),)))
+    assert sums.table is not None
+    actions = np.asarray(sums.table.column(logs.schema.action[0]).to_numpy())
+    rows = sums.column("rows").astype(np.int64)
+    order = np.argsort(actions, kind="stable")
+    return tuple(zip(actions[order].tolist(), rows[order].tolist(), strict=True))
+
+
 def _space(transitions: Transitions) -> Space:
     return Space(transitions.n_states, tuple(transitions.actions.tolist()), transitions.n_pairs)
 
@@ -360,6 +492,9 @@ def _lines(found: Inspection) -> list[str]:
         lines.append(
             f"  {found.space.states:,} states, {len(found.space.actions):,} actions, {found.space.pairs:,} pairs"
         )
+    if found.vectors:
+        lines += [f"  {component_words(c)}" for c in (*found.vectors.observations, *found.vectors.actions)]
+        lines += [f"  action {action}: {rows:,} rows" for action, rows in found.vectors.action_rows]
     if found.coverage:
         lines.append(
             f"  target: {found.coverage.covered_rows:.2%} of the rows in states where all its actions were logged,"
@@ -367,6 +502,13 @@ def _lines(found: Inspection) -> list[str]:
         )
     lines += [f"  note {note}" for note in found.notes]
     return lines + [f"  {remark.status} {remark.sentence}" for remark in found.remarks]
+
+
+def component_words(found: Component) -> str:
+    """A column of floats in one line."""
+    bad = f", {found.not_finite:,} not finite" if found.not_finite else ""
+    span = f"{found.lowest:.6g} to {found.highest:.6g}"
+    return f"{found.name}: mean {found.mean:.6g}, sd {found.sd:.6g}, {span}{bad}"
 
 
 def words(column: Words) -> str:

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from mixope.cli import compare, demo, estimators, evaluate, inspect, simulate
 from mixope.cli.console import complain
+from mixope.cli.reports import ARGUMENTS
 from mixope.cli.wording import in_command_words
 from mixope.errors import MixopeError
 from mixope.version import __version__
@@ -23,6 +24,11 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which they are added below."""
         return list(self.commands)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the words as they were typed, for reports."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what is not caught here is a bug, and its traceback is wanted."""

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs
+from mixope.cli import inputs, reports
 from mixope.cli import options as o
-from mixope.cli.console import console, print_json, tell, working
+from mixope.cli.console import complain, console, print_json, tell, working
 from mixope.errors import UsageError
 
 
 def command(
+    context: typer.Context,
     logs: o.Paths,
     target: o.Targets,
     estimator: Annotated[
@@ -37,6 +38,8 @@ def command(
     threads: o.Threads = None,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
+    outputs: o.Outputs = None,
+    html: o.Html = None,
     json: o.Json = False,
 ) -> None:
     """Which of several policies is better, and do the estimators agree?
@@ -49,27 +52,37 @@ def command(
     everything = "all" in estimator
     if everything and len(estimator) > 1:
         raise UsageError("--estimator all stands alone")
+    reports.check(html)
+    named = inputs.name_targets(target)
+    inputs.check_outputs(outputs, [*named.values(), *logger])
     with working("comparing …") as notes:
+        rows = inputs.read_logs(logs, column, done)
+        policies = {
+            name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
+            for name, path in named.items()
+        }
+        chosen = inputs.make_engine(engine, memory_limit, threads)
         result = compare(
-            inputs.read_logs(logs, column, done),
-            {
-                name: inputs.read_target(path, target_default, unknown_actions, trust)
-                for name, path in inputs.name_targets(target).items()
-            },
+            rows,
+            policies,
             "all" if everything else [inputs.make_estimator(name, form) for name in estimator],
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,
             level=level,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
-            engine=inputs.make_engine(engine, memory_limit, threads),
+            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            engine=chosen,
             seed=seed,
         )
+        if html is not None:
+            reports.write(result, html, context, rows, list(policies.values()), chosen)
     if json:
         tell(notes)
         print_json(result.to_json())
-        return
-    from mixope.cli.views.comparison import comparison_view
+    else:
+        from mixope.cli.views.comparison import comparison_view
 
-    tell(notes, besides=[alert for estimate in result for alert in estimate.alerts])
-    console().print(comparison_view(result))
+        tell(notes, besides=[alert for estimate in result for alert in estimate.alerts])
+        console().print(comparison_view(result))
+    if html is not None:
+        complain("report", str(html))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH_OF_FILES = 110
-_STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan"}
+_STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
 
 
 def console(stream: TextIO | None = None) -> Console:

@@ -2,6 +2,7 @@
 
     logs.parquet (or .csv, .arrow)   target.csv   loggers.csv   truth.json
 
+Worlds of vectors have their policies in ``policies.py`` instead of tables, see :mod:`mixope.cli.vector_dataset`.
 All of it or nothing: the files are written into a folder beside the wanted one, which then takes its place.
 The same settings give the same bytes.
 """
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import UsageError
+from mixope.errors import UnknownName, UsageError
 from mixope.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from mixope.environments import Model
 
 DISCOUNTS = (0.9, 0.99)
-OURS = ("logs.parquet", "logs.csv", "logs.arrow", "target.csv", "loggers.csv", "truth.json")
+OURS = ("logs.parquet", "logs.csv", "logs.arrow", "target.csv", "loggers.csv", "policies.py", "truth.json")
+CACHE = "__pycache__"
 """The names that a dataset may have; a folder that holds nothing else may be replaced."""
 
 
@@ -51,22 +53,30 @@ class Dataset:
     logs: Path
     target: Path
     loggers: Path
+    vectors: bool
     truth: dict[str, Any]
 
 
 def write_dataset(settings: Settings, folder: Path, *, force: bool = False, ours: Sequence[str] = OURS) -> Dataset:
     """Simulate and write; an existing dataset is replaced only with ``force``, other files never."""
+    from mixope.cli.vector_dataset import fill_vectors
+    from mixope.environments import BUILDERS, CONTINUOUS
+
     folder = Path(os.path.abspath(folder))
+    if settings.environment not in (*BUILDERS, *CONTINUOUS):
+        raise UnknownName("environment", settings.environment, (*BUILDERS, *CONTINUOUS))
     check_replaceable(folder, force, ours)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as waiting:
         fresh = Path(waiting) / "new"
         fresh.mkdir()
-        truth = _fill(settings, fresh)
+        vectors = settings.environment in CONTINUOUS
+        truth = fill_vectors(settings, fresh) if vectors else _fill(settings, fresh)
         if folder.exists():
             folder.rename(Path(waiting) / "old")
         fresh.rename(folder)
-    return Dataset(folder, folder / f"logs.{settings.format}", folder / "target.csv", folder / "loggers.csv", truth)
+    target, loggers = ("policies.py", "policies.py") if vectors else ("target.csv", "loggers.csv")
+    return Dataset(folder, folder / f"logs.{settings.format}", folder / target, folder / loggers, vectors, truth)
 
 
 def check_replaceable(folder: Path, force: bool, ours: Sequence[str]) -> None:
@@ -77,7 +87,7 @@ def check_replaceable(folder: Path, force: bool, ours: Sequence[str]) -> None:
         raise UsageError(f"{folder} is a file; name a folder")
     if folder == Path.cwd():
         raise UsageError("the current folder cannot be replaced; name another one")
-    inside = sorted(path.name for path in folder.iterdir())
+    inside = sorted(path.name for path in folder.iterdir() if path.name != CACHE)
     strangers = [name for name in inside if name not in ours]
     if strangers:
         raise UsageError(f"{folder} holds other files ({', '.join(strangers[:3])}); name an empty folder or a new one")

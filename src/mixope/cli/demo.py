@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mixope.cli import options as o
+from mixope.cli import reports
 from mixope.cli.console import console, tell, working
 from mixope.cli.dataset import OURS, Dataset, Settings, write_dataset
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 RIVALS = ("emp", "bch-pooled", "known-mixture", "mwl", "wis-step", "logged-mean")
 RESULTS = ("evaluate.json", "compare.json", "inspect.json")
+PAGES = ("report.html", "rivals.html")
 
 
 def command(
@@ -47,7 +49,7 @@ def command(
     began, page = time.perf_counter(), console()
     with working("simulating four taxi drivers …") as notes:
         settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
-        made = write_dataset(settings, output, force=True, ours=(*OURS, *RESULTS))
+        made = write_dataset(settings, output, force=True, ours=(*OURS, *RESULTS, *PAGES))
     tell(notes)
     logs_file, target_file, loggers_file = (output / path.name for path in (made.logs, made.target, made.loggers))
     page.print(
@@ -64,7 +66,8 @@ def command(
     tell(notes, besides=found.notes)
     page.print(inspection_view(found))
 
-    _announce(page, 2, "what the target would earn", f"mixope evaluate {logs_file} --target {target_file}")
+    asked = f"mixope evaluate {logs_file} --target {target_file}"
+    _announce(page, 2, "what the target would earn", asked)
     with working("evaluating …") as notes:
         result = evaluate(logs, target, seed=seed)
     tell(notes, besides=result.alerts)
@@ -84,6 +87,11 @@ def command(
     page.print(parts.bullets(_story(made, result, rivals)))
     for name, text in zip(RESULTS, (result.to_json(), rivals.to_json(), found.to_json()), strict=True):
         (made.folder / name).write_text(text + "\n", encoding="utf-8")
+    truth, covered = made.truth["average"], found.coverage
+    reports.save(result, made.folder / PAGES[0], command=asked, truth=truth, coverage=covered)
+    reports.save(rivals, made.folder / PAGES[1], command=said, truth=truth, coverage=covered)
+    page.print(f"\nThe evaluation as a page, beside the truth: {output / PAGES[0]}", soft_wrap=True)
+    page.print(f"All rivals as a page: {output / PAGES[1]}", soft_wrap=True)
     page.print(f"\n{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}.")
 
 

@@ -9,13 +9,17 @@ from mixope.cli.console import console, print_json
 
 
 def command(json: o.Json = False) -> None:
-    """List the estimators: their family, what they need, when to use them."""
+    """List the estimators: their family, whether they take vectors, what they need, when to use them."""
     from mixope.estimators import REGISTRY
+    from mixope.estimators.vector.registry import VECTOR_REGISTRY
 
     if json:
-        entries = [{"name": name, "family": e.family, "needs": e.needs, "when": e.when} for name, e in REGISTRY.items()]
+        entries = [
+            {"name": name, "family": e.family, "needs": e.needs, "when": e.when, "vectors": name in VECTOR_REGISTRY}
+            for name, e in REGISTRY.items()
+        ]
         print_json(text.dumps({"estimators": entries}, indent=2, ensure_ascii=False))
         return
     from mixope.cli.views.registry import registry_view
 
-    console().print(registry_view(REGISTRY))
+    console().print(registry_view(REGISTRY, VECTOR_REGISTRY))

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs
+from mixope.cli import inputs, reports
 from mixope.cli import options as o
-from mixope.cli.console import console, print_json, tell, working
+from mixope.cli.console import complain, console, print_json, tell, working
 
 NOT_SUPPORTED = 4
 
 
 def command(
+    context: typer.Context,
     logs: o.Paths,
     target: o.Target,
     estimator: Annotated[
@@ -35,6 +36,8 @@ def command(
     threads: o.Threads = None,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
+    outputs: o.Outputs = None,
+    html: o.Html = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 if the verdict is that these logs do not support an answer.")
     ] = False,
@@ -42,25 +45,33 @@ def command(
 ) -> None:
     """What would this policy earn per step, judged from logs that other policies wrote?
 
-    Prints a verdict, the value with its interval, and the diagnostics behind the verdict. Exit codes: 0 done, 2 usage,
+    Prints a verdict, the value with its interval, and the diagnostics behind the verdict; --html writes them as a page.
+    States and actions may be ids, factors or vectors of floats. Exit codes: 0 done, 2 usage,
     3 bad data, 4 not supported by these logs (with --strict).
     """
     from mixope.diagnostics import Verdict
     from mixope.evaluation import evaluate
 
+    reports.check(html)
+    inputs.check_outputs(outputs, [target, *logger])
     with working("evaluating …") as notes:
+        rows = inputs.read_logs(logs, column, done)
+        policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
+        chosen = inputs.make_engine(engine, memory_limit, threads)
         result = evaluate(
-            inputs.read_logs(logs, column, done),
-            inputs.read_target(target, target_default, unknown_actions, trust),
+            rows,
+            policy,
             inputs.make_estimator(estimator, form),
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,
             level=level,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
-            engine=inputs.make_engine(engine, memory_limit, threads),
+            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            engine=chosen,
             seed=seed,
         )
+        if html is not None:
+            reports.write(result, html, context, rows, [policy], chosen)
     if json:
         tell(notes)
         print_json(result.to_json())
@@ -69,5 +80,7 @@ def command(
 
         tell(notes, besides=result.alerts)
         console().print(estimate_view(result, target))
+    if html is not None:
+        complain("report", str(html))
     if strict and result.verdict is Verdict.UNSUPPORTED:
         raise typer.Exit(NOT_SUPPORTED)

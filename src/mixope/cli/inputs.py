@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixope.cli.options import Ending, EngineName, FormName, UnknownActions
+from mixope.cli.options import Ending, EngineName, FormName, OutputsName, UnknownActions
 from mixope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,11 +38,14 @@ def parse_columns(given: Sequence[str]) -> dict[str, str | list[str] | None]:
     return columns
 
 
-def read_target(path: str, default: str | None, unknown: UnknownActions, trust: bool) -> Policy:
-    """A policy; the default action in the type of the policy's actions."""
+def read_target(
+    path: str, default: str | None, unknown: UnknownActions, trust: bool, outputs: OutputsName | None = None
+) -> Policy:
+    """A policy; the default action in the type of the policy's actions, ``outputs`` for networks only."""
     from mixope.policies import read_policy
 
-    rest = {"unknown_actions": unknown.value, "trust": trust}
+    said = outputs.value if outputs is not None and is_network(path) else None
+    rest = {"unknown_actions": unknown.value, "trust": trust, "outputs": said}
     if default is None or default == "uniform":
         return read_policy(path, default=default, **rest)  # type: ignore[arg-type]
     listed = getattr(read_policy(path, **rest), "actions", None)  # type: ignore[arg-type]
@@ -65,23 +68,52 @@ def name_targets(given: Sequence[str]) -> dict[str, str]:
     return named
 
 
+def is_network(path: str) -> bool:
+    """Whether a policy is a network in a file."""
+    return path.lower().endswith(".onnx")
+
+
+def check_outputs(outputs: OutputsName | None, policies: Sequence[str]) -> None:
+    """``--outputs`` without a network is a mistake."""
+    if outputs is not None and not any(is_network(path) for path in policies):
+        raise UsageError("--outputs is for networks (.onnx), and no policy given here is one")
+
+
 def _is_reference(text: str) -> bool:
-    return ":" in text and not Path(text).suffix
+    from mixope.policies.imports import is_reference
+
+    return is_reference(text)
 
 
-def read_loggers(given: Sequence[str], table: str | None, unknown: UnknownActions, trust: bool) -> dict[str, Policy]:
-    """The known loggers by label, from single files and from a table of several."""
-    from mixope.policies import read_policies
-
-    found: dict[str, Policy] = {}
-    if table is not None:
-        found.update(read_policies(table, unknown_actions=unknown.value))
+def read_loggers(
+    given: Sequence[str],
+    table: str | None,
+    unknown: UnknownActions,
+    trust: bool,
+    outputs: OutputsName | None = None,
+) -> dict[str, Policy]:
+    """The known loggers by label, from single files and from several at once."""
+    found = {} if table is None else _several(table, unknown)
     for text in given:
         label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
         if label in found:
             raise UsageError(f"the policy of logger {label!r} is given twice")
-        found[label] = read_target(path, None, unknown, trust)
+        found[label] = read_target(path, None, unknown, trust, outputs)
     return found
+
+
+def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
+    """A table with a column policy_id, or a dictionary of policies in a module."""
+    from mixope.policies import read_policies, read_policy
+
+    if not _is_reference(source) or Path(source).exists():
+        return dict(read_policies(source, unknown_actions=unknown.value))
+    from mixope.policies.imports import resolve
+
+    named = resolve(source)
+    if not isinstance(named, Mapping) or not named:
+        raise UsageError(f"--loggers {source}: expected a dictionary of policies by label, got {type(named).__name__}")
+    return {str(label): read_policy(policy) for label, policy in named.items()}
 
 
 def make_engine(name: EngineName | None, memory_limit: str | None, threads: int | None) -> Engine | str | None:

@@ -30,6 +30,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    outputs: o.Outputs = None,
     json: o.Json = False,
 ) -> None:
     """Which column is what, who wrote how much, what was dropped and why, and what a target finds covered.
@@ -38,8 +39,10 @@ def command(
     """
     from mixope.inspection import inspect
 
+    inputs.check_outputs(outputs, [] if target is None else [target])
     with working("inspecting …") as notes:
-        policy = None if target is None else inputs.read_target(target, target_default, unknown_actions, trust)
+        read = inputs.read_target
+        policy = None if target is None else read(target, target_default, unknown_actions, trust, outputs)
         chosen = inputs.make_engine(engine, memory_limit, threads)
         found = inspect(inputs.read_logs(logs, column, done), policy, chosen, check=check)
     if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -44,6 +45,15 @@ class FormName(StrEnum):
     paper = "paper"
 
 
+class OutputsName(StrEnum):
+    """What a network gives."""
+
+    probabilities = "probabilities"
+    logits = "logits"
+    mean_std = "mean_std"
+    mean_log_std = "mean_log_std"
+
+
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -73,7 +83,8 @@ Target = Annotated[
         metavar="POLICY",
         show_default=False,
         help="The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), "
-        "action, prob; an .npy/.npz array (states, actions); or module:name of a function.",
+        "action, prob; an .npy/.npz array (states, actions); a network (.onnx); or module:name of a function or a "
+        "policy.",
     ),
 ]
 Targets = Annotated[
@@ -117,9 +128,9 @@ Loggers = Annotated[
     str | None,
     typer.Option(
         "--loggers",
-        metavar="FILE",
+        metavar="FILE|MODULE:NAME",
         show_default=False,
-        help="The policies of several loggers: one table with a column policy_id.",
+        help="The policies of several loggers: one table with a column policy_id, or module:name of a dictionary.",
     ),
 ]
 Estimand = Annotated[
@@ -155,5 +166,22 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of everything
 Form = Annotated[
     FormName,
     typer.Option("--form", help="State-ratio estimators: the general equations, or the paper's (biased after resets)."),
+]
+Outputs = Annotated[
+    OutputsName | None,
+    typer.Option(
+        "--outputs",
+        show_default=False,
+        help="What a network (.onnx) gives, where the names of its outputs do not say so.",
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        metavar="FILE.html",
+        show_default=False,
+        help="Also write a report: one page that needs nothing outside it.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]

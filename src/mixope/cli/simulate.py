@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,9 @@ import typer
 
 from mixope.cli import options as o
 from mixope.cli.console import console, tell, working
-from mixope.cli.dataset import Settings, write_dataset
+from mixope.cli.dataset import Dataset, Settings, write_dataset
+
+WORLDS = "taxi, gridworld, gridworld-slip, singlepath or walk; with vectors: pendulum or linear-quadratic."
 
 
 class Format(StrEnum):
@@ -32,13 +35,15 @@ class Observed(StrEnum):
 def command(
     environment: Annotated[
         str,
-        typer.Argument(metavar="ENV", show_default=False, help="taxi, gridworld, gridworld-slip, singlepath or walk."),
+        typer.Argument(metavar="ENV", show_default=False, help=WORLDS),
     ],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="DIR", show_default=False, help="The folder to write; new or empty."),
     ],
-    loggers: Annotated[int, typer.Option("--loggers", min=1, help="How many policies write the logs.")] = 4,
+    loggers: Annotated[
+        int, typer.Option("--loggers", min=1, help="How many policies write the logs (vectors: 1 or 4).")
+    ] = 4,
     episodes: Annotated[
         int, typer.Option("--episodes", min=1, help="Episodes in all, shared among the loggers.")
     ] = 200,
@@ -55,8 +60,9 @@ def command(
 ) -> None:
     """Write simulated logs, the policies behind them, and the exact truth.
 
-    DIR gets logs.parquet (or .csv, .arrow), target.csv, loggers.csv and truth.json; all of them or none. The same
-    seed gives the same bytes.
+    DIR gets logs.parquet (or .csv, .arrow), target.csv, loggers.csv and truth.json; all of them or none. Where states
+    are vectors, policies.py has the policies, and the truth of pendulum a standard error. The same seed gives the same
+    bytes.
     """
     settings = Settings(environment, loggers, episodes, horizon, observed.value, format.value, seed, pickup_bonus)
     with working(f"simulating {environment} …") as notes:
@@ -64,9 +70,23 @@ def command(
     tell(notes)
     shown = Path(os.path.relpath(made.folder))
     truth = made.truth
+    near = truth.get("average_standard_error")
+    error = f" (± {near:.2g}, simulated)" if near else ""
     console().print(
-        f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g} a step in the "
-        f"long run\n\n  mixope inspect  {shown / made.logs.name} --target {shown / made.target.name}\n"
-        f"  mixope evaluate {shown / made.logs.name} --target {shown / made.target.name}",
+        f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g}{error} a step "
+        f"in the long run\n\n{_next(made, shown)}",
         soft_wrap=True,
     )
+
+
+def _next(made: Dataset, shown: Path) -> str:
+    """What to type next; a module is found from the current folder where the path can be one."""
+    parts = shown.parts
+    if not made.vectors:
+        logs, target = str(shown / made.logs.name), str(shown / made.target.name)
+    elif all(part.isidentifier() for part in parts):
+        logs, target = str(shown / made.logs.name), f"{'.'.join(parts)}.policies:target"
+    else:
+        logs, target = made.logs.name, "policies:target"
+    first = f"  cd {shlex.quote(str(shown))}\n" if made.vectors and logs == made.logs.name else ""
+    return f"{first}  mixope inspect  {logs}\n  mixope evaluate {logs} --target {target}"

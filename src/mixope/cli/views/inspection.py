@@ -7,13 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.cli.views import parts
-from mixope.inspection import Columns, Contents, Coverage, Inspection, words
+from mixope.inspection import Columns, Component, Contents, Coverage, Inspection, Vectors, words
 from mixope.logs import CANONICAL
 from mixope.report.text import number
 
 BAR_WIDTH = 30
 SHOWN_SOURCES = 3
 SHOWN_ACTIONS = 12
+ATOM = 0.01
+"""From this share of the rows on, values exactly at an extreme are worth a word."""
 
 
 def inspection_view(found: Inspection) -> Group:
@@ -24,6 +26,8 @@ def inspection_view(found: Inspection) -> Group:
     if found.contents:
         pieces += [_loggers(found.contents), Text("episode lengths", style="bold")]
         pieces += [_lengths(found.contents)]
+    if found.vectors:
+        pieces += [parts.heading("columns of numbers"), *_vectors(found.vectors)]
     if found.coverage:
         pieces += [parts.heading("coverage of the target"), *_coverage(found, found.coverage)]
     lines = [("note", note) for note in found.notes]
@@ -81,6 +85,12 @@ def _states(found: Inspection) -> str:
 
 
 def _actions(found: Inspection) -> str:
+    if found.vectors and found.vectors.actions:
+        spans = [f"{number(c.lowest)} to {number(c.highest)}" for c in found.vectors.actions]
+        return f"continuous, {len(spans)} component{'s' if len(spans) > 1 else ''}: {'; '.join(spans[:SHOWN_ACTIONS])}"
+    if found.vectors and found.vectors.action_rows:
+        listed = [f"{action} ({rows:,} rows)" for action, rows in found.vectors.action_rows]
+        return f"{len(listed):,} seen: {', '.join(listed[:SHOWN_ACTIONS])}" + (", …" * (len(listed) > SHOWN_ACTIONS))
     if not found.space:
         return found.action_kind
     values = [str(action) for action in found.space.actions]
@@ -132,6 +142,24 @@ def _lengths(inside: Contents) -> RenderableType:
         length = max(round(BAR_WIDTH * bar.episodes / most), 1 if bar.episodes else 0)
         grid.add_row(f"  {span}", f"{bar.episodes:,}", Text("█" * length, style="blue"))
     return Group(Text(head), grid)
+
+
+def _vectors(vectors: Vectors) -> list[RenderableType]:
+    numbers = ("mean", "sd", "lowest", "highest", "not finite")
+    table = parts.table("column", *numbers, right=numbers, folded=("column",))
+    for c in (*vectors.observations, *vectors.actions):
+        table.add_row(c.name, *(number(v) for v in (c.mean, c.sd, c.lowest, c.highest)), f"{c.not_finite:,}")
+    return [table, *(Text(f"  {line}") for c in vectors.actions for line in _atoms(c, vectors.rows))]
+
+
+def _atoms(found: Component, rows: int) -> list[str]:
+    """Where many rows lie exactly at an extreme."""
+    ends = (("lowest", found.lowest, found.at_lowest), ("highest", found.highest, found.at_highest))
+    return [
+        f"{found.name}: {count / rows:.2%} of the rows are exactly the {name}, {number(value)}; perhaps it was clipped"
+        for name, value, count in ends
+        if count > 1 and count >= ATOM * rows and found.lowest < found.highest
+    ]
 
 
 def _coverage(found: Inspection, coverage: Coverage) -> list[RenderableType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from rich.table import Table
 
@@ -10,9 +10,9 @@ from mixope.cli.views import parts
 from mixope.estimators import Entry
 
 
-def registry_view(registry: Mapping[str, Entry]) -> Table:
-    """One estimator a line."""
-    table = parts.table("name", "family", "needs", "when to use it", folded=("needs", "when to use it"))
+def registry_view(registry: Mapping[str, Entry], vectors: Container[str]) -> Table:
+    """One estimator a line; ``vectors`` are those that take vector states and actions."""
+    table = parts.table("name", "family", "vectors", "needs", "when to use it", folded=("needs", "when to use it"))
     for name, entry in registry.items():
-        table.add_row(name, entry.family, entry.needs or "–", entry.when)
+        table.add_row(name, entry.family, "yes" if name in vectors else "no", entry.needs or "–", entry.when)
     return table
