@@ -1,5 +1,26 @@
-"""Intervals: made from scores, apart from estimators."""
+"""Intervals: made from scores or from refits, apart from estimators.
 
-from mixope.intervals.clustered import Interval, clustered_interval, standard_error
+One file a method: scores clustered by episode (t or normal), empirical likelihood over episodes, batch means for one
+long episode, percentile and BCa from the replicates of :mod:`mixope.resampling`. How often each covers is measured
+in ``benchmarks/coverage.py``.
+"""
 
-__all__ = ["Interval", "clustered_interval", "standard_error"]
+from mixope.intervals.blocks import batch_means_error, batch_means_interval, block_length, block_scores
+from mixope.intervals.bootstrap import bca_interval, percentile_interval
+from mixope.intervals.clustered import Interval, clustered_interval, few_episodes, quantile, standard_error
+from mixope.intervals.likelihood import likelihood_interval
+
+__all__ = [
+    "Interval",
+    "batch_means_error",
+    "batch_means_interval",
+    "bca_interval",
+    "block_length",
+    "block_scores",
+    "clustered_interval",
+    "few_episodes",
+    "likelihood_interval",
+    "percentile_interval",
+    "quantile",
+    "standard_error",
+]
