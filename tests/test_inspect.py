@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mixope import Logs, TabularPolicy
+from mixope import LinearGaussianPolicy, Logs, TabularPolicy
+from mixope.engines import MemoryEngine
 from mixope.errors import MixopeWarning
-from mixope.inspection import inspect
+from mixope.inspection import coverage_of, inspect
 
 
 def logs(**changes):
@@ -134,3 +135,55 @@ def test_text_and_json_say_the_same():
     assert "3 episodes of 1 to 3 rows" in str(found)
     assert "25.00% of its mass uncovered" in str(found)
     assert json.loads(found.to_json()) == found.to_dict()
+
+
+def vector_logs(**changes):
+    generator = np.random.default_rng(0)
+    states = generator.normal(size=(61, 2))
+    rows = {
+        "observation": states[:-1],
+        "next_observation": states[1:],
+        "action": np.clip(generator.normal(size=60), -1, 1),
+        "reward": generator.normal(size=60),
+        "episode_id": np.repeat(np.arange(6), 10),
+        "step": np.tile(np.arange(10), 6),
+    }
+    return Logs.from_arrays(**(rows | changes)), rows | changes
+
+
+@pytest.mark.parametrize("engine", ["embedded", MemoryEngine(fragment_rows=7)], ids=["embedded", "fragments"])
+def test_columns_of_vectors_are_measured_in_one_pass(engine):
+    found, rows = vector_logs()
+    vectors = inspect(found, engine=engine).vectors
+    assert vectors.rows == 60
+    for component, values in zip(vectors.observations, rows["observation"].T, strict=True):
+        expected = (values.mean(), values.std(), values.min(), values.max())
+        assert (component.mean, component.sd, component.lowest, component.highest) == pytest.approx(expected, rel=1e-12)
+        assert (component.at_lowest, component.at_highest, component.not_finite) == (1, 1, 0)
+    (action,) = vectors.actions
+    assert (action.at_lowest, action.at_highest) == ((rows["action"] == -1).sum(), (rows["action"] == 1).sum())
+
+
+def test_bad_values_of_vectors_are_counted_though_nothing_else_is():
+    states = vector_logs()[1]["observation"].copy()
+    states[:, 1] = np.nan
+    found = inspect(vector_logs(observation=states)[0])
+    assert found.error is not None
+    assert found.contents is None
+    first, second = found.vectors.observations
+    assert (first.not_finite, second.not_finite) == (0, 60)
+    assert np.isnan(second.mean)
+    assert json.loads(found.to_json())["vectors"]["observations"][1]["mean"] is None
+
+
+def test_vectors_have_text_and_a_note_instead_of_coverage():
+    target = LinearGaussianPolicy([0.1, 0.2], 0.0, 0.5)
+    found = inspect(vector_logs()[0], target)
+    assert found.coverage is None
+    assert any("state by state" in note for note in found.notes)
+    assert "observation.1: mean" in str(found)
+    assert coverage_of(vector_logs()[0], target) is None
+
+
+def test_coverage_for_a_report_is_that_of_an_inspection():
+    assert coverage_of(logs(), TARGET) == inspect(logs(), TARGET).coverage

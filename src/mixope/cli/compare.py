@@ -65,7 +65,7 @@ def command(
         result = compare(
             rows,
             policies,
-            "all" if everything else [inputs.make_estimator(name, form) for name in estimator],
+            "all" if everything else [inputs.make_estimator(name, form, rows) for name in estimator],
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,

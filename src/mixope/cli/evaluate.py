@@ -61,7 +61,7 @@ def command(
         result = evaluate(
             rows,
             policy,
-            inputs.make_estimator(estimator, form),
+            inputs.make_estimator(estimator, form, rows),
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,

@@ -129,10 +129,12 @@ def make_engine(name: EngineName | None, memory_limit: str | None, threads: int 
     return EmbeddedEngine(memory_limit=memory_limit, threads=threads)
 
 
-def make_estimator(name: str, form: FormName) -> str | AnyEstimator:
-    """An estimator by name, or a state-ratio estimator in the paper's form."""
+def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | AnyEstimator:
+    """An estimator by name, or a state-ratio estimator in the paper's form, which counts states."""
     if form is FormName.general:
         return name
+    if logs is not None and not logs.schema.discrete:
+        raise UsageError("--form paper needs states that can be counted; these logs have vectors")
     from mixope.estimators import REGISTRY, make
 
     name = "emp" if name == "auto" else name

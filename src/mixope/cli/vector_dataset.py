@@ -38,6 +38,8 @@ def fill_vectors(settings: Settings, folder: Path) -> dict[str, Any]:
     known = environments.pendulum if settings.environment == "pendulum" else environments.linear_quadratic
     loggers: Sequence[Any] = known.loggers(settings.loggers)
     columns = environments.continuous.simulate(world, loggers, settings.episodes, settings.horizon, seed=settings.seed)
+    if world.action_size == 1:
+        columns["action"] = columns["action"][:, 0]
     write(columns, folder / f"logs.{settings.format}")
     said = _pendulum_policies if settings.environment == "pendulum" else _linear_policies
     (folder / "policies.py").write_text(said(settings.loggers), encoding="utf-8")

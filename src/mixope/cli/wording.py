@@ -40,6 +40,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(r'unknown_actions="zero"'), "--unknown-actions zero"),
     (re.compile(r"trust=True"), "--trust"),
+    (re.compile(r"outputs= one of"), "--outputs, one of"),
     (re.compile(r" with loggers=\{[^}]*\} \(or (--logger [^)]*)\)"), r" with \1"),
     (re.compile(r"loggers=\{[^}]*\}"), "--logger LABEL=FILE"),
     (re.compile(r", or pass format=…"), ""),
