@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mixope.cli import compare, demo, estimators, evaluate, inspect, simulate
+from mixope.cli import backtest, compare, demo, estimators, evaluate, inspect, simulate
 from mixope.cli.console import complain
 from mixope.cli.reports import ARGUMENTS
 from mixope.cli.wording import in_command_words
@@ -78,6 +78,7 @@ def mixope(
 
 app.command("evaluate", short_help="What a policy would earn, and whether to believe it.")(evaluate.command)
 app.command("compare", short_help="Several policies or estimators on the same logs.")(compare.command)
+app.command("backtest", short_help="Every logger predicted from the others.")(backtest.command)
 app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
 app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
 app.command("estimators", short_help="What there is to choose from.")(estimators.command)

@@ -1,0 +1,219 @@
+"""Backtests: loggers that can be predicted are, those that cannot are refused, and lies of the labels come out."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import mixope
+from mixope import environments
+from mixope.backtesting import backtest, counted_policy, read_episodes, strange_rows, without
+from mixope.errors import DataError, UsageError
+from mixope.estimand import Estimand
+from mixope.logs import write
+from mixope.tabular import count
+
+
+def world(name="gridworld-slip", loggers=3, episodes=60, horizon=50, seed=0, **options):
+    model = environments.make(name)
+    policies = environments.stages(model, loggers, seed=0)
+    return environments.simulate(model, policies, episodes, horizon, seed=seed, **options), policies
+
+
+def table(policies):
+    return {f"logger-{j}": mixope.TabularPolicy(law) for j, law in enumerate(policies)}
+
+
+def kept(columns, mask):
+    return {name: values[mask] for name, values in columns.items()}
+
+
+def test_a_prediction_is_an_evaluation_on_files_that_leave_the_logger_out():
+    columns, policies = world()
+    others = kept(columns, columns["policy_id"] != "logger-1")
+    found = {row.label: row for row in backtest(columns, loggers=table(policies)).rows}["logger-1"]
+    expected = mixope.evaluate(
+        others, mixope.TabularPolicy(policies[1]), "emp", estimand=Estimand("horizon", horizon=50)
+    )
+    assert found.predicted == pytest.approx(expected.value, abs=1e-12)
+    assert found.low == pytest.approx(expected.interval.low, abs=1e-12)
+    assert found.high == pytest.approx(expected.interval.high, abs=1e-12)
+    assert found.verdict == str(expected.verdict)
+    assert found.estimand == "mean of the first 50 steps"
+    assert found.policy == "known"
+
+
+@pytest.mark.parametrize("estimator", ["emp", "bch", "emp-single", "model", "dr"])
+def test_every_estimator_from_counts_can_be_backtested(estimator):
+    columns, policies = world(observed="factors")
+    factors = np.stack([np.arange(16) // 4, np.arange(16) % 4], axis=1)
+    known = {
+        f"logger-{j}": mixope.TabularPolicy(law, factors, factors=("row", "column")) for j, law in enumerate(policies)
+    }
+    result = backtest(columns, loggers=known, estimator=estimator)
+    assert result.estimator == estimator
+    assert all(np.isfinite(row.predicted) for row in result.rows)
+
+
+def test_what_was_earned_is_the_mean_over_the_rows_of_the_logger():
+    columns, _ = world()
+    for row in backtest(columns).rows:
+        mine = columns["reward"][columns["policy_id"] == row.label]
+        assert row.earned == pytest.approx(mine.mean(), abs=1e-12)
+        assert row.n_rows == len(mine)
+        assert row.n_episodes == 20
+        assert row.earned_low < row.earned < row.earned_high
+
+
+def test_known_policies_are_predicted_as_often_as_the_level_says():
+    """Twelve logs of three loggers: about 36 · 0.95 agree; the errors have the size they claim."""
+    distances, agree = [], []
+    for seed in range(12):
+        columns, policies = world("singlepath", episodes=45, horizon=40, seed=seed)
+        for row in backtest(columns, loggers=table(policies)).rows:
+            distances.append(row.z)
+            agree.append(row.covered)
+    assert sum(agree) >= 31
+    assert 0.7 < np.std(distances) < 1.4
+
+
+def test_shifted_rewards_of_one_logger_come_out():
+    columns, policies = world()
+    columns["reward"] = columns["reward"] + 2.0 * (columns["policy_id"] == "logger-2")
+    result = backtest(columns, loggers=table(policies))
+    assert not any(row.covered for row in result.rows)
+    assert result.mean_abs_z > 3
+
+
+def test_labels_on_the_wrong_policies_come_out():
+    columns, policies = world(episodes=120)
+    swapped = table([policies[2], policies[1], policies[0]])
+    rows = {row.label: row for row in backtest(columns, loggers=swapped).rows}
+    assert not rows["logger-0"].covered
+    assert not rows["logger-2"].covered
+
+
+def test_a_logger_whose_actions_nobody_else_took_is_not_supported():
+    model = environments.make("singlepath")
+    never, always = np.tile([1.0, 0.0], (5, 1)), np.tile([0.0, 1.0], (5, 1))
+    columns = environments.simulate(model, [never, always], 40, 30, seed=0)
+    result = backtest(columns)
+    assert {row.verdict for row in result.rows} == {"not supported by these logs"}
+    assert all(row.uncovered_mass == 1 and not row.covered for row in result.rows)
+    assert all("cannot be followed" in row.note for row in result.rows)
+    assert result.coverage is None
+    assert result.mean_abs_z is None
+    assert "none of 2 loggers" in str(result)
+    assert json.loads(result.to_json())["rows"][0]["predicted"] is None
+
+
+def test_states_that_only_one_logger_saw_count_as_uncovered():
+    columns, _ = world("singlepath", loggers=2)
+    mine = columns["policy_id"] == "logger-1"
+    for name in ("observation", "next_observation"):
+        columns[name] = columns[name] + 5 * mine
+    result = backtest(columns)
+    assert [row.verdict for row in result.rows] == ["not supported by these logs"] * 2
+    assert all(row.uncovered_mass == 1 for row in result.rows)
+
+
+def test_whole_episodes_are_compared_by_the_average_and_cut_ones_by_the_horizon():
+    columns, _ = world("walk", episodes=90, horizon=300)
+    result = backtest(columns)
+    assert {row.estimand for row in result.rows} == {"long-run average"}
+    assert not any("different numbers of steps" in note for note in result.notes)
+    columns, _ = world("walk", episodes=90, horizon=4)
+    assert {row.estimand for row in backtest(columns).rows} == {"mean of the first 4 steps"}
+
+
+def test_an_end_earns_nothing_until_the_horizon():
+    columns, _ = world("walk", episodes=90, horizon=4)
+    for row in backtest(columns).rows:
+        mine = columns["policy_id"] == row.label
+        assert row.earned == pytest.approx(columns["reward"][mine].sum() / 4 / 30)
+
+
+def test_uneven_cuts_are_said_to_be_uneven():
+    columns, _ = world("singlepath")
+    uneven = kept(columns, (columns["episode_id"] % 2 == 0) | (columns["step"] < 20))
+    result = backtest(uneven)
+    assert {row.estimand for row in result.rows} == {"long-run average"}
+    assert any("different numbers of steps" in note for note in result.notes)
+
+
+def test_unlabelled_rows_help_and_are_not_predicted():
+    columns, _ = world()
+    labels = columns["policy_id"].astype(object)
+    labels[columns["policy_id"] == "logger-0"] = None
+    result = backtest({**columns, "policy_id": labels})
+    assert [row.label for row in result.rows] == ["logger-1", "logger-2"]
+    assert any("without a label" in note for note in result.notes)
+
+
+def test_one_logger_is_no_backtest():
+    columns, _ = world(loggers=1)
+    with pytest.raises(UsageError, match="at least two labelled loggers"):
+        backtest(columns)
+    del columns["policy_id"]
+    with pytest.raises(UsageError, match="policy_id"):
+        backtest(columns)
+
+
+def test_whole_episode_estimators_and_vectors_are_refused_in_words():
+    columns, _ = world()
+    with pytest.raises(UsageError, match="needs whole episodes"):
+        backtest(columns, estimator="wis")
+    vectors = {**columns, "observation": columns["observation"] + 0.5, "next_observation": columns["observation"] + 0.5}
+    with pytest.raises((UsageError, DataError), match="vector"):
+        backtest(mixope.Logs.from_arrays(**{k: v[:, None] if "observation" in k else v for k, v in vectors.items()}))
+
+
+def test_a_policy_for_a_label_that_is_not_there_is_a_mistake():
+    columns, policies = world()
+    with pytest.raises(UsageError, match="no rows belong to logger 'nobody'"):
+        backtest(columns, loggers={"nobody": mixope.TabularPolicy(policies[0])})
+
+
+def test_files_and_memory_agree_to_the_byte(tmp_path):
+    columns, _ = world("walk", episodes=60, horizon=10)
+    write(columns, tmp_path / "logs.parquet")
+    path = str(tmp_path / "logs.parquet")
+    one, two = backtest(path, engine="memory"), backtest(path, engine="embedded")
+    assert [r.label for r in one.rows] == [r.label for r in two.rows]
+    for a, b in zip(one.rows, two.rows, strict=True):
+        assert a.predicted == pytest.approx(b.predicted, abs=1e-12)
+        assert a.low == pytest.approx(b.low, abs=1e-12)
+        assert a.earned_high == pytest.approx(b.earned_high, abs=1e-12)
+
+
+def test_the_counted_policy_is_the_frequency_of_actions():
+    columns, _ = world()
+    rows = count(columns).transitions
+    policy = counted_policy(rows, 1)
+    mine = kept(columns, columns["policy_id"] == "logger-1")
+    at = mine["observation"] == 0
+    expected = [np.mean(mine["action"][at] == a) for a in range(4)]
+    assert policy.probs(np.array([0]))[0] == pytest.approx(expected)
+
+
+def test_leaving_a_logger_out_leaves_the_others_as_they_are():
+    columns, _ = world()
+    counted = count(columns)
+    rest = without(counted.transitions, 0)
+    assert rest.loggers == ("logger-1", "logger-2")
+    assert set(rest.logger.tolist()) == {0, 1}
+    assert rest.logger_means() == pytest.approx(counted.transitions.logger_means()[1:])
+    assert strange_rows(counted.transitions, 0) < 0.05
+    assert read_episodes(counted).of(0).horizon == 50
+
+
+def test_a_report_shows_the_backtest(tmp_path):
+    columns, policies = world("singlepath", loggers=2)
+    result = mixope.evaluate(columns, mixope.TabularPolicy(policies[1]))
+    record = backtest(columns)
+    nothing = dataclasses.replace(record.rows[0], label="nobody", predicted=float("nan"), low=None, high=None, z=None)
+    shown = dataclasses.replace(record, rows=(*record.rows, nothing))
+    page = result.report(tmp_path / "page.html", backtest=shown).read_text(encoding="utf-8")
+    assert "logger-1" in page
+    assert "nobody" in page
