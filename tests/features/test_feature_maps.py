@@ -158,9 +158,6 @@ def test_jax_arrays_give_the_same_features(name):
 
 @each
 def test_single_precision_stays_single(request, name):
-    if name == "fourier":
-        reason = "a NumPy scalar √(2/m) turns single precision into double"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     fitted = MAPS[name].fit(STATES)
     single = fitted.transform(STATES[:20].astype(np.float32))
     assert single.dtype == np.float32

@@ -124,11 +124,6 @@ def test_log_densities_taken_for_densities_are_noticed(name):
 
 
 @pytest.mark.parametrize("name", ["emp", "bch"])
-@pytest.mark.xfail(
-    strict=True,
-    raises=DataError,
-    reason="the score pass always fits a value model, so a density alone is refused, with the advice to use 'emp'",
-)
 def test_a_density_alone_is_enough_without_a_value_model(name):
     found = ask(logs(), name, lambda observations, actions: np.exp(TARGET.log_prob(observations, actions)))
     assert found.value == pytest.approx(ask(logs(), name).value, abs=1e-6)

@@ -30,7 +30,6 @@ LABELS = ("logger-0", "logger-1")
 SHIFT, SCALE = 2.5, -3.0
 GAMMAS = (None, 0.9)
 UNNORMALISED = ("is", "is-step", "mis", "mis-step")
-BROKEN = {"emp-single": "'emp-single' on features asks each logger's model about the other loggers' rows"}
 BY_EPISODES = ("is", "wis", "is-step", "wis-step", "mis", "mis-step", "logged-mean")
 
 each = pytest.mark.parametrize("name", VECTOR_REGISTRY)
@@ -94,8 +93,6 @@ def answers(variant, gamma):
 
 def pair(request, variant, name, gamma):
     """The estimate as it is and under the variant."""
-    if name in BROKEN:
-        request.applymarker(pytest.mark.xfail(strict=True, reason=BROKEN[name]))
     if name == "logged-mean" and gamma is not None:
         pytest.skip("the logged mean has no discount")
     before, after = answers("as it is", gamma)[name], answers(variant, gamma)[name]
@@ -133,9 +130,6 @@ def test_the_same_question_has_the_same_answer_to_the_last_digit(request, name):
 @each
 @discount
 def test_the_order_of_rows_does_not_matter(request, name, gamma):
-    if name not in BY_EPISODES and name not in BROKEN:
-        reason = "landmarks by k-means, and parts of rows for held-out fits, follow the order of rows in the input"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     before, after = pair(request, "shuffled", name, gamma)
     assert after.value == pytest.approx(before.value, abs=1e-8)
 
@@ -143,18 +137,12 @@ def test_the_order_of_rows_does_not_matter(request, name, gamma):
 @each
 @discount
 def test_the_names_of_loggers_do_not_matter(request, name, gamma):
-    if name == "dr":
-        reason = "cross-fitting folds are drawn from a hash of the logger's label and the episode's id"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     before, after = pair(request, "renamed", name, gamma)
     assert after.value == pytest.approx(before.value, abs=1e-6)
 
 
 @each
 def test_two_tables_say_what_one_says(request, name):
-    if name not in BY_EPISODES and name not in BROKEN:
-        reason = "landmarks by k-means, and parts of rows for held-out fits, follow the order of rows in the input"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     before, after = pair(request, "split", name, None)
     assert after.value == pytest.approx(before.value, abs=1e-8)
 

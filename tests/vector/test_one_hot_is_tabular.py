@@ -51,15 +51,6 @@ def both(ends, gamma, features_estimator, tabular_estimator):
     )
 
 
-def known_bug(request, name, ends):
-    """Marks what is known to differ."""
-    if name.startswith("mis") and ends:
-        reason = (
-            "the balance heuristic on features mixes by shares of rows, not of episodes; they differ where some end"
-        )
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
 def test_the_logs_cover_every_action_in_every_state():
     for ends in (False, True):
         columns = id_columns(ends)
@@ -71,7 +62,6 @@ def test_the_logs_cover_every_action_in_every_state():
 @discount
 @pytest.mark.parametrize("name", EXACT)
 def test_without_a_ridge_the_answers_are_equal(request, monkeypatch, name, ends, gamma):
-    known_bug(request, name, ends)
     drop_ridges(monkeypatch)
     found, expected = both(ends, gamma, *EXACT[name])
     assert found.value == pytest.approx(expected.value, abs=1e-8)
@@ -89,18 +79,12 @@ def test_with_the_default_ridge_they_are_close(name, ends, gamma):
 @discount
 @pytest.mark.parametrize("name", ["emp", "mwl"])
 def test_standard_errors_and_effective_sizes_agree_too(request, monkeypatch, name, ends, gamma):
-    if ends and gamma is None:
-        reason = "scores of the average on features leave out the start law's part: ends' mass × (V(s₀) − E V)"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     drop_ridges(monkeypatch)
     found, expected = both(ends, gamma, *EXACT[name])
     assert found.effective_sample_size == pytest.approx(expected.effective_sample_size, rel=1e-6)
     assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-6)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="'emp-single' on features asks each logger's model about the other loggers' rows"
-)
 @discount
 def test_each_logger_alone_agrees(monkeypatch, gamma):
     drop_ridges(monkeypatch)
@@ -109,9 +93,6 @@ def test_each_logger_alone_agrees(monkeypatch, gamma):
     assert found.value == pytest.approx(expected.value, abs=1e-8)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="averaging over loggers on features adds effective sizes up: 532 where it is 501"
-)
 def test_the_effective_size_of_an_average_over_loggers_agrees(monkeypatch):
     drop_ridges(monkeypatch)
     found, expected = both(False, None, "bch", "bch")
@@ -176,7 +157,6 @@ def test_weights_by_nearness_agree_within_a_standard_error(name):
     assert abs(found.value - expected.value) < expected.standard_error
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="OneHot cannot number states that are strings (object arrays)")
 def test_string_ids_do_as_well(monkeypatch):
     drop_ridges(monkeypatch)
     names = np.array(["e", "b", "zz", "a", "k"])
@@ -188,9 +168,6 @@ def test_string_ids_do_as_well(monkeypatch):
     assert found.value == pytest.approx(expected.value, abs=1e-8)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="fits are cached by the behaviour's type, so a second one of that type is not used"
-)
 def test_two_behaviours_of_one_type_are_two_behaviours():
     target, *loggers = id_policies()
     problem = id_problem(mixope.read(id_columns(False)), target)

@@ -75,8 +75,8 @@ class CountedFit:
 
 def drop_ridges(monkeypatch, ridge=1e-12, value_ridge=1e-10):
     """Solve without regularisation, as the tabular estimators do."""
-    monkeypatch.setattr(problems, "RatioFit", partial(RatioFit, ridge=ridge))
-    monkeypatch.setattr(problems, "ValueFit", partial(ValueFit, ridge=value_ridge))
+    monkeypatch.setattr(problems, "RatioFit", partial(RatioFit, ridges=(ridge,)))
+    monkeypatch.setattr(problems, "ValueFit", partial(ValueFit, ridges=(value_ridge,)))
     monkeypatch.setattr(state_action, "solve_ratio", partial(solve_ratio, ridge=ridge))
 
 

@@ -121,8 +121,12 @@ class QuadraticActions:
     def _gaussian(self, policy: GaussianPolicy, observations: AnyArray) -> FloatArray:
         """Exact moments of independent normals, clipped to the box where there is one."""
         mean = policy.mean(observations)
-        low = np.full(mean.shape[1], -np.inf) if self.low is None else np.broadcast_to(self.low, mean.shape[1:])
-        high = np.full(mean.shape[1], np.inf) if self.high is None else np.broadcast_to(self.high, mean.shape[1:])
+        boxes = [(self.low, self.high), (policy.low, policy.high) if policy.clipped else (None, None)]
+        low = np.full(mean.shape[1], -np.inf)
+        high = np.full(mean.shape[1], np.inf)
+        for bottom, top in boxes:
+            low = low if bottom is None else np.maximum(low, bottom)
+            high = high if top is None else np.minimum(high, top)
         first, second = _clipped_moments(mean, np.broadcast_to(policy.scale(observations), mean.shape), low, high)
         u = (first - self.mean) / self.scale
         uu = (second - 2 * self.mean * first + self.mean**2) / self.scale**2

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class Rows:
     """n rows. Observations and actions as policies see them; ``propensity`` is NaN where none was recorded.
 
-    ``episode`` is a hash of the episode's key, the same in every batch: rows of one episode share it.
+    ``episode`` is a hash of the episode's key, the same in every batch: rows of one episode share it. ``draw`` is a
+    hash of its id alone, by which episodes are dealt into folds whatever their logger is called.
     """
 
     observation: AnyArray
@@ -34,6 +35,7 @@ class Rows:
     propensity: FloatArray
     logger: AnyArray
     episode: IntArray | None = None
+    draw: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -66,14 +68,15 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         start=_column(table, "start").astype(np.bool_),
         propensity=_column(table, "propensity").astype(np.float64),
         logger=_column(table, "policy_id").astype(str),
-        episode=_episode_hash(table),
+        episode=_episode_hash(table, EPISODE_KEYS),
+        draw=_episode_hash(table, ("episode_id",)),
     )
 
 
-def _episode_hash(table: pa.Table) -> IntArray:
+def _episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
     """A number below 2³² for every row's episode, from the values of its key alone."""
     result = np.zeros(table.num_rows, dtype=np.int64)
-    for key in EPISODE_KEYS:
+    for key in keys:
         values, inverse = np.unique(_column(table, key).astype(str), return_inverse=True)
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
         result = (result * 1_000_003 + codes[inverse]) % (1 << 32)

@@ -24,7 +24,7 @@ from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.ratio import RatioFit
 from mixope.estimators.vector.state_ratio import score
 from mixope.estimators.vector.value import fold_of
-from mixope.features import NormalisedBumps
+from mixope.features import NormalisedBumps, default_size
 from mixope.features.standard import FittedStandard, Standardise
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, train
@@ -32,18 +32,23 @@ from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.device_moments import load_jax
 from mixope.statistics.rows import Rows
 
-_TESTS = 150
+_MOST_TESTS = 300
+#: Directions of the tests with less than this share of the largest mean square: noise, which whitening would blow up
+_SMALLEST = 1e-3
 _PARTS = 5
 
 
 @dataclass(frozen=True)
 class NeuralRatio:
-    """``source`` of ρ: the fitted mixture or logged propensities; ``tests`` landmarks; how to train: ``settings``."""
+    """``source`` of ρ: the fitted mixture or logged propensities; ``settings``: how to train.
+
+    ``tests``: how many landmarks, by default as many as ``emp`` has, and at most 300.
+    """
 
     settings: NeuralSettings = field(default_factory=NeuralSettings)
     source: Literal["mixture", "logged"] = "mixture"
     behaviour: RowBehaviour | None = None
-    tests: int = _TESTS
+    tests: int | None = None
     doubly_robust: bool = False
     name: str = "emp-neural"
 
@@ -55,11 +60,14 @@ class NeuralRatio:
             raise UsageError(f"{self.name!r} estimates the average and the discounted value; use 'wis-step'")
         if kind == "discounted" and self.settings.loss == "kernel":
             raise UsageError("the kernel loss is for the average; for a discounted value use loss='tests'")
-        fit = NeuralFit(problem, self._base(problem), self.settings, self.tests)
+        fit = NeuralFit(problem, self._base(problem), self.settings, self.tests or self._default_tests(problem))
         solution = score(problem, fit, self.name, logged=self.source == "logged", doubly_robust=self.doubly_robust)
         training = fit.training
         bias = solution.known_bias if training.moved else training.message
         return replace(solution, measures={**solution.measures, **fit.measures}, known_bias=bias)
+
+    def _default_tests(self, problem: VectorProblem) -> int:
+        return min(default_size(len(problem.scan.sample)), _MOST_TESTS)
 
     def _base(self, problem: VectorProblem) -> RatioFit:
         """Behaviour and calibration, shared with ``emp`` (or ``bch-pooled``) of the same problem."""
@@ -101,7 +109,7 @@ class NeuralFit:
         weight = self.base.weight(sample)
         psi = NormalisedBumps(self.tests).fit(sample.observation, self.problem.seed)
         here, ahead = psi.transform(sample.observation), psi.transform(sample.next_observation)
-        white = Whitening.of(here.T @ (here * weight[:, None]) / weight.sum())
+        white = Whitening.of(here.T @ (here * weight[:, None]) / weight.sum(), _SMALLEST)
         start = here[sample.start].mean(axis=0) if sample.start.any() else np.zeros(psi.size)
         average = self.problem.estimand.kind == "average"
         ahead[sample.terminated] = start if average else 0.0

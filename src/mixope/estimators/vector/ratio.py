@@ -7,7 +7,7 @@
 
 φ are normalised bumps, 12 ∛n of them; with one-hot φ every step is its tabular counterpart. A ratio cannot be negative,
 so the ridge of the calibration is the smallest that makes 1 + η·φ negative in at most 1 % of rows, and λ = 1e-6 is
-raised only if more than a tenth of the mass of ω would be negative. Over-fitted calibration was what spoilt ratios most.
+raised only if more than a tenth of the mass of ω would be negative. Over-fitted calibration spoilt ratios most.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _concatenate(parts: Sequence[Rows]) -> Rows:
 
 def _in_order_of_content(rows: Rows) -> Rows:
     """Sorted by what the rows hold, so that the order in which they were logged does not matter to a fit."""
-    columns = [*rows.observation.reshape(len(rows), -1).T, *rows.action.reshape(len(rows), -1).T, rows.reward]
+    columns = [*rows.observation.reshape(len(rows), -1).T, *rows.action.reshape(len(rows), -1).T]
     codes = [
         np.unique(column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True)[1]
         for column in columns

@@ -1,11 +1,11 @@
 """LSTD-Q for vector states: q(s,a) = β · φ(s) ⊗ ψ(a), from one pass of moments.
 
     average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = N λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0
-    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β
+    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β      (r less its mean where nothing ends)
 
 φ are normalised bumps, 15 ∛n of them (as many as 2,400 columns allow), ψ the action features. Moments
-are kept by fold of episodes: λ is the one whose fit on one half leaves the smallest temporal differences in the other,
-and values can be cross-fitted. An end leads to the start law for the average, to nothing otherwise.
+are kept by fold of episodes: λ is the smallest whose fit on one half does not go wild in the other, and values can
+be cross-fitted. An end leads to the start law for the average, to nothing otherwise.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from mixope.statistics.rows import Rows
 FOLDS = 2
 RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 _JUDGES = 6000
+_SLACK = 1.25
+PLUG_IN_RIDGE = 1e-6
 _GROWTH = 15.0
 _MOST_COLUMNS = 2400
 
@@ -88,8 +90,8 @@ def action_map(sample: Rows, target: Policy, seed: int) -> ActionMap:
 
 def fold_of(rows: Rows, folds: int) -> IntArray:
     """The fold of every row's episode."""
-    assert rows.episode is not None
-    return np.asarray((rows.episode // 7) % folds)
+    assert rows.draw is not None
+    return np.asarray((rows.draw // 7) % folds)
 
 
 def some_rows(rows: Rows, seed: int) -> Rows:
@@ -133,13 +135,13 @@ def value_moments(scan: Scan, design: ValueDesign, folds: int = FOLDS) -> Moment
 
 @dataclass(frozen=True)
 class ValueFit:
-    """β (one a fold: fitted on the other folds; and one on all rows), η, and how to value rows."""
+    """β (one a fold: fitted on the other folds; and one on all rows), η or the level, and how to value rows."""
 
     design: ValueDesign
     estimand: Estimand
     moments: Moments
     folds: int
-    judges: Rows
+    judges: Rows | None = None
     ridges: tuple[float, ...] = RIDGES
 
     @cached_property
@@ -150,13 +152,16 @@ class ValueFit:
 
     @cached_property
     def ridge(self) -> float:
-        """The λ whose fit on one half of the episodes leaves the smallest temporal differences in the other half."""
-        if len(self.ridges) == 1 or self.folds < 2:
+        """The smallest λ whose fit on half of the episodes leaves no much larger temporal differences than the best.
+
+        Temporal differences alone favour values that are too smooth; what must be found is where a fit goes wild.
+        """
+        rows = self.judges
+        if len(self.ridges) == 1 or self.folds < 2 or rows is None:
             return self.ridges[0]
         halves = [np.eye(self.folds)[1:].sum(axis=0), 1.0 - np.eye(self.folds)[1:].sum(axis=0)]
         if min(float(half @ self.moments["n"]) for half in halves) == 0:
             return self.ridges[len(self.ridges) // 2]
-        rows = self.judges
         side = fold_of(rows, self.folds) == 0
         x, ahead = self.design.taken(rows), self.design.chosen(rows.next_observation)
         ahead[rows.terminated] = self.start if self.estimand.kind == "average" else 0.0
@@ -168,7 +173,8 @@ class ValueFit:
                 beta, eta = self._solve(half, ridge)
                 error += float(np.sum((rows.reward[mine] - eta - difference[mine] @ beta) ** 2))
             errors[ridge] = error
-        return min(errors, key=lambda ridge: errors[ridge])
+        best = min(errors.values())
+        return next(ridge for ridge in self.ridges if errors[ridge] <= _SLACK * best)
 
     @cached_property
     def whole(self) -> tuple[FloatArray, float]:
@@ -198,24 +204,24 @@ class ValueFit:
             gap = gap - float(use @ self.moments["ends"]) / n * self.start
         matrix = matrix + ridge * np.eye(len(matrix))
         if self.estimand.kind != "average":
-            return linalg.solve(matrix, right), 0.0
+            level = 0.0 if self.moments["ends"].any() else float(use @ self.moments["r"]) / n
+            return linalg.solve(matrix, right - level * mean), level
         bordered = np.block([[matrix, mean[:, None]], [gap[None, :], np.ones((1, 1))]])
         solution = linalg.solve(bordered, np.append(right, float(use @ self.moments["r"]) / n))
         return solution[:-1], float(solution[-1])
 
     @property
     def value(self) -> float:
-        """The plug-in estimate."""
-        beta, eta = self.whole
-        if self.estimand.kind == "average":
-            return eta
-        assert self.estimand.gamma is not None
-        return (1.0 - self.estimand.gamma) * float(self.start @ beta)
+        """The plug-in estimate, with a small λ: its average forgives a rough value, but not one that is too smooth."""
+        beta, level = self._solve(np.ones(self.folds), min(PLUG_IN_RIDGE, self.ridges[-1]))
+        return level + (1.0 - self.design.gamma) * float(self.start @ beta)
 
     def terms(self, rows: Rows, crossed: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         """γV(s′) (with the start law after an end, for the average), q(s,a), and V(s) of every row."""
         fits = self.crossed if crossed else (self.whole,) * self.folds
-        betas = np.stack([beta for beta, _ in fits])[fold_of(rows, self.folds)]
+        fold = fold_of(rows, self.folds)
+        betas = np.stack([beta for beta, _ in fits])[fold]
+        offset = np.array([self._offset(level) for _, level in fits])[fold]
         x, here, ahead = (
             self.design.taken(rows),
             self.design.chosen(rows.observation),
@@ -223,4 +229,9 @@ class ValueFit:
         )
         after_end = betas @ self.start if self.estimand.kind == "average" else np.zeros(len(rows))
         later = np.where(rows.terminated, after_end, np.einsum("nd,nd->n", ahead, betas))
-        return self.design.gamma * later, np.einsum("nd,nd->n", x, betas), np.einsum("nd,nd->n", here, betas)
+        later = self.design.gamma * (later + np.where(rows.terminated, 0.0, offset))
+        return later, np.einsum("nd,nd->n", x, betas) + offset, np.einsum("nd,nd->n", here, betas) + offset
+
+    def _offset(self, level: float) -> float:
+        """What a reward of ``level`` a step is worth for ever; nothing for the average, where η stands apart."""
+        return 0.0 if self.estimand.kind == "average" else level / (1.0 - self.design.gamma)
