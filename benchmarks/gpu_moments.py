@@ -30,10 +30,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixope.features.bumps import FittedBumps
-from mixope.statistics.device_moments import PRECISIONS, DeviceBatch, DeviceMoments, Precision, joined, product
+from mixope.statistics.device_moments import DeviceBatch, DeviceMoments, Precision, joined, product
 
 GAMMA = 0.99
-CHECKED = 1 << 18
+CHECKED, PIECE = 1 << 18, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Settings:
     size: int = 1024
     rows: int = 1 << 21
     state_rows: int = 1 << 24
-    chunks: tuple[int, ...] = (1 << 15,)
-    precisions: tuple[Precision, ...] = ("tf32", "bf16x3", "bf16", "float32")
+    chunks: tuple[int, ...] = (1 << 15, 1 << 16)
+    precisions: tuple[Precision, ...] = ("tf32", "bf16", "bf16x3", "float32")
     repetitions: int = 7
     seed: int = 0
 
@@ -91,7 +91,7 @@ def features_of(batch: DeviceBatch, features: FittedBumps, kind: str) -> DeviceB
     """The same rows with features (M, n) for states, made piece by piece."""
     pass_ = DeviceMoments(features)
     make = jax.jit(lambda states: pass_._features(states).astype(kind))
-    pieces = [slice(k, k + CHECKED) for k in range(0, batch.ratio.shape[0], CHECKED)]
+    pieces = [slice(k, k + PIECE) for k in range(0, batch.ratio.shape[0], PIECE)]
     return batch._replace(
         **{
             name: jnp.concatenate([make(getattr(batch, name)[piece]) for piece in pieces], axis=1)
@@ -101,21 +101,17 @@ def features_of(batch: DeviceBatch, features: FittedBumps, kind: str) -> DeviceB
 
 
 def floor(precision: Precision, chunk: int, settings: Settings, axis: int) -> Line:
-    """The bare product on resident random arrays in the precision's own type, several chunks in a row."""
+    """The bare product on resident random arrays in the precision's own type, one call a chunk."""
     kind = jnp.bfloat16 if precision == "bf16" else jnp.float32
-    count = max(1, settings.rows // (2 * chunk))
-    shape = (count, settings.size, chunk) if axis == 1 else (count, chunk, settings.size)
-    keys = jax.random.split(jax.random.key(settings.seed), 2)
-    left, right = (jax.lax.reduce_precision(jax.random.uniform(k, shape), 8, 10).astype(kind) for k in keys)
-
-    def run(left: Any, right: Any) -> Any:
-        def step(total: Any, pair: Any) -> Any:
-            x, y = pair if axis == 1 else (pair[0].T, pair[1].T)
-            return total + bare(x, y, precision), None
-
-        return jax.lax.scan(step, jnp.zeros((settings.size, settings.size)), (left, right))[0]
-
-    taken = seconds(partial(jax.jit(run), left, right), settings.repetitions)
+    count = max(2, settings.rows // (4 * chunk))
+    shape = (settings.size, chunk) if axis == 1 else (chunk, settings.size)
+    keys = jax.random.split(jax.random.key(settings.seed), 2 * count)
+    draw = jax.jit(lambda key: jax.lax.reduce_precision(jax.random.uniform(key, shape), 8, 10).astype(kind))
+    pairs = [(draw(keys[2 * k]), draw(keys[2 * k + 1])) for k in range(count)]
+    multiply = jax.jit(
+        lambda x, y: bare(x, y, precision) if axis == 1 else bare(x.T, y.T, precision),
+    )
+    taken = seconds(lambda: [multiply(x, y) for x, y in pairs], settings.repetitions)
     name = "floor, rows last" if axis == 1 else "floor, rows first"
     return Line(name, precision, chunk, count * chunk / taken)
 
@@ -172,7 +168,9 @@ def measure(settings: Settings) -> list[Line]:
     for precision in settings.precisions:
         for chunk in settings.chunks:
             pass_ = DeviceMoments(features, GAMMA, precision, chunk=chunk)
+            start = time.perf_counter()
             error = error_of(pass_, some, exact)
+            print(f"compiled and checked in {time.perf_counter() - start:.1f} s")
             lines.append(timed("bumps", pass_, states, error, settings.repetitions))
             print(lines[-1], flush=True)
     del states
@@ -211,12 +209,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=Settings.rows, help="rows of resident features")
     parser.add_argument("--state-rows", type=int, default=Settings.state_rows, help="rows of resident states")
     parser.add_argument("--chunks", default=",".join(map(str, Settings.chunks)), help="rows a product, several tried")
-    parser.add_argument("--precisions", default=",".join(Settings.precisions), choices=None)
+    parser.add_argument("--precisions", default=",".join(Settings.precisions))
     parser.add_argument("--output", type=Path, default=None, help="write the figures as JSON")
     given = parser.parse_args()
-    precisions = tuple(p for p in PRECISIONS if p in given.precisions.split(","))
+    precisions = tuple(p for p in Settings.precisions if p in given.precisions.split(","))
     chunks = tuple(int(c) for c in given.chunks.split(","))
-    settings = Settings(given.size, given.rows, given.state_rows, chunks, precisions)  # type: ignore[arg-type]
+    settings = Settings(given.size, given.rows, given.state_rows, chunks, precisions)
     lines = measure(settings)
     device = jax.devices()[0]
     print(f"\n{device.device_kind}, JAX {jax.__version__}\n\n{show(lines)}")
