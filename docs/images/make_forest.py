@@ -50,7 +50,7 @@ def draw(table: mixope.Comparison, average: float, early: float) -> plt.Figure:
     for place, estimate in zip(places, table, strict=True):
         reference = estimate.estimator == "logged-mean"
         colour = GREY if reference else BLUE
-        half = estimate.interval.width / 2
+        half = estimate.interval.width / 2 if estimate.interval else None
         filled = "white" if str(estimate.verdict) == REFUSED else colour
         style = {"color": colour, "capsize": 3, "markersize": 6, "linewidth": 1.8, "markerfacecolor": filled}
         axes.errorbar(estimate.value, place, xerr=half, fmt="s" if reference else "o", **style)
