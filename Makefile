@@ -8,6 +8,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
+# All but those that need an accelerator, and the helper that makes tables.
+BENCHMARKS := $(filter-out benchmarks/gpu_% benchmarks/tables.py,$(sort $(wildcard benchmarks/*.py)))
 
 .PHONY: demo test bench docs format clean
 
@@ -22,9 +24,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/pytest -n $(JOBS)
 
 bench: $(VENV)/.installed-dev
-	@set -e; found=; for file in benchmarks/*.py; do \
-	  [ -e "$$file" ] || continue; found=yes; echo "== $$file"; $(BIN)/python "$$file"; \
-	done; [ -n "$$found" ] || echo "no benchmarks in benchmarks/"
+	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict

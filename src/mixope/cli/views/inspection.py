@@ -14,6 +14,7 @@ from mixope.report.text import number
 BAR_WIDTH = 30
 SHOWN_SOURCES = 3
 SHOWN_ACTIONS = 12
+SHOWN_COMPONENTS = 40
 ATOM = 0.01
 """From this share of the rows on, values exactly at an extreme are worth a word."""
 
@@ -147,9 +148,11 @@ def _lengths(inside: Contents) -> RenderableType:
 def _vectors(vectors: Vectors) -> list[RenderableType]:
     numbers = ("mean", "sd", "lowest", "highest", "not finite")
     table = parts.table("column", *numbers, right=numbers, folded=("column",))
-    for c in (*vectors.observations, *vectors.actions):
+    for c in (*vectors.observations[:SHOWN_COMPONENTS], *vectors.actions[:SHOWN_COMPONENTS]):
         table.add_row(c.name, *(number(v) for v in (c.mean, c.sd, c.lowest, c.highest)), f"{c.not_finite:,}")
-    return [table, *(Text(f"  {line}") for c in vectors.actions for line in _atoms(c, vectors.rows))]
+    hidden = sum(max(len(kind) - SHOWN_COMPONENTS, 0) for kind in (vectors.observations, vectors.actions))
+    more = [Text(f"  and {hidden:,} more; --json has all of them")] if hidden else []
+    return [table, *more, *(Text(f"  {line}") for c in vectors.actions for line in _atoms(c, vectors.rows))]
 
 
 def _atoms(found: Component, rows: int) -> list[str]:
