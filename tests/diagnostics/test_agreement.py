@@ -1,0 +1,109 @@
+"""Parts of the logs that saw the same world agree; a shifted reward or a changed law comes out."""
+
+import numpy as np
+import pytest
+
+from mixope import environments
+from mixope.diagnostics.agreement import Parts, disagreement, halves_agree, loggers_agree, split_halves
+from mixope.tabular import count
+
+
+def logs(name="singlepath", loggers=3, episodes=60, horizon=50, seed=0):
+    model = environments.make(name)
+    return environments.simulate(model, environments.stages(model, loggers, seed=0), episodes, horizon, seed=seed)
+
+
+def halves(columns, engine=None):
+    counted = count(columns, engine)
+    return halves_agree(counted.logs, counted.engine, counted.transitions)
+
+
+def parts_of(columns, labels):
+    """One entry a row, to be compared with what a loop finds."""
+    cell = np.unique((columns["observation"] * 2 + columns["action"]) * 5 + columns["next_observation"])
+    code = (columns["observation"] * 2 + columns["action"]) * 5 + columns["next_observation"]
+    pair = np.unique(columns["observation"] * 2 + columns["action"], return_inverse=True)[1]
+    ones = np.ones(len(labels))
+    reward = columns["reward"]
+    return Parts(labels, pair, np.searchsorted(cell, code), ones, reward, reward, reward)
+
+
+def test_the_statistic_is_pearsons():
+    columns = logs()
+    labels = np.unique(columns["policy_id"], return_inverse=True)[1]
+    statistic, degrees = 0.0, 0
+    for s in range(5):
+        for a in range(2):
+            here = (columns["observation"] == s) & (columns["action"] == a)
+            table = np.zeros((3, 5))
+            np.add.at(table, (labels[here], columns["next_observation"][here]), 1)
+            table = table[table.sum(axis=1) >= 5][:, table.sum(axis=0) > 0]
+            expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+            statistic += ((table - expected) ** 2 / expected).sum()
+            degrees += (table.shape[0] - 1) * (table.shape[1] - 1)
+    found = disagreement(parts_of(columns, labels))
+    assert found.degrees == degrees
+    assert found.dynamics == pytest.approx((statistic - degrees) / np.sqrt(2 * degrees))
+
+
+@pytest.mark.parametrize("name", ["singlepath", "walk", "gridworld-slip"])
+def test_healthy_logs_agree(name):
+    apart = []
+    for seed in range(8):
+        columns = logs(name, seed=seed)
+        found = [loggers_agree(count(columns).transitions), halves(columns)]
+        assert [d.status for d in found if d is not None] == ["pass"] * 2
+        apart += [d.value for d in found]
+    assert abs(np.mean(apart)) < 1.0
+
+
+def test_a_shifted_reward_of_one_logger_comes_out():
+    columns = logs()
+    columns["reward"] = columns["reward"] + 0.5 * (columns["policy_id"] == "logger-1")
+    found = loggers_agree(count(columns).transitions)
+    assert found.status == "fail"
+    assert "rewards" in found.sentence
+
+
+def test_noise_in_the_rewards_is_no_disagreement():
+    columns = logs()
+    columns["reward"] = columns["reward"] + np.random.default_rng(0).normal(size=len(columns["reward"]))
+    assert loggers_agree(count(columns).transitions).status == "pass"
+    assert halves(columns).status == "pass"
+
+
+@pytest.mark.parametrize("engine", ["memory", "embedded"])
+def test_a_change_half_way_comes_out(engine):
+    columns = logs()
+    late = np.isin(columns["episode_id"] % 20, range(10, 20))
+    columns["reward"] = columns["reward"] - 0.5 * late
+    found = halves(columns, engine)
+    assert found.status == "fail"
+    assert "early and late" in found.sentence
+    assert loggers_agree(count(columns).transitions).status == "pass"
+
+
+def test_another_law_of_one_logger_comes_out():
+    columns, other = logs(seed=1), logs(seed=2)
+    mine = columns["policy_id"] == "logger-2"
+    stuck = mine & (np.random.default_rng(0).random(len(mine)) < 0.3)
+    columns["next_observation"] = np.where(stuck, columns["observation"], columns["next_observation"])
+    found = loggers_agree(count({**columns, "episode_id": np.arange(len(mine))}).transitions)
+    assert found.status == "fail"
+    assert len(other["reward"]) == len(mine)
+
+
+def test_the_halves_add_up_to_the_whole():
+    columns = logs(episodes=31)
+    counted = count(columns)
+    (early, early_reward), (late, late_reward) = split_halves(counted.logs, counted.engine)
+    assert early + late == pytest.approx(counted.transitions.rows)
+    assert early_reward + late_reward == pytest.approx(counted.transitions.reward)
+    assert 0.4 < late.sum() / counted.transitions.n_rows < 0.5
+
+
+def test_loggers_that_never_meet_cannot_be_compared():
+    model = environments.make("singlepath")
+    apart = [np.tile(law, (5, 1)) for law in ([1.0, 0.0], [0.0, 1.0])]
+    columns = environments.simulate(model, apart, 20, 20, seed=0)
+    assert loggers_agree(count(columns).transitions) is None
