@@ -1,4 +1,4 @@
-"""Claim: on vector states `dr` and `emp` reach the design's reference with defaults, and `dr` the bound on a linear system.
+"""Claim: on vector states `dr` and `emp` reach the reference with defaults, and `dr` the bound on a linear system.
 
     python benchmarks/continuous.py [--task pendulum|linear-quadratic|horizon] [--repetitions 20] [--seed 0]
 
@@ -100,7 +100,7 @@ def summary() -> str:
     cells = defaultdict(list)
     with RESULTS.open() as file:
         for row in csv.DictReader(file):
-            cells[tuple(row[k] for k in FIELDS[:4]) + (row["estimator"],)].append(row)
+            cells[(*(row[k] for k in FIELDS[:4]), row["estimator"])].append(row)
     lines = ["task, loggers, episodes, horizon: estimator  log10 MSE  MSE/bound  bias  coverage  repetitions"]
     for key, rows in cells.items():
         error = np.array([float(r["value"]) - float(r["truth"]) for r in rows])

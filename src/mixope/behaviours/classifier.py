@@ -31,6 +31,7 @@ class ClassifierMixture:
     features: Callable[[AnyArray], FloatArray] | None = None
     name: str = "classifier mixture"
     counted: bool = False
+    fitted: bool = True
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """Fit on the counts, predict on the logged pairs."""
@@ -81,7 +82,12 @@ def clone_or_default(classifier: Any, design: FloatArray, seed: int) -> Any:
 
     few = [k for k in range(design.shape[1]) if len(np.unique(design[:, k])) <= 32]
     return HistGradientBoostingClassifier(
-        categorical_features=few, max_iter=200, learning_rate=0.1, early_stopping=False, random_state=seed
+        categorical_features=few,
+        max_iter=200,
+        learning_rate=0.1,
+        min_samples_leaf=1,  # a training row is a pair with all its logged rows
+        early_stopping=False,
+        random_state=seed,
     )
 
 

@@ -18,6 +18,7 @@ class CountedMixture:
 
     name = "mixture"
     counted = True
+    fitted = True
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """One frequency a logged pair."""
@@ -30,6 +31,7 @@ class CountedPerLogger:
 
     name = "per logger"
     counted = True
+    fitted = True
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """One frequency a logger and logged pair."""

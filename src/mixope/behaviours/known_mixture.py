@@ -21,6 +21,7 @@ class KnownMixture:
 
     name = "known mixture"
     counted = False
+    fitted = False
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """Mix the loggers' probabilities by their share of the state's rows."""

@@ -15,6 +15,7 @@ class Logged:
 
     name = "logged"
     counted = False
+    fitted = False
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """Sums of the recorded 1/p."""

@@ -38,6 +38,8 @@ class Behaviour(Protocol):
     name: str
     #: Whether b is the frequency of actions in each state, which fits the rows by construction.
     counted: bool
+    #: Whether b was estimated from these rows: that changes the score (the efficient influence function).
+    fitted: bool
 
     def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
         """1/b over the groups of ``problem.transitions``; ``weight`` is c for every group."""

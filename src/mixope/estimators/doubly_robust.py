@@ -21,9 +21,12 @@ from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import score_table, state_ratio, state_ratio_solution
-from mixope.estimators.value_model import RIDGES, ValueFit, fit_value
+from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
+
+NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
+PLUG_IN_BIAS = "a plug-in value is biased by whatever its features miss, and nothing in it measures that; see 'dr'"
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,11 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit)
 
 @dataclass(frozen=True)
 class LstdQ:
-    """The plug-in value of LSTD-Q."""
+    """The plug-in value of LSTD-Q: all pairs of factors, a small ridge: nothing corrects what a smooth fit misses."""
 
     name: str = "lstdq"
-    orders: tuple[int, ...] = (1, 2)
-    ridges: tuple[float, ...] = RIDGES
+    orders: tuple[int, ...] = (2,)
+    ridges: tuple[float, ...] = (PLUG_IN_RIDGE,)
 
     def solve(self, problem: Problem) -> Solution:
         """On factors the linear model; on opaque ids one-hot pairs, which is the counted model."""
@@ -93,5 +96,6 @@ class LstdQ:
             value=fit.value,
             scores=None,
             weights=None,
-            no_interval_because="a plug-in value has no score of its own; 'dr' corrects it and has an interval",
+            no_interval_because=NO_SCORE,
+            known_bias=PLUG_IN_BIAS,
         )

@@ -43,6 +43,7 @@ class Flow:
     ratio_reward: FloatArray
     ratio_squared: FloatArray
     by_row: bool
+    fitted: bool
     misfit: float | None
 
     @property
@@ -143,6 +144,7 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         ratio_reward=scale * target * inverse.reward,
         ratio_squared=scale**2 * raw_squared,
         by_row=inverse.by_row,
+        fitted=behaviour.fitted,
         misfit=None if behaviour.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
     )
 

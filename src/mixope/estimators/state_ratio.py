@@ -73,7 +73,7 @@ class StateRatio:
 def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
     """Value, weights and scores from a flow and its occupancy."""
     omega = state_ratio(flow, occupancy)
-    baseline = state_baseline(flow, occupancy.tail) if flow.by_row else pair_baseline(flow, occupancy.tail)
+    baseline = pair_baseline(flow, occupancy.tail) if flow.fitted else state_baseline(flow, occupancy.tail)
     total = float(occupancy.law.sum())
     return Solution(
         value=occupancy.value,

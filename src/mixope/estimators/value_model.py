@@ -25,6 +25,7 @@ from mixope.features import FactorFeatures, cross_actions
 
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FIRST_RIDGE = 1.0
+PLUG_IN_RIDGE = 0.03
 _MOST_COLUMNS = 4000
 
 

@@ -89,6 +89,8 @@ class Logs:
     @cached_property
     def step_base(self) -> int:
         """The smallest step of the whole log: episodes that begin there have a known start."""
+        if self.in_memory:
+            return self._base_in_memory()
         import duckdb
 
         with duckdb.connect() as connection:
@@ -143,6 +145,14 @@ class Logs:
         parts = [(os.path.basename(r["path"]), r["sha256"]) for r in self.inputs()]
         said = [(s.label, sorted(s.columns.items()), s.done) for s in self.sources]
         return hashlib.sha256(repr((parts, said)).encode()).hexdigest()[:16]
+
+    def _base_in_memory(self) -> int:
+        """The same without a connection."""
+        import pyarrow.compute as pc
+
+        least = pc.min(self.table(["step"]).column("step")).as_py()
+        counted = any("step" in plan.derived for plan in self.plans)
+        return min(least or 0, 0) if counted else int(least or 0)
 
     def _base(self, connection: Any) -> int:
         if "step_base" in self.__dict__:

@@ -6,9 +6,10 @@ With P the transition matrix (rows sum to one, or to less where the process ends
     discounted   d = (1−γ) μ + γ d P                      value       V = r + γ P V
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
-Small or slowly mixing chains are solved directly (one sparse LU gives d and V); large ones by iteration, whose cost
-does not depend on fill-in, with ARPACK and LU as fall-backs. No dense matrix is ever made of a large chain. The
-residual is reported.
+Small or slowly mixing chains are solved directly (one sparse LU gives d and V), large ones by iteration, whose cost
+does not depend on fill-in. A large chain that does not converge mixes slowly, is close to a grid or a line, and has
+little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a large
+chain. The residual is reported.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mixope.solvers.outcome import Outcome, Solved
 TOLERANCE = 1e-11
 _DENSE_STATES = 400
 _DIRECT_STATES = 6000
+_FACTOR_STATES = 500_000
 _SWEEPS = 5000
 
 
@@ -56,10 +58,9 @@ class Chain:
         d, sweeps, converged = self._stationary_by_iteration()
         if converged:
             return self._report(d, Outcome.ITERATED, sweeps)
-        d = self._stationary_by_arpack(d)
-        if self._residual(d) <= TOLERANCE:
-            return self._report(d, Outcome.KRYLOV, sweeps)
-        return self._report(self._stationary_by_elimination(), Outcome.DIRECT, sweeps)
+        if self.n_states <= _FACTOR_STATES:
+            return self._report(self._stationary_by_elimination(), Outcome.DIRECT, sweeps)
+        return self._report(self._stationary_by_arpack(d), Outcome.KRYLOV, sweeps)
 
     def potential(self, gain: FloatArray) -> FloatArray:
         """V with V = g + P V and d·V = 0, for a gain with d·g = 0 (a reward less its average)."""

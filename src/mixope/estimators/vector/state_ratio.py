@@ -22,6 +22,7 @@ from mixope.arrays import FloatArray
 from mixope.behaviours.logged_rows import LoggedRows
 from mixope.behaviours.rows_protocol import FittedBehaviour, RowBehaviour
 from mixope.errors import UsageError
+from mixope.estimators.doubly_robust import NO_SCORE, PLUG_IN_BIAS
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.defaults import default_behaviour, known_behaviour, nearest_logger_weights
 from mixope.estimators.vector.problem import VectorProblem
@@ -228,7 +229,8 @@ class VectorLstdQ:
             raise UsageError("'lstdq' on vectors estimates the average and the discounted value")
         return Solution(
             value=problem.value.value,
-            no_interval_because="a plug-in value has no score of its own; 'dr' corrects it and has an interval",
+            no_interval_because=NO_SCORE,
+            known_bias=PLUG_IN_BIAS,
         )
 
 
