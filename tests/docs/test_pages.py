@@ -75,6 +75,14 @@ def test_the_table_of_estimators_says_who_takes_vectors() -> None:
     assert {name: takes == "yes" for name, takes in rows} == {name: name in VECTOR_REGISTRY for name in REGISTRY}
 
 
+def test_every_check_is_listed() -> None:
+    code = (ROOT / "src" / "mixope" / "diagnostics" / "checks.py").read_text(encoding="utf-8")
+    names = set(re.findall(r'(?:Diagnostic|_graded)\(\s*"([^"]+)"', code))
+    text = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert names
+    assert [name for name in sorted(names) if f"\n| {name} |" not in text] == []
+
+
 def test_the_licence_is_whole() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Version 2.0, January 2004" in text

@@ -113,7 +113,7 @@ def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
     if result.interval is not None:
         low, high = result.interval.low, result.interval.high
         gap = max(low - truth, truth - high)
-        missed = f"misses it by {gap:.4f}, as one interval in twenty may"
+        missed = f"misses it by {gap:.4f}: chance, which one interval in twenty has against it, or a bias"
         lines.append(
             f"The interval, {low:.4f} to {high:.4f} at {result.interval.level:.0%}, "
             f"{'holds the truth' if gap <= 0 else missed}."
