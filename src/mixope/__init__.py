@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 from mixope.version import __version__
 
 if TYPE_CHECKING:
+    from mixope.backtesting import backtest
     from mixope.comparison import compare
+    from mixope.differences import compare_targets
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
     from mixope.estimate import Comparison, Estimate
     from mixope.evaluation import evaluate
+    from mixope.inspection import inspect
     from mixope.logs import Logs, read
     from mixope.policies import (
         CallablePolicy,
@@ -50,8 +53,11 @@ _HOME = {
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
     "UsageError": "mixope.errors",
+    "backtest": "mixope.backtesting",
     "compare": "mixope.comparison",
+    "compare_targets": "mixope.differences",
     "evaluate": "mixope.evaluation",
+    "inspect": "mixope.inspection",
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
@@ -74,8 +80,11 @@ __all__ = [
     "TabularPolicy",
     "UsageError",
     "__version__",
+    "backtest",
     "compare",
+    "compare_targets",
     "evaluate",
+    "inspect",
     "read",
     "read_policies",
     "read_policy",

@@ -24,7 +24,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.assembly import Question, assemble
-from mixope.diagnostics import Verdict
+from mixope.diagnostics import Diagnostic, Verdict
 from mixope.engines import Engine
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
@@ -42,6 +42,8 @@ from mixope.survey import LoggerSummary, Survey
 from mixope.tabular import Counted, count
 from mixope.targets import check_labels, check_level, resolve_policy
 
+FAR = 4.0
+"""Standard errors at which a prediction is wrong beyond chance, some ten loggers being looked at."""
 EXPECTED_Z = math.sqrt(2 / math.pi)
 """E |z| of a standard normal: what the mean |z| is near to if predictions and intervals are right."""
 
@@ -98,6 +100,19 @@ class Backtest:
         """The mean distance in standard errors; near 0.8 if predictions and intervals are right."""
         distances = [abs(row.z) for row in self.supported if row.z is not None]
         return sum(distances) / len(distances) if distances else None
+
+    @property
+    def check(self) -> Diagnostic | None:
+        """The backtest as one more diagnostic of an estimate; None where no logger could be predicted."""
+        judged = self.supported
+        if not judged:
+            return None
+        worst = max(judged, key=lambda row: abs(row.z or 0.0))
+        off = abs(worst.z or 0.0)
+        words = f"every logger is predicted from the others to within {off:.1f} standard errors"
+        if off > FAR:
+            words = f"logger {worst.label} earned {off:.1f} standard errors off what the others' rows predict"
+        return Diagnostic("backtest", off, FAR, "warn" if off > FAR else "pass", words)
 
     @property
     def summary(self) -> str:

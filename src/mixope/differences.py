@@ -25,7 +25,7 @@ from scipy.special import stdtr
 from mixope.arrays import FloatArray
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators import AnyEstimator, Solution, TrajectoryEstimator, make
+from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
 from mixope.intervals import Interval, block_scores, few_episodes, quantile, standard_error
 from mixope.intervals.blocks import SHORTEST
 from mixope.problem import Problem
@@ -167,6 +167,7 @@ def compare_targets(
     solutions = _solve_all(counted, targets, made, asked, loggers or {}, seed)
     by_episode = _sum_scores(counted, list(solutions.values()), seed).scores
     joint = join(counted, solutions, by_episode, made)
+    corrects = isinstance(made, DoublyRobust) and bool(counted.transitions.factors)
     return Differences(
         estimator=made.name,
         estimand=asked,
@@ -174,7 +175,7 @@ def compare_targets(
         n_episodes=len(by_episode),
         pairs=pairwise(joint, level, seed),
         ranking=rank(joint, level, seed),
-        alerts=(*_alerts(solutions, len(by_episode)),),
+        alerts=_alerts(solutions, len(by_episode), corrects),
     )
 
 
@@ -293,12 +294,16 @@ def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]
     return tuple(sorted(found, key=lambda r: -r.value))
 
 
-def _alerts(solutions: Mapping[str, Solution], n_episodes: int) -> list[str]:
+def _alerts(solutions: Mapping[str, Solution], n_episodes: int, corrects_coverage: bool) -> tuple[str, ...]:
     found = [
-        f"{name}: {s.uncovered_mass:.1%} of the target's mass is on actions that were never logged; the difference can"
-        " be off by more than its interval shows"
+        f"{name}: {s.uncovered_mass:.1%} of the target's mass is on actions that were never logged; "
+        + (
+            "there the difference rests on the value model"
+            if corrects_coverage
+            else "the difference can be off by more than its interval shows"
+        )
         for name, s in solutions.items()
         if s.uncovered_mass > UNCOVERED
     ]
     few = few_episodes(n_episodes)
-    return [*found, few] if few else found
+    return (*found, few) if few else tuple(found)

@@ -68,6 +68,7 @@ class Estimate:
     provenance: Provenance
     no_interval_because: str | None = None
     beside: tuple[Estimate, ...] = field(default=())
+    band: tuple[float, float] | None = None
 
     @property
     def unit(self) -> str:
@@ -88,6 +89,7 @@ class Estimate:
             "standard_error": self.standard_error,
             "interval": asdict(self.interval) if self.interval else None,
             "no_interval_because": self.no_interval_because,
+            "outer_band": {"low": self.band[0], "high": self.band[1]} if self.band else None,
             "verdict": str(self.verdict),
             "n_rows": self.n_rows,
             "n_episodes": self.n_episodes,
@@ -110,7 +112,7 @@ class Estimate:
 
     def report(self, path: str | Path, **extras: Any) -> Path:
         """Write a self-contained HTML page; ``extras``: command, truth, band, backtest, coverage."""
-        return write_html(self, path, **extras)
+        return write_html(self, path, **{"band": self.band, **extras})
 
     def _repr_html_(self) -> str:
         return html_fragment(self)

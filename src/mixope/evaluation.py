@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from mixope.engines import Engine, choose
-from mixope.errors import UsageError
+from mixope.errors import UnknownName, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.features import FeatureMap
 from mixope.logs import Logs, read
+from mixope.partial import outer_band
+from mixope.resampling import bootstrap_estimate
 from mixope.tabular import Counted, count, run
 from mixope.targets import check_level
 from mixope.vectors import AUTOMATIC, Scanned, run_vectors, scan
+
+IntervalKind = Literal["clustered", "bootstrap"]
 
 
 def evaluate(
@@ -28,6 +32,7 @@ def evaluate(
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
     features: FeatureMap | None = None,
+    interval: IntervalKind = "clustered",
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Estimate:
@@ -36,13 +41,38 @@ def evaluate(
     ``estimator="auto"`` is doubly robust EMP where states have factors or are vectors, and EMP for opaque ids; EMP is
     shown beside it. ``loggers`` maps labels to the policies that wrote the logs, where they are known. ``features`` is
     a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors too.
+    ``interval="bootstrap"`` refits everything on resampled episodes (tabular logs).
     """
+    if interval not in get_args(IntervalKind):
+        raise UnknownName("interval", interval, get_args(IntervalKind))
     seen = look(logs, engine, features)
     names = automatic(seen) if isinstance(estimator, str) and estimator == "auto" else (estimator,)
     question = as_estimand(estimand, gamma, horizon)
     options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
     first, *others = answer(seen, {"target": target}, names, **options)
-    return replace(first, beside=tuple(others))
+    first = replace(first, beside=tuple(others))
+    if interval == "bootstrap":
+        first = _bootstrapped(first, seen, target, names[0], options)
+    return _banded(first, seen, target) if isinstance(seen, Counted) else first
+
+
+def _bootstrapped(
+    estimate: Estimate, seen: Counted | Scanned, target: Any, estimator: Any, options: dict[str, Any]
+) -> Estimate:
+    """The same estimate with an interval from refits on resampled episodes."""
+    if not isinstance(seen, Counted):
+        raise UsageError("the bootstrap refits from counts; vectors have the clustered interval only")
+    found, failed = bootstrap_estimate(seen, estimate.target, target, estimator, **options)
+    lost = (f"{failed} bootstrap replicates could not be solved and were left out",) if failed else ()
+    return replace(estimate, interval=found, no_interval_because=None, alerts=(*estimate.alerts, *lost))
+
+
+def _banded(estimate: Estimate, seen: Counted, target: Any) -> Estimate:
+    """Where something is uncovered: the least and the most the target could earn, whatever was not seen."""
+    if estimate.uncovered_mass + estimate.outside_mass <= 0 or estimate.estimator == "logged-mean":
+        return estimate
+    band = outer_band(seen, target, estimand=estimate.estimand)
+    return replace(estimate, band=(band.low, band.high))
 
 
 def look(logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None) -> Counted | Scanned:

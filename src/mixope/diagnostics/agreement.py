@@ -7,10 +7,10 @@ for every (s, a, s′), the mean rewards of the parts by
     z² = Σ_k n_k (r_k − r̄)² / v,      v = (highest − r̄)(r̄ − lowest),
 
 v being the largest variance that rewards between the lowest and the highest logged one can have around their mean
-(Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are less their
-degrees of freedom, over √(2 · degrees): about standard normal if the parts agree. The parts are the loggers
-(:func:`loggers_agree`, free of cost) or the early and the late episodes of every logger (:func:`halves_agree`, two
-scans).
+(Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are χ² if the parts
+agree, and are turned into standard deviations of a normal law by the cube root (Wilson and Hilferty). The parts are the
+loggers (:func:`loggers_agree`, free of cost) or the early and the late episodes of every logger (:func:`halves_agree`,
+two scans).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixope.engines import Engine
     from mixope.logs import Logs
 
-WARN, FAIL = 4.0, 25.0
+WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 LEAST = 5
 """Rows that a part must have of a pair to be compared on it: χ² is not χ² on fewer."""
@@ -181,7 +181,11 @@ def _rewards(parts: Parts) -> tuple[float, float]:
 
 
 def _standardised(statistic: float, degrees: float) -> float:
-    return (statistic - degrees) / float(np.sqrt(2 * degrees)) if degrees > 0 else 0.0
+    """((χ²/k)^⅓ − (1 − 2/(9k))) / √(2/(9k)): about standard normal."""
+    if degrees <= 0:
+        return 0.0
+    spread = 2.0 / (9.0 * degrees)
+    return float((max(statistic, 0.0) / degrees) ** (1 / 3) - (1 - spread)) / float(np.sqrt(spread))
 
 
 def _cells(transitions: Transitions) -> IntArray:

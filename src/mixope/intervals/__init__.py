@@ -9,8 +9,11 @@ from mixope.intervals.blocks import batch_means_error, batch_means_interval, blo
 from mixope.intervals.bootstrap import bca_interval, percentile_interval
 from mixope.intervals.clustered import Interval, clustered_interval, few_episodes, quantile, standard_error
 from mixope.intervals.likelihood import likelihood_interval
+from mixope.intervals.registry import REFIT_INTERVALS, SCORE_INTERVALS, from_scores
 
 __all__ = [
+    "REFIT_INTERVALS",
+    "SCORE_INTERVALS",
     "Interval",
     "batch_means_error",
     "batch_means_interval",
@@ -19,6 +22,7 @@ __all__ = [
     "block_scores",
     "clustered_interval",
     "few_episodes",
+    "from_scores",
     "likelihood_interval",
     "percentile_interval",
     "quantile",

@@ -33,6 +33,9 @@ def estimate_text(estimate: Estimate) -> str:
         + (f", {estimate.n_dropped:,} dropped" if estimate.n_dropped else ""),
         f"  logged mean  {number(estimate.logged_mean)}  (what the loggers earned)",
     ]
+    if estimate.band:
+        low, high = estimate.band
+        lines.insert(2, f"  outer band   {number(low)} to {number(high)}  (whatever was never logged would earn)")
     for other in estimate.beside:
         lines.append(f"  beside       {other.estimator}: {number(other.value)}  {interval_text(other)}")
     lines += [f"  {_MARK[d.status]} {d.sentence}" for d in estimate.diagnostics]

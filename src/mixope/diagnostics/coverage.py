@@ -1,0 +1,63 @@
+"""How far could the actions that were never logged move the value?
+
+The outer band (:mod:`mixope.partial`) answers for the worst world there could be, and is far wider than any interval as
+soon as a little is uncovered. This is the answer for a world like the one that was logged: if the actions never logged
+in a state differ from the logged ones as these differ from each other, all of them to the same side, the value moves by
+
+    shift = Σ_s d(s) u(s) · σ,      σ² = Σ_s d(s) Var_a q(s, a) / Σ_s d(s),
+
+u(s) the target's probability of actions never logged in s, q(s, a) the fitted worth of a logged action, its variance
+over the logged actions of a state, and the mean over the states with at least two. What matters is the shift relative
+to the half-width of the interval, which knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixope.arrays import sum_by
+from mixope.behaviours import CountedMixture
+from mixope.diagnostics.checks import Diagnostic, Status
+from mixope.estimators.flow import Flow, follow
+from mixope.estimators.occupancy import Occupancy, occupy
+from mixope.problem import Problem
+
+WARN, FAIL = 1.0, 20.0
+"""Shares of the half-width; see the table in docs/trust.md."""
+
+
+def coverage_shift(problem: Problem) -> float:
+    """The shift of a problem, from its counts."""
+    flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
+    occupancy = occupy(flow)
+    law = occupancy.law[flow.states]
+    return float(law @ flow.uncovered()) / float(law.sum()) * action_spread(flow, occupancy)
+
+
+def action_spread(flow: Flow, occupancy: Occupancy) -> float:
+    """σ: how much the logged actions of a state differ in worth, where the target goes."""
+    rows, n = flow.rows, flow.rows.n_states
+    count = sum_by(rows.pair, rows.rows)
+    worth = sum_by(rows.pair, rows.reward + rows.rows * occupancy.tail) / count
+    actions = sum_by(rows.pair_state, np.ones(rows.n_pairs), n)
+    mean = sum_by(rows.pair_state, worth, n) / np.maximum(actions, 1.0)
+    off = sum_by(rows.pair_state, (worth - mean[rows.pair_state]) ** 2, n)
+    several = actions >= 2
+    mass = float(occupancy.law[several].sum())
+    if mass <= 0:
+        return float(np.ptp(rows.reward / rows.rows))
+    return float(np.sqrt(occupancy.law[several] @ (off[several] / (actions[several] - 1)) / mass))
+
+
+def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:
+    """The shift against the half-width of the interval; None without an interval."""
+    if half_width is None:
+        return None
+    share = shift / half_width if half_width > 0 else (0.0 if shift == 0 else float("inf"))
+    status: Status = "fail" if share > FAIL else "warn" if share > WARN else "pass"
+    words = (
+        "no action of the target is unlogged where it goes"
+        if shift == 0
+        else f"actions never logged could move the value by about {shift:.3g}, {share:.2g} of the interval's half-width"
+    )
+    return Diagnostic("coverage bias", share, FAIL if status == "fail" else WARN, status, words)
