@@ -40,7 +40,7 @@ from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.intervals import Interval, clustered_interval, likelihood_interval
-from mixope.resampling import Refit, count_episodes, influence, one_episode_interval, prepare, resample
+from mixope.resampling import Refit, count_episodes, influence, one_episode_interval, order_rows, prepare, resample
 from mixope.tabular import Counted, count
 from tables import markdown
 
@@ -69,10 +69,10 @@ class World:
 
 
 WORLDS = (
-    World("singlepath", 20, 2, (10, 25, 100), ("emp", "bch-pooled", "wis-step", "is-step"), 500, 50, 100),
-    World("walk", 30, 2, (10, 25, 100), ("emp", "bch-pooled", "wis-step", "is-step"), 500, 50),
-    World("gridworld-slip", 50, 4, (12, 50, 200), ("emp", "bch-pooled", "wis-step"), 500, 30, 50),
-    World("gridworld-slip", 50, 4, (12, 50), ("dr",), 100, 0),
+    World("singlepath", 20, 2, (10, 100), ("emp", "bch-pooled", "wis-step", "is-step"), 500, 50, 100),
+    World("walk", 30, 2, (10, 100), ("emp", "bch-pooled", "wis-step", "is-step"), 500, 50),
+    World("gridworld-slip", 50, 4, (12, 200), ("emp", "bch-pooled", "wis-step"), 500, 30, 50),
+    World("gridworld-slip", 50, 4, (12,), ("dr",), 100, 0),
     World("taxi", 200, 4, (50, 200), ("emp", "bch-pooled", "dr"), 50, 0),
 )
 
@@ -80,6 +80,7 @@ WORLDS = (
 @dataclass(frozen=True)
 class Settings:
     worlds: tuple[World, ...] = WORLDS
+    parts: tuple[str, ...] = ("scores", "dr", "refits", BLOCKS)
     replicates: int = 200
     seed: int = 0
     jobs: int = 2
@@ -188,6 +189,7 @@ def run_case(world: World, case: Case, settings: Settings) -> list[Outcome]:
         return list(_blocks(world, case, settings))
     counted = simulated(world, case, settings.seed)
     counts = count_episodes(counted)
+    rows = order_rows(counted) if any(map(_by_trajectory, world.estimators)) else None
     found = []
     for name in world.estimators:
         steps = world.horizon if _by_trajectory(name) else None
@@ -197,7 +199,8 @@ def run_case(world: World, case: Case, settings: Settings) -> list[Outcome]:
             continue
 
         def ask(law: np.ndarray, name: str = name, estimand: Estimand = estimand) -> Refit:
-            return prepare(counted, policy(model, law), name, estimand=estimand, seed=case.repetition, counts=counts)
+            shared = {"seed": case.repetition, "counts": counts, "rows": rows}
+            return prepare(counted, policy(model, law), name, estimand=estimand, **shared)
 
         try:
             refit = ask(target)
@@ -254,13 +257,17 @@ def _outcome(
     )
 
 
+def wanted(world: World) -> dict[str, int]:
+    """Logs of each kind; those of ``dr`` are apart, because there are fewer."""
+    scores = "dr" if world.estimators == ("dr",) else "scores"
+    return {scores: world.repetitions, "refits": world.bootstraps, BLOCKS: world.blocks}
+
+
 def cases(world: World) -> Iterator[Case]:
     """The logs of one world, by repetition."""
     for repetition in range(max(world.repetitions, world.bootstraps, world.blocks)):
         for size in world.sizes:
-            scores = "scores" if world.estimators != ("dr",) else "dr"
-            wanted = {scores: world.repetitions, "refits": world.bootstraps, BLOCKS: world.blocks}
-            for part, repetitions in wanted.items():
+            for part, repetitions in wanted(world).items():
                 if repetition < repetitions:
                     yield Case(world.environment, size, repetition, part)
 
@@ -273,9 +280,9 @@ def measure(settings: Settings, path: Path) -> list[Outcome]:
         (world, case)
         for world in settings.worlds
         for case in cases(world)
-        if (case.environment, case.episodes, case.repetition, case.part) not in seen
+        if case.part in settings.parts and (case.environment, case.episodes, case.repetition, case.part) not in seen
     ]
-    todo.sort(key=lambda item: item[1].repetition / item[0].repetitions)  # cut short, it has some of everything
+    todo.sort(key=lambda item: item[1].repetition / wanted(item[0])[item[1].part])  # cut short: some of everything
     with ProcessPoolExecutor(settings.jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(run_case, world, case, settings) for world, case in todo]
         for k, future in enumerate(as_completed(waiting), start=1):
@@ -359,6 +366,7 @@ def arguments() -> tuple[Settings, Path]:
     default = Settings()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", default=",".join(w.environment for w in default.worlds))
+    parser.add_argument("--parts", default=",".join(default.parts), help="which logs: scores, dr, refits, blocks")
     parser.add_argument("--replicates", type=int, default=default.replicates)
     parser.add_argument("--seed", type=int, default=default.seed)
     parser.add_argument("--jobs", type=int, default=default.jobs)
@@ -366,8 +374,8 @@ def arguments() -> tuple[Settings, Path]:
     parser.add_argument("--summary", action="store_true", help="only summarise what is in the file")
     parser.add_argument("--quick", action="store_true", help="3 repetitions, kept nowhere")
     given = parser.parse_args()
-    wanted = given.environments.split(",")
-    worlds = [w for w in default.worlds if w.environment in wanted]
+    names = given.environments.split(",")
+    worlds = [w for w in default.worlds if w.environment in names]
     if given.quick:
         worlds = [
             replace(w, sizes=w.sizes[:1], repetitions=3, bootstraps=min(w.bootstraps, 1), blocks=min(w.blocks, 1))
@@ -376,7 +384,8 @@ def arguments() -> tuple[Settings, Path]:
     if given.summary:
         worlds = []
     path = Path(tempfile.mkdtemp()) / "coverage.csv" if given.quick else given.output
-    return Settings(tuple(worlds), given.replicates, given.seed, given.jobs), path
+    parts = tuple(given.parts.split(","))
+    return Settings(tuple(worlds), parts, given.replicates, given.seed, given.jobs), path
 
 
 def main() -> None:

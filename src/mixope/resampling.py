@@ -237,15 +237,17 @@ def prepare(
     loggers: Mapping[str, Any] | None = None,
     seed: int = 0,
     counts: EpisodeCounts | None = None,
+    rows: OrderedRows | None = None,
 ) -> Refit:
-    """The scans and the policies, once; give ``counts`` where several refits share the logs."""
+    """The scans and the policies, once; give ``counts`` (and ``rows``) where several refits share the logs."""
     logs, seen = counted.logs, counted.transitions
     known = {str(label): tabulated(resolve_policy(p, logs), seen) for label, p in (loggers or {}).items()}
     check_labels(known, seen.loggers)
     policy = tabulated(resolve_policy(target, logs), seen)
     made = make(estimator)
     problem = Problem(seen, policy, estimand or Estimand(), known, seed=seed)
-    rows = order_rows(counted) if isinstance(made, TrajectoryEstimator) else None
+    if rows is None and isinstance(made, TrajectoryEstimator):
+        rows = order_rows(counted)
     return Refit(problem, made, counts or count_episodes(counted), rows, seed)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mixope.errors import UnknownName
 from mixope.intervals import (
     batch_means_error,
     batch_means_interval,
@@ -12,6 +13,7 @@ from mixope.intervals import (
     block_scores,
     clustered_interval,
     few_episodes,
+    from_scores,
     likelihood_interval,
     percentile_interval,
 )
@@ -142,3 +144,15 @@ def test_few_episodes_are_said():
     assert few_episodes(20) is None
     assert "one episode" in few_episodes(1)
     assert "5 episodes" in few_episodes(5)
+
+
+def test_intervals_have_names():
+    sample = np.random.default_rng(0).normal(size=30)
+    found = {name: from_scores(name)(0.0, scores_of(sample), 0.95).method for name in ("t", "normal", "likelihood")}
+    assert found == {
+        "t": "clustered score, t",
+        "normal": "clustered score, normal",
+        "likelihood": "empirical likelihood",
+    }
+    with pytest.raises(UnknownName, match="'likelihood'"):
+        from_scores("likelyhood")
