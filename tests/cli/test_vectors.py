@@ -263,9 +263,21 @@ def test_actions_that_do_not_vary_exit_with_3(here):
     refused(3, "one value only", rows, "--target", "policies:target")
 
 
-def test_densities_under_the_name_of_logarithms_are_noticed(here):
-    refused(3, "policies", log(here, action_logp=None, action_prob=columns()["action_logp"] - 9.0),
-            "--target", "policies:target", "--estimator", "bch")  # fmt: skip
+def test_logarithms_under_the_name_of_densities_are_refused(here):
+    rows = log(here, action_logp=None, action_prob=columns()["action_logp"] - 9.0)
+    ask = ("--target", "policies:target", "--estimator", "bch")
+    refused(3, "a positive, finite probability", rows, *ask)
+    looked = run("inspect", rows)
+    assert looked.exit_code == 3
+    assert "propensity density is not a positive number" in looked.stderr
+
+
+def test_densities_under_the_name_of_logarithms_are_not_trusted(here):
+    rows = log(here, action_logp=np.exp(columns()["action_logp"]))
+    record = json_of("evaluate", rows, "--target", "policies:target", "--estimator", "bch")
+    status = {check["name"]: check["status"] for check in record["diagnostics"]}
+    assert status["behaviour fit"] == "fail"
+    assert record["verdict"] == "not supported by these logs"
 
 
 @pytest.mark.parametrize(
