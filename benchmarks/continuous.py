@@ -28,7 +28,7 @@ FIELDS = (
 )
 PENDULUM_TRUTH = -1.4938
 ESTIMATORS = (
-    *("dr", "emp", "kl-emp", "lstdq", "bch-pooled", "mwl", "dualdice", "sadl"),
+    *("dr", "emp", "lstdq", "bch-pooled", "mwl", "dualdice"),
     *("is", "wis", "wis-step", "logged-mean"),
 )
 

@@ -217,3 +217,12 @@ def test_a_report_shows_the_backtest(tmp_path):
     page = result.report(tmp_path / "page.html", backtest=shown).read_text(encoding="utf-8")
     assert "logger-1" in page
     assert "nobody" in page
+
+
+def test_the_check_warns_where_a_prediction_is_off_beyond_chance():
+    columns, policies = world("singlepath")
+    assert backtest(columns, loggers=table(policies)).check.status == "pass"
+    columns["reward"] = columns["reward"] + 2.0 * (columns["policy_id"] == "logger-2")
+    found = backtest(columns, loggers=table(policies)).check
+    assert found.status == "warn"
+    assert "standard errors off" in found.sentence

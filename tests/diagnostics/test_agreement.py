@@ -43,7 +43,8 @@ def test_the_statistic_is_pearsons():
             degrees += (table.shape[0] - 1) * (table.shape[1] - 1)
     found = disagreement(parts_of(columns, labels))
     assert found.degrees == degrees
-    assert found.dynamics == pytest.approx((statistic - degrees) / np.sqrt(2 * degrees))
+    spread = 2 / (9 * degrees)
+    assert found.dynamics == pytest.approx(((statistic / degrees) ** (1 / 3) - 1 + spread) / np.sqrt(spread))
 
 
 @pytest.mark.parametrize("name", ["singlepath", "walk", "gridworld-slip"])

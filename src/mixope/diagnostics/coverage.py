@@ -35,7 +35,10 @@ def coverage_shift(problem: Problem) -> float:
 
 
 def action_spread(flow: Flow, occupancy: Occupancy) -> float:
-    """σ: how much the logged actions of a state differ in worth, where the target goes."""
+    """σ: how much the logged actions of a state differ in worth, where the target goes.
+
+    Where no state has two, nothing is known of it, and the range of the logged rewards stands in.
+    """
     rows, n = flow.rows, flow.rows.n_states
     count = sum_by(rows.pair, rows.rows)
     worth = sum_by(rows.pair, rows.reward + rows.rows * occupancy.tail) / count
@@ -45,7 +48,7 @@ def action_spread(flow: Flow, occupancy: Occupancy) -> float:
     several = actions >= 2
     mass = float(occupancy.law[several].sum())
     if mass <= 0:
-        return float(np.ptp(rows.reward / rows.rows))
+        return float(rows.highest.max() - rows.lowest.min())
     return float(np.sqrt(occupancy.law[several] @ (off[several] / (actions[several] - 1)) / mass))
 
 

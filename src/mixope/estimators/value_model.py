@@ -169,19 +169,24 @@ def _choose(designs: list[Design], ridges: tuple[float, ...]) -> tuple[Design, f
 def _left_out_errors(design: Design, worth: FloatArray, ridges: tuple[float, ...]) -> list[tuple[float, float]]:
     """Squared error of every pair predicted from all others, summed over rows, for every ridge.
 
-    With Σ x xᵀ = Q diag(v) Qᵀ and z = Qᵀx: the leverage of a pair with n rows is h = n Σ z²/(v + λ), and its error when
-    it is left out is its error in the fit over 1 − h. No folds are drawn: the order and names of pairs do not matter.
+    With Σ φφᵀ = Q diag(v) Qᵀ over the rows of one action (Σ x xᵀ has one block an action) and z = Qᵀφ: the leverage of
+    a pair with n rows is h = n Σ z²/(v + λ), and its error when it is left out is its error in the fit over 1 − h.
+    No folds are drawn: the order and names of pairs do not matter.
     """
-    values, vectors = np.linalg.eigh(design.gram)
-    z = np.asarray(design.pairs @ vectors)
-    right = z.T @ (design.count * worth)
-    errors = []
-    for ridge in ridges:
-        shrunk = 1.0 / (np.maximum(values, 0.0) + ridge)
-        leverage = np.minimum(design.count * ((z**2) @ shrunk), 1.0 - 1e-9)
-        miss = (worth - z @ (shrunk * right)) / (1.0 - leverage)
-        errors.append((ridge, float(np.sum(design.count * miss**2))))
-    return errors
+    rows = design.flow.rows
+    errors = dict.fromkeys(ridges, 0.0)
+    for action in np.unique(rows.pair_action):
+        mine = rows.pair_action == action
+        phi, count = sparse.csr_matrix(design.phi[rows.pair_state[mine]]), design.count[mine]
+        values, vectors = np.linalg.eigh(_dense(phi.T @ phi.multiply(count[:, None])))
+        z = np.asarray(phi @ vectors)
+        right = z.T @ (count * worth[mine])
+        for ridge in ridges:
+            shrunk = 1.0 / (np.maximum(values, 0.0) + ridge)
+            leverage = np.minimum(count * ((z**2) @ shrunk), 1.0 - 1e-9)
+            miss = (worth[mine] - z @ (shrunk * right)) / (1.0 - leverage)
+            errors[ridge] += float(np.sum(count * miss**2))
+    return list(errors.items())
 
 
 def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
