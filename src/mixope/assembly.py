@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,12 +37,14 @@ def assemble(
     loggers: tuple[LoggerShare, ...],
     *,
     corrects_coverage: bool = False,
+    on_vectors: bool = False,
 ) -> Estimate:
     """Dress a solution; ``scores`` are by episode (None where the estimator has none)."""
     usable = scores if scores is not None and bool(np.all(np.isfinite(scores))) else None
     interval = None if usable is None else clustered_interval(solution.value, usable, question.level)
     size = _effective_size(solution)
-    found = diagnose(_facts(survey, solution, estimator, size, corrects_coverage))
+    facts = _facts(survey, solution, estimator, size)
+    found = diagnose(replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors))
     return Estimate(
         estimator=estimator,
         estimand=question.estimand,
@@ -93,7 +95,7 @@ def _largest_share(solution: Solution) -> float | None:
     return solution.weights.largest / max(float(solution.weights.total.sum()), 1e-300)
 
 
-def _facts(survey: Survey, solution: Solution, estimator: str, size: float, corrects_coverage: bool) -> Facts:
+def _facts(survey: Survey, solution: Solution, estimator: str, size: float) -> Facts:
     return Facts(
         value=solution.value,
         effective_sample_size=size,
@@ -110,7 +112,7 @@ def _facts(survey: Survey, solution: Solution, estimator: str, size: float, corr
         solver_ok=solution.solved.ok,
         solver_message=solution.solved.outcome.value,
         residual=solution.solved.residual,
-        corrects_coverage=corrects_coverage,
+        corrects_coverage=False,
         weighs_rows=solution.weights is not None or "effective_sample_size" in solution.measures,
         known_bias=solution.known_bias,
         unit_of_weight="episode" if "effective_episodes" in solution.measures else "row",

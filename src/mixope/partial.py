@@ -6,6 +6,10 @@ row that leads out of the part of the logs in which it can be followed, it earns
 logged, or a range that is given, and goes on in the worst (the best) state of that part. Where episodes end, the
 unknown step may end them too. The equations are in :mod:`mixope.solvers.bounds`.
 
+That is the honest answer and often a wide one: where some state is hardly covered, the worst that can happen is to be
+sent there for good. ``continuation="alike"`` assumes that an unknown step leads where the logged actions of its state
+lead, and leaves only its reward open; the band is then about the uncovered mass times the range of rewards.
+
 The band is about coverage only: it takes the counts as they are, so the interval comes on top of it. It assumes that
 an unknown step leads back to a state that the target can be followed from; states that no log has seen are beyond it.
 """
@@ -13,14 +17,14 @@ an unknown step leads back to a state that the target can be followed from; stat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
 from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours import CountedMixture
-from mixope.errors import UsageError
+from mixope.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.flow import Flow, follow, with_restart
 from mixope.estimators.occupancy import occupy
@@ -29,6 +33,7 @@ from mixope.solvers.bounds import Leaky, Side, average_bound, discounted_bound, 
 from mixope.tabular import Counted
 from mixope.targets import resolve_policy
 
+Continuation = Literal["worst", "alike"]
 NEGLIGIBLE = 1e-12
 """Unknown mass below this is rounding: everything is covered and the band is a point."""
 
@@ -56,14 +61,19 @@ def outer_band(
     *,
     estimand: Estimand | None = None,
     reward_range: tuple[float, float] | None = None,
+    continuation: Continuation = "worst",
 ) -> Band:
     """The outer band of a target on counted logs; ``reward_range`` defaults to the lowest and highest logged reward."""
     problem = Problem(counted.transitions, resolve_policy(target, counted.logs), estimand or Estimand())
-    return problem_band(problem, reward_range)
+    return problem_band(problem, reward_range, continuation)
 
 
-def problem_band(problem: Problem, reward_range: tuple[float, float] | None = None) -> Band:
+def problem_band(
+    problem: Problem, reward_range: tuple[float, float] | None = None, continuation: Continuation = "worst"
+) -> Band:
     """The outer band of an encoded question."""
+    if continuation not in get_args(Continuation):
+        raise UnknownName("continuation", continuation, get_args(Continuation))
     low, high = _range(problem, reward_range)
     flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
     chain = known_part(flow)
@@ -72,6 +82,8 @@ def problem_band(problem: Problem, reward_range: tuple[float, float] | None = No
     mass = float(law @ chain.unknown) / float(law.sum())
     if float(chain.unknown.max(initial=0.0)) <= NEGLIGIBLE:
         return Band(occupancy.value, occupancy.value, 0.0)
+    if continuation == "alike":
+        return Band(float(law @ chain.earned(low)), float(law @ chain.earned(high)), mass)
     return Band(_bound(flow, chain, low, "low"), _bound(flow, chain, high, "high"), mass)
 
 

@@ -73,5 +73,6 @@ def run_vectors(
             continue
         question = Question(name, problem.target, estimand, level, seed)
         shares = tuple(LoggerShare(logger.label, logger.rows, logger.mean) for logger in survey.loggers)
-        found.append(assemble(survey, question, estimator.name, solution, solution.episode_scores, shares))
+        scores = solution.episode_scores
+        found.append(assemble(survey, question, estimator.name, solution, scores, shares, on_vectors=True))
     return found

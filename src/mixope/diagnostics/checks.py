@@ -63,6 +63,7 @@ class Facts:
     weighs_rows: bool = True
     known_bias: str | None = None
     unit_of_weight: str = "row"
+    on_vectors: bool = False
     is_reference: bool = False
 
 
@@ -87,8 +88,10 @@ def effective_sample_size(facts: Facts) -> Diagnostic | None:
     )
 
 
-def uncovered_mass(facts: Facts) -> Diagnostic:
-    """Target probability on actions never logged where it would be."""
+def uncovered_mass(facts: Facts) -> Diagnostic | None:
+    """Target probability on actions never logged where it would be; nothing is counted on vectors."""
+    if facts.on_vectors:
+        return None
     cured = " (the value model on the factors corrects for it as far as they tell)" if facts.corrects_coverage else ""
     warn, fail = (0.05, 0.25) if facts.corrects_coverage else (0.005, 0.10)
     return _graded(
@@ -101,8 +104,10 @@ def uncovered_mass(facts: Facts) -> Diagnostic:
     )
 
 
-def outside_mass(facts: Facts) -> Diagnostic:
-    """Rows outside the part of the logs that was solved."""
+def outside_mass(facts: Facts) -> Diagnostic | None:
+    """Rows outside the part of the logs that was solved; vectors have no parts."""
+    if facts.on_vectors:
+        return None
     return _graded(
         "mass outside",
         facts.outside_mass,
@@ -193,13 +198,14 @@ def behaviour_misfit(facts: Facts) -> Diagnostic | None:
     """Σ(ρ − 1) at every state, standardised, before calibration; counted behaviours fit by construction."""
     if facts.behaviour_misfit is None:
         return None
+    warn, fail = (20.0, 200.0) if facts.on_vectors else (4.0, 25.0)  # overlapping features are not independent tests
     return _graded(
         "behaviour fit",
         facts.behaviour_misfit,
-        4,
-        25,
+        warn,
+        fail,
         f"the behaviour's probabilities are off by {facts.behaviour_misfit:.1f} standard deviations before calibration"
-        + ("; they may belong to another policy" if facts.behaviour_misfit > 4 else ""),
+        + ("; they may belong to another policy" if facts.behaviour_misfit > warn else ""),
         high_is_bad=True,
     )
 

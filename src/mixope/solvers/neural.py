@@ -11,7 +11,7 @@ ill-conditioned, and the report says by how much the loss fell. Several networks
 
 When to stop: once the loss has fallen to ``tolerance`` of its start ("converged"), all rows teaching. Stopping where
 the loss on held-out episodes is least ("held-out") is offered and is not the default: in many whitened tests that loss
-is mostly noise, which grows with the spread of ω, so it prefers ω near 1 (on three logs of Pendulum it was off by −0.3 … −0.9).
+is mostly noise, which grows with the spread of ω, so it prefers ω near 1 (three logs of Pendulum: off by −0.3 … −0.9).
 """
 
 from __future__ import annotations

@@ -8,8 +8,14 @@ from typing import Protocol, runtime_checkable
 
 from mixope.errors import UnknownName, UsageError
 from mixope.estimators import trajectory
+from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
+from mixope.estimators.logged_mean import LoggedMean
+from mixope.estimators.model import Model
 from mixope.estimators.registry import REGISTRY
 from mixope.estimators.solution import Solution
+from mixope.estimators.state_action import StateAction
+from mixope.estimators.state_ratio import StateRatio
+from mixope.estimators.trajectory import Trajectory
 from mixope.estimators.vector import state_action
 from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.state_ratio import VectorLoggedMean, VectorLstdQ, VectorRatio
@@ -67,8 +73,13 @@ VECTOR_REGISTRY: dict[str, Callable[[], VectorEstimator]] = {
 def make_vector(estimator: str | VectorEstimator) -> VectorEstimator:
     """By name, or an object as it is."""
     if not isinstance(estimator, str):
-        if not isinstance(estimator, VectorEstimator):
-            raise UsageError(f"{estimator!r} is not an estimator for vector states")
+        counts = isinstance(estimator, (StateRatio, StateAction, Model, DoublyRobust, LstdQ, LoggedMean, Trajectory))
+        if counts or not isinstance(estimator, VectorEstimator):
+            name = getattr(estimator, "name", estimator)
+            raise UsageError(
+                f"this {name!r} is made for states that can be counted, and these logs have vectors; give it by name, or"
+                " as an object of mixope.estimators.vector"
+            )
         return estimator
     if estimator in VECTOR_REGISTRY:
         return VECTOR_REGISTRY[estimator]()
