@@ -153,6 +153,25 @@ def test_the_band_holds_the_truth_where_the_estimate_is_biased(kind):
     assert band.uncovered_mass > 0.005
 
 
+@pytest.mark.parametrize("estimand", ESTIMANDS, ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_if_unknown_steps_lead_where_known_ones_do_the_band_is_narrower(seed, estimand):
+    columns, target = sparse_logs(seed, ends=seed % 2 == 1), mixope.TabularPolicy(random_target(seed))
+    counted = count(columns)
+    wide = outer_band(counted, target, estimand=estimand)
+    narrow = outer_band(counted, target, estimand=estimand, continuation="alike")
+    value = mixope.evaluate(columns, target, "emp", estimand=estimand).value
+    assert wide.low - 1e-12 <= narrow.low <= value + 1e-12
+    assert value - 1e-12 <= narrow.high <= wide.high + 1e-12
+    if estimand.kind == "average":
+        assert narrow.half_width == pytest.approx(narrow.uncovered_mass * np.ptp(columns["reward"]) / 2)
+
+
+def test_an_unknown_continuation_has_a_suggestion():
+    with pytest.raises(UsageError, match="alike"):
+        outer_band(count(sparse_logs(0)), mixope.TabularPolicy(random_target(0)), continuation="like")
+
+
 def test_a_wider_range_of_rewards_makes_a_wider_band():
     columns, target = sparse_logs(0), mixope.TabularPolicy(random_target(0))
     inner = outer_band(count(columns), target)
