@@ -3,12 +3,14 @@
     python benchmarks/verdicts.py                 # the published size, about eight minutes on one core
     python benchmarks/verdicts.py --quick         # two repetitions, kept nowhere
     python benchmarks/verdicts.py --summarise     # the tables again, from the results that are there
+    python benchmarks/verdicts.py --backtests     # how often predictions of loggers agree on healthy logs, a minute
 
 Logs are simulated where the truth is exact, healthy ones and ones that are broken on purpose, and evaluated. A *miss*
 is an interval that does not hold the truth (for logs of a world that changed: the truth of the world as it is now); a
 *warning* is any verdict but ``trustworthy``. Printed for every setting are how often the interval misses, which part
 of the misses came with a warning, and how often there was a warning though the interval holds the truth. On healthy
-logs an interval at 95 % misses now and then by chance, which no warning can foresee.
+logs an interval at 95 % misses now and then by chance, which no warning can foresee; a *far* miss is half as far off
+again as the interval reaches, which chance hardly makes.
 
 The ingredients of the verdict are kept a column each, so that thresholds can be judged from the file.
 """
@@ -20,7 +22,7 @@ import csv
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -274,6 +276,7 @@ BROKEN: dict[str, Callable[[str, int, int], Case]] = {
     "dynamics change half-way": changed_dynamics,
 }
 SETTINGS = {**HEALTHY, **BROKEN}
+INVISIBLE = {"the same, unlabelled"}
 FACTORS_UP_TO = 160
 NOT_ON_TAXI = ("dynamics change half-way",)
 
@@ -310,6 +313,11 @@ class Outcome:
     @property
     def miss(self) -> bool:
         return not self.low <= self.truth <= self.high
+
+    @property
+    def far(self) -> bool:
+        """A miss that chance hardly makes: half as far again as the interval reaches."""
+        return self.miss and abs(self.value - self.truth) > 1.5 * (self.high - self.low) / 2
 
     @property
     def warned(self) -> bool:
@@ -435,6 +443,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     rows = [_line(setting, [o for o in outcomes if o.setting == setting]) for setting in SETTINGS]
     rows.append(_line("**all healthy**", [o for o in outcomes if o.setting in HEALTHY]))
     rows.append(_line("**all broken**", [o for o in outcomes if o.setting in BROKEN]))
+    rows.append(_line("**all broken but unlabelled**", [o for o in outcomes if o.setting in set(BROKEN) - INVISIBLE]))
     head = ["logs", "runs", "interval misses", *COLUMNS]
     return markdown(head, [row for row in rows if row])
 
@@ -442,6 +451,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 COLUMNS = (
     "misses flagged by `evaluate`",
     "misses flagged by all checks",
+    "far misses flagged by all",
     "flagged though it holds, `evaluate`",
     "flagged though it holds, all checks",
 )
@@ -457,6 +467,7 @@ def _line(name: str, mine: Sequence[Outcome]) -> list[str]:
         share(len(missed), len(mine)),
         share(sum(o.warned_alone for o in missed), len(missed)),
         share(sum(o.warned for o in missed), len(missed)),
+        share(sum(o.warned for o in missed if o.far), sum(o.far for o in missed)),
         share(sum(o.warned_alone for o in held), len(held)),
         share(sum(o.warned for o in held), len(held)),
     ]
@@ -466,7 +477,23 @@ def share(part: int, whole: int) -> str:
     return f"{part / whole:.0%} ({part} of {whole})" if whole else "–"
 
 
-def arguments() -> tuple[Settings, Path, bool, bool]:
+def backtests(seed: int, repetitions: int = 40) -> str:
+    """How often predictions agree with what was earned, with known policies and with counted ones."""
+    rows = []
+    for name in ("gridworld-slip", "singlepath", "walk"):
+        here = replace(world(name, seed), horizon=50)
+        for known in (here.known, None):
+            found = []
+            for repetition in range(repetitions):
+                logs = here.simulate(80, 100 + seed + repetition)
+                found += backtest(logs, loggers=known, estimator="emp", level=LEVEL).supported
+            distance = np.array([row.z for row in found])
+            agree = share(sum(row.covered for row in found), len(found))
+            rows.append([name, "known" if known else "counted", agree, f"{distance.std():.2f}"])
+    return markdown(["environment", "policies", "predictions that agree", "standard deviation of z"], rows)
+
+
+def arguments() -> tuple[Settings, argparse.Namespace]:
     default = Settings()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--environments", default=",".join(default.environments))
@@ -478,6 +505,7 @@ def arguments() -> tuple[Settings, Path, bool, bool]:
     parser.add_argument("--output", type=Path, default=RESULTS / "verdicts.csv")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--summarise", action="store_true")
+    parser.add_argument("--backtests", action="store_true")
     given = parser.parse_args()
     settings = Settings(
         environments=tuple(given.environments.split(",")),
@@ -487,12 +515,15 @@ def arguments() -> tuple[Settings, Path, bool, bool]:
         seed=given.seed,
         minutes=given.minutes,
     )
-    return settings, given.output, given.quick, given.summarise
+    return settings, given
 
 
 def main() -> None:
-    settings, path, quick, summarise = arguments()
-    outcomes = read(path) if summarise else measure(settings, None if quick else path)
+    settings, given = arguments()
+    if given.backtests:
+        print(backtests(settings.seed))
+        return
+    outcomes = read(given.output) if given.summarise else measure(settings, None if given.quick else given.output)
     print(table(outcomes))
     seconds = sum(o.seconds for o in outcomes)
     print(f"\n{len(outcomes)} logs, {seconds:.0f} seconds, seed {settings.seed}, level {LEVEL}")
