@@ -1,6 +1,6 @@
 """How long 500 refits of EMP take on 80,000 rows of Taxi, by re-weighting counts.
 
-    python benchmarks/bootstrap_speed.py                 # about half a minute to a minute on two cores
+    python benchmarks/bootstrap_speed.py                 # about a minute
     python benchmarks/bootstrap_speed.py --replicates 20
 
 400 episodes of 200 steps from four loggers. Printed: the scans that come first, the seconds of all refits with each

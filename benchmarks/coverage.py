@@ -1,6 +1,6 @@
 """How often every interval holds the truth, where the truth is exact.
 
-    python benchmarks/coverage.py                        # the published size, about 15 minutes on two cores
+    python benchmarks/coverage.py                        # the published size, about 20 minutes on two free cores
     python benchmarks/coverage.py --quick                # a few repetitions, to see that it runs
 
 For each environment and number of episodes, independent logs are simulated, and each estimator is given every
