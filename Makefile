@@ -8,8 +8,6 @@
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
-# All but those that need an accelerator, and the helper that makes tables.
-BENCHMARKS := $(filter-out benchmarks/gpu_% benchmarks/tables.py,$(sort $(wildcard benchmarks/*.py)))
 
 .PHONY: demo test bench docs format clean
 
@@ -23,8 +21,10 @@ test: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n $(JOBS)
 
+# The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev
-	@set -e; for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/efficiency.py --quick
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import FloatArray
-from mixope.diagnostics import Facts, diagnose, verdict
+from mixope.diagnostics import Diagnostic, Facts, diagnose, verdict
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Solution
@@ -38,13 +38,15 @@ def assemble(
     *,
     corrects_coverage: bool = False,
     on_vectors: bool = False,
+    further: tuple[Diagnostic, ...] = (),
 ) -> Estimate:
-    """Dress a solution; ``scores`` are by episode (None where the estimator has none)."""
+    """Dress a solution; ``scores`` are by episode (None where there are none), ``further`` checks are of the logs."""
     usable = scores if scores is not None and bool(np.all(np.isfinite(scores))) else None
     interval = None if usable is None else clustered_interval(solution.value, usable, question.level)
     size = _effective_size(solution)
     facts = _facts(survey, solution, estimator, size)
-    found = diagnose(replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors))
+    judged = diagnose(replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors))
+    found = (*judged, *further) if judged else ()
     return Estimate(
         estimator=estimator,
         estimand=question.estimand,

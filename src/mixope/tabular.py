@@ -19,6 +19,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, digest_arrays
 from mixope.assembly import Question, assemble
+from mixope.diagnostics.agreement import loggers_agree
 from mixope.engines import Engine, choose, in_order
 from mixope.errors import DataError, MixopeError
 from mixope.estimand import Estimand
@@ -125,6 +126,8 @@ def run(
             skipped.append((estimator.name, str(refusal).splitlines()[0]))
     sums = _sum_scores(counted, [solution for *_, solution in solved], seed)
     survey = _survey(counted, sums)
+    agreement = loggers_agree(counted.transitions)
+    further = () if agreement is None else (agreement,)
     return [
         assemble(
             survey,
@@ -134,6 +137,7 @@ def run(
             scores,
             _shares(counted.transitions, solution),
             corrects_coverage=isinstance(estimator, DoublyRobust) and bool(counted.transitions.factors),
+            further=further,
         )
         for (name, problem, estimator, solution), scores in zip(solved, sums.scores.T, strict=True)
     ]

@@ -77,8 +77,8 @@ def make_vector(estimator: str | VectorEstimator) -> VectorEstimator:
         if counts or not isinstance(estimator, VectorEstimator):
             name = getattr(estimator, "name", estimator)
             raise UsageError(
-                f"this {name!r} is made for states that can be counted, and these logs have vectors; give it by name, or"
-                " as an object of mixope.estimators.vector"
+                f"this {name!r} is made for states that can be counted, and these logs have vectors; give it by name,"
+                " or as an object of mixope.estimators.vector"
             )
         return estimator
     if estimator in VECTOR_REGISTRY:
