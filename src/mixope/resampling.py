@@ -377,7 +377,7 @@ def _pieces(task: Callable[[int], float | str], numbers: Sequence[int], cores: i
     if cores == 1:
         return (_batch(task, cut) for cut in cuts)
     # Processes, because a solve holds the interpreter; these need no guard in the caller's script and take closures.
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]
+    from joblib import Parallel, delayed
 
     lent: Iterable[list[float | str]] = Parallel(n_jobs=cores, return_as="generator")(
         delayed(_batch)(task, cut) for cut in cuts

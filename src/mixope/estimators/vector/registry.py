@@ -73,13 +73,13 @@ VECTOR_REGISTRY: dict[str, Callable[[], VectorEstimator]] = {
 def make_vector(estimator: str | VectorEstimator) -> VectorEstimator:
     """By name, or an object as it is."""
     if not isinstance(estimator, str):
-        counts = isinstance(estimator, (StateRatio, StateAction, Model, DoublyRobust, LstdQ, LoggedMean, Trajectory))
-        if counts or not isinstance(estimator, VectorEstimator):
-            name = getattr(estimator, "name", estimator)
+        if isinstance(estimator, (StateRatio, StateAction, Model, DoublyRobust, LstdQ, LoggedMean, Trajectory)):
             raise UsageError(
-                f"this {name!r} is made for states that can be counted, and these logs have vectors; give it by name,"
-                " or as an object of mixope.estimators.vector"
+                f"this {estimator.name!r} is made for states that can be counted, and these logs have vectors; give it by"
+                " name, or as an object of mixope.estimators.vector"
             )
+        if not isinstance(estimator, VectorEstimator):
+            raise UsageError(f"{estimator!r} is not an estimator")
         return estimator
     if estimator in VECTOR_REGISTRY:
         return VECTOR_REGISTRY[estimator]()
