@@ -75,8 +75,8 @@ def make_vector(estimator: str | VectorEstimator) -> VectorEstimator:
     if not isinstance(estimator, str):
         if isinstance(estimator, (StateRatio, StateAction, Model, DoublyRobust, LstdQ, LoggedMean, Trajectory)):
             raise UsageError(
-                f"this {estimator.name!r} is made for states that can be counted, and these logs have vectors; give it by"
-                " name, or as an object of mixope.estimators.vector"
+                f"this {estimator.name!r} is made for states that can be counted, and these logs have vectors; give it"
+                " by name, or as an object of mixope.estimators.vector"
             )
         if not isinstance(estimator, VectorEstimator):
             raise UsageError(f"{estimator!r} is not an estimator")
