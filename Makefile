@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n $(JOBS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev
