@@ -30,7 +30,7 @@ from mixope.intervals import Interval, block_scores, few_episodes, quantile, sta
 from mixope.intervals.blocks import SHORTEST
 from mixope.problem import Problem
 from mixope.resampling import order_rows
-from mixope.tabular import Counted, _solve, _sum_scores, count
+from mixope.tabular import Counted, count, solve_one, sum_scores
 from mixope.targets import check_labels, check_level, resolve_policy
 
 DRAWS = 20_000
@@ -165,7 +165,7 @@ def compare_targets(
     asked = estimand or Estimand()
     made = make(counted.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
     solutions = _solve_all(counted, targets, made, asked, loggers or {}, seed)
-    by_episode = _sum_scores(counted, list(solutions.values()), seed).scores
+    by_episode = sum_scores(counted, list(solutions.values()), seed).scores
     joint = join(counted, solutions, by_episode, made)
     corrects = isinstance(made, DoublyRobust) and bool(counted.transitions.factors)
     return Differences(
@@ -192,7 +192,7 @@ def _solve_all(
     found = {}
     for name, policy in targets.items():
         problem = Problem(counted.transitions, resolve_policy(policy, counted.logs), estimand, known, seed=seed)
-        found[name] = _solve(counted, problem, estimator)
+        found[name] = solve_one(counted, problem, estimator)
     return found
 
 

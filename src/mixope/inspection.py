@@ -20,11 +20,12 @@ from mixope.engines import Engine, choose
 from mixope.engines.protocol import in_order
 from mixope.errors import DataError, MixopeError
 from mixope.logs import EPISODE_KEYS, Logs, explain_episodes, explain_rows, read
-from mixope.policies import DiscretePolicy, Policy, read_policy
+from mixope.policies import DiscretePolicy, Policy
 from mixope.problem import state_probabilities
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.transitions import Transitions
 from mixope.tabular import Counted, count
+from mixope.targets import resolve_policy
 
 SHOWN_GAPS = 10
 BINS = 8
@@ -225,7 +226,7 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     logs = logs if isinstance(logs, Logs) else read(logs)
     chosen = choose(engine, logs)
     bad_rows = explain_rows(logs) if check else None
-    policy = None if target is None else _policy(target, logs)
+    policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete
     counted = count(logs, chosen) if bad_rows is None and countable else None
     findings = explain_episodes(logs) if check and bad_rows is None else ()
@@ -258,7 +259,7 @@ def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> C
     logs = logs if isinstance(logs, Logs) else read(logs)
     if not logs.schema.discrete:
         return None
-    return cover(count(logs, choose(engine, logs)).transitions, _policy(target, logs))
+    return cover(count(logs, choose(engine, logs)).transitions, resolve_policy(target, logs))
 
 
 def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> Coverage:
@@ -301,15 +302,6 @@ def _logged(transitions: Transitions, actions: AnyArray) -> AnyArray:
 def _state_rows(transitions: Transitions) -> FloatArray:
     rows = np.bincount(transitions.state, weights=transitions.rows, minlength=transitions.n_states)
     return np.asarray(rows, dtype=np.float64)
-
-
-def _policy(target: Any, logs: Logs) -> Policy:
-    """Any policy source; factor columns in the order of the logs."""
-    policy = read_policy(target)
-    names = tuple(column.partition(".")[2] for column in logs.schema.observation)
-    if logs.schema.observation_kind == "factors" and getattr(policy, "factors", None):
-        return policy.in_factor_order(names)  # type: ignore[attr-defined, no-any-return]
-    return policy
 
 
 def _columns(logs: Logs) -> tuple[Columns, ...]:

@@ -119,12 +119,12 @@ def run(
     solved = []
     for (name, problem), estimator in product(questions, made):
         try:
-            solved.append((name, problem, estimator, _solve(counted, problem, estimator)))
+            solved.append((name, problem, estimator, solve_one(counted, problem, estimator)))
         except MixopeError as refusal:
             if skipped is None:
                 raise
             skipped.append((estimator.name, str(refusal).splitlines()[0]))
-    sums = _sum_scores(counted, [solution for *_, solution in solved], seed)
+    sums = sum_scores(counted, [solution for *_, solution in solved], seed)
     survey = _survey(counted, sums)
     agreement = loggers_agree(counted.transitions)
     further = () if agreement is None else (agreement,)
@@ -143,7 +143,8 @@ def run(
     ]
 
 
-def _solve(counted: Counted, problem: Problem, estimator: AnyEstimator) -> Solution:
+def solve_one(counted: Counted, problem: Problem, estimator: AnyEstimator) -> Solution:
+    """One estimator on one target, with a pass over whole episodes where it needs one."""
     if isinstance(estimator, TrajectoryEstimator):
         joined, ratio = estimator.columns(problem)
         return estimator.solve_trajectories(problem, _whole_episodes(counted, joined, ratio))
@@ -169,7 +170,7 @@ def _whole_episodes(counted: Counted, joined: Mapping[str, FloatArray], ratio: R
     return merge_all(list(in_order(parts)), int(counted.transitions.n_rows))
 
 
-def _sum_scores(counted: Counted, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
+def sum_scores(counted: Counted, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
     """The last scan: all score tables by episode. Trajectory scores are by episode already, in the same order."""
     tables = [s.scores for s in solutions if s.scores is not None]
     schema, rows = counted.logs.schema, counted.transitions

@@ -33,12 +33,6 @@ class FactorFeatures:
         used = np.flatnonzero(np.diff(matrix.indptr))
         return sparse.csr_matrix(matrix[:, used])
 
-    def width(self, observations: AnyArray) -> int:
-        """An upper bound on the number of columns, without making them."""
-        columns = observations.reshape(len(observations), -1)
-        levels = [len(np.unique(columns[:, k])) for k in range(columns.shape[1])]
-        return 1 + sum(int(np.prod(c)) for size in range(1, self.order + 1) for c in combinations(levels, size))
-
 
 def one_hot(column: AnyArray) -> sparse.csr_matrix:
     """One column a level."""

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mixope.errors import DataError, UnknownName, UsageError
+from mixope.logs.aliases import ALIASES as LOGGED
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "observation": ("obs", "observations", "state", "s", "context"),
-    "action": ("a", "actions"),
+    "observation": LOGGED["observation"],
+    "action": LOGGED["action"],
     "prob": ("probability", "p", "pi"),
-    "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
+    "policy_id": LOGGED["policy_id"],
 }
 _LOGARITHMS = ("log_prob", "logp", "action_logp", "action_log_prob", "logprob")
 

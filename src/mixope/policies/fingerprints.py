@@ -95,5 +95,5 @@ def _data(value: Any) -> bytes:
         return array_bytes(value)
     try:
         return pickle.dumps(value, protocol=4)
-    except Exception:
+    except Exception:  # what cannot be pickled raises whatever its class likes
         return repr(value).encode()

@@ -45,7 +45,7 @@ def _import(name: str) -> Any:
                 "or install the package."
             ) from None
         raise UsageError(f"importing {name!r} failed: {error}. Install what it needs.") from error
-    except Exception as error:
+    except Exception as error:  # a user's module may raise anything while it is imported
         raise UsageError(f"importing {name!r} failed: {type(error).__name__}: {error}") from error
 
 

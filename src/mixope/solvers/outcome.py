@@ -12,7 +12,6 @@ class Outcome(Enum):
     DIRECT = "solved directly"
     ITERATED = "solved by iteration to the tolerance"
     KRYLOV = "solved by ARPACK to the tolerance"
-    PERIODIC = "solved by iteration; the chain was close to periodic and was averaged with standing still"
     INACCURATE = (
         "the residual stayed above the tolerance: the chain mixes too slowly for these logs. "
         "Treat the value with caution; more rows between its slowly connected parts would help"
