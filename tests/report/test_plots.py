@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from mixope.report import plots
 from mixope.report.document import Logger
@@ -38,7 +39,9 @@ def test_a_single_value_has_a_range_around_it(value):
 
 
 def test_no_number_at_all_still_draws():
-    plots.forest(axes(), [plots.Mark("x", float("nan"), None, None, "bad")], unit="u")
+    drawn = axes()
+    plots.forest(drawn, [plots.Mark("x", float("nan"), None, None, "bad")], unit="u")
+    assert "x" in {text.get_text() for text in drawn.findobj(Text)}
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -50,8 +53,12 @@ def test_forest_draws_every_label(narrow):
 
 def test_bars_of_loggers_without_weight_draw_as_nothing():
     loggers = [Logger("a", 10, 1.0, 0.5, None, None)]
-    plots.shares(axes(), loggers)
-    plots.sizes(axes(), loggers)
+    for plot in (plots.shares, plots.sizes):
+        without, weighed = axes(), axes()
+        plot(without, loggers)
+        plot(weighed, [Logger("a", 10, 1.0, 0.5, 0.25, 5.0)])
+        assert "a" in {text.get_text() for text in without.findobj(Text)}
+        assert sum(bar.get_width() for bar in without.patches) < sum(bar.get_width() for bar in weighed.patches)
 
 
 @pytest.mark.parametrize(

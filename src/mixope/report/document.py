@@ -199,7 +199,12 @@ def document(
 ) -> Document:
     """The report of a result; of a comparison, ``band`` and ``truth`` may be mappings from targets."""
     estimates: tuple[Estimate, ...] = getattr(record, "estimates", None) or (record,)  # type: ignore[assignment]
-    every = tuple(e for estimate in estimates for e in (estimate, *estimate.beside))
+    asked = {(e.target, e.estimator) for e in estimates}
+    every = tuple(
+        e
+        for estimate in estimates
+        for e in (estimate, *(b for b in estimate.beside if (b.target, b.estimator) not in asked))
+    )
     first = every[0]
     answers = []
     for target in dict.fromkeys(e.target for e in every):
