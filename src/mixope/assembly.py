@@ -70,6 +70,8 @@ def assemble(
         alerts=survey.alerts,
         provenance=_provenance(survey, question),
         no_interval_because=_reason(survey, solution, interval is not None),
+        scores=usable,
+        episodes=survey.episodes,
     )
 
 

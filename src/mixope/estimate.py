@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mixope.arrays import FloatArray
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.intervals import Interval
 from mixope.report import html_fragment, write_html
 from mixope.report.text import comparison_text, estimate_text
+from mixope.statistics.episodes import EpisodeTotals
 
 _DIGITS = 12
 
@@ -43,7 +45,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the target would earn per step, how sure we are, and whether the logs can carry it."""
+    """What the target would earn per step, how sure we are, and whether the logs can carry it.
+
+    ``scores`` are by episode, in the order of ``episodes``, which all estimates of a run share.
+    """
 
     estimator: str
     estimand: Estimand
@@ -69,6 +74,8 @@ class Estimate:
     no_interval_because: str | None = None
     beside: tuple[Estimate, ...] = field(default=())
     band: tuple[float, float] | None = None
+    scores: FloatArray | None = field(default=None, repr=False, compare=False)
+    episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)
 
     @property
     def unit(self) -> str:

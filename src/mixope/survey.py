@@ -12,6 +12,7 @@ import numpy as np
 from mixope.arrays import FloatArray, sum_by
 from mixope.engines import Engine
 from mixope.logs import EPISODE_KEYS, Logs
+from mixope.statistics.episodes import EpisodeTotals, episode_totals
 from mixope.statistics.grouping import Aggregate, Grouping
 
 
@@ -36,6 +37,7 @@ class Survey:
     lowest: float
     highest: float
     alerts: tuple[str, ...]
+    episodes: EpisodeTotals | None = None
 
     @property
     def n_dropped(self) -> int:
@@ -70,7 +72,7 @@ def survey_episodes(logs: Logs, engine: Engine) -> tuple[Survey, FloatArray]:
         EPISODE_KEYS,
         (
             Aggregate("rows", "count"),
-            Aggregate("reward", "sum", ("reward",)),
+            Aggregate("earned", "sum", ("reward",)),
             Aggregate("lowest", "min", ("reward",)),
             Aggregate("highest", "max", ("reward",)),
         ),
@@ -78,7 +80,7 @@ def survey_episodes(logs: Logs, engine: Engine) -> tuple[Survey, FloatArray]:
     groups = engine.group_sums(logs, grouping)
     assert groups.table is not None
     labels, number = np.unique(groups.table.column("policy_id").to_numpy().astype(str), return_inverse=True)
-    rows, reward = groups.column("rows"), groups.column("reward")
+    rows, reward = groups.column("rows"), groups.column("earned")
     counts, earned = sum_by(number, rows), sum_by(number, reward)
     survey = Survey(
         logs=logs,
@@ -92,5 +94,6 @@ def survey_episodes(logs: Logs, engine: Engine) -> tuple[Survey, FloatArray]:
         lowest=float(groups.column("lowest").min()),
         highest=float(groups.column("highest").max()),
         alerts=(*logs.notes, *dropped_alert(logs, int(rows.sum()))),
+        episodes=episode_totals(groups, labels.tolist()),
     )
     return survey, rows

@@ -11,7 +11,7 @@ Any number of targets and estimators share the scans.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -19,78 +19,23 @@ import numpy as np
 
 from mixope.arrays import FloatArray, digest_arrays
 from mixope.assembly import Question, assemble
+from mixope.counting import Counted, count
 from mixope.diagnostics.agreement import loggers_agree
-from mixope.engines import Engine, choose, in_order
-from mixope.errors import DataError, MixopeError
+from mixope.engines import in_order
+from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
 from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
-from mixope.logs import Logs, read
 from mixope.logs.validation import explain_episodes, explain_rows
 from mixope.problem import Problem
 from mixope.statistics.episodes import EpisodeSums, episode_sums, score_lookup
-from mixope.statistics.grouping import GroupSums, Lookup
+from mixope.statistics.grouping import Lookup
 from mixope.statistics.trajectories import COLUMNS, RatioColumns, Trajectories, merge_all, trajectories
-from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.statistics.transitions import Transitions, transition_keys
 from mixope.survey import LoggerSummary, Survey, dropped_alert
 from mixope.targets import check_labels, resolve_policy
 
-
-@dataclass(frozen=True)
-class Counted:
-    """Logs after the first scan."""
-
-    logs: Logs
-    engine: Engine
-    groups: GroupSums
-    transitions: Transitions
-
-    @property
-    def dropped(self) -> int:
-        """Rows of the inputs that could not be used."""
-        return max(0, self.logs.total_rows() - int(self.transitions.n_rows))
-
-    @property
-    def automatic(self) -> tuple[str, ...]:
-        """The default estimator, and what is shown beside it."""
-        return ("dr", "emp") if self.transitions.factors else ("emp",)
-
-
-def count(logs: Any, engine: str | Engine | None = None) -> Counted:
-    """The first scan: transition counts, checked and encoded."""
-    logs = logs if isinstance(logs, Logs) else read(logs)
-    schema = logs.schema
-    if schema.observation_kind == "vector" or schema.action_kind == "continuous":
-        what = "observation" if schema.observation_kind == "vector" else "action"
-        raise DataError(
-            f"the {what} is a vector of floats and cannot be counted",
-            column=what,
-            expected="integer or string ids, or factors of these",
-            hint="use mixope.evaluate, which takes vectors too, or discretise it into factor columns",
-        )
-    chosen = choose(engine, logs)
-    groups = chosen.group_sums(logs, transition_grouping(schema))
-    _refuse_bad_rows(logs, groups)
-    return Counted(logs, chosen, groups, encode(groups, schema))
-
-
-def _refuse_bad_rows(logs: Logs, groups: GroupSums) -> None:
-    """A null key, a sum that is not a number, or nothing at all: find the rows and say so."""
-    table = groups.table
-    if table is None or table.num_rows == 0:
-        raise explain_rows(logs) or DataError(
-            "no row can be used",
-            where=logs.name,
-            expected="rows with a next observation, or a terminated end",
-            hint=f"all rows were dropped: {logs.drop_reason}",
-        )
-    keys = (*logs.schema.observation, *logs.schema.action)
-    suspicious = any(table.column(key).null_count for key in keys)
-    for name in ("reward", "inverse"):
-        suspicious |= name in table.column_names and not np.all(np.isfinite(groups.column(name)))
-    error = explain_rows(logs) if suspicious else None
-    if error:
-        raise error
+__all__ = ["Counted", "count", "run", "solve_one", "sum_scores"]
 
 
 def run(
@@ -211,6 +156,7 @@ def _survey(counted: Counted, sums: EpisodeSums) -> Survey:
         lowest=float(rows.lowest.min()),
         highest=float(rows.highest.max()),
         alerts=tuple(dict.fromkeys(alerts)),
+        episodes=sums.totals,
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, digest_arrays
+from mixope.arrays import BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
@@ -37,6 +37,7 @@ _SHAPE = (
     Aggregate("steps", "sum", ("step",)),
     Aggregate("steps_squared", "sum", ("step", "step")),
     Aggregate("starts", "sum", ("start",)),
+    Aggregate("earned", "sum", ("reward",)),
     Aggregate("first", "sum", ("h_state", "start")),
     Aggregate("leaving", "sum", ("h_state",)),
     Aggregate("arriving", "sum", ("h_next",)),
@@ -46,13 +47,27 @@ _SHAPE = (
 
 
 @dataclass(frozen=True)
+class EpisodeTotals:
+    """Of every episode: the number of its logger, its rows, and what it earned in all."""
+
+    logger: IntArray
+    rows: FloatArray
+    reward: FloatArray
+
+
+@dataclass(frozen=True)
 class EpisodeSums:
     """Scores per episode (episodes × score tables), and the episodes whose rows do not fit together."""
 
     scores: FloatArray
-    rows: FloatArray
+    totals: EpisodeTotals
     irregular_steps: BoolArray
     broken_chain: BoolArray
+
+    @property
+    def rows(self) -> FloatArray:
+        """How many rows every episode has."""
+        return self.totals.rows
 
 
 def score_lookup(
@@ -94,10 +109,19 @@ def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, bas
                 scores[:, number] += groups.column(f"score{number}_{basis}")
     return EpisodeSums(
         scores=scores,
-        rows=groups.column("rows"),
+        totals=episode_totals(groups, transitions.loggers),
         irregular_steps=_irregular_steps(groups, base),
         broken_chain=_broken_chains(groups, transitions, base, seed),
     )
+
+
+def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
+    """From sums by episode that have ``rows`` and ``earned``; loggers are numbered in the order of their labels."""
+    assert groups.table is not None
+    number = {label: j for j, label in enumerate(loggers)}
+    labels = groups.table.column("policy_id").to_numpy().astype(str)
+    logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
+    return EpisodeTotals(logger, groups.column("rows"), groups.column("earned"))
 
 
 def _signatures(n_states: int, seed: int) -> FloatArray:
