@@ -224,7 +224,7 @@ def test_a_policy_that_is_a_function_is_asked_once():
 def test_one_episode_is_refused_with_the_way_on():
     _, target, _, columns = chain_log(seed=0)
     only = {name: values[columns["episode_id"] == 0] for name, values in columns.items()}
-    with pytest.raises(DataError, match="one_episode_interval"):
+    with pytest.raises(DataError, match="interval='blocks'"):
         bootstrap(count(only), mixope.TabularPolicy(target), "emp", replicates=3)
     with pytest.raises(DataError, match="new: a bootstrap"):
         bootstrap_estimate(count(only), "new", mixope.TabularPolicy(target), "emp", replicates=3)

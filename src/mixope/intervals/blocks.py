@@ -1,8 +1,10 @@
 """Batch means: the standard error of one long episode, whose steps depend on each other.
 
-Cut n scores into a blocks of length b and treat the block sums B_k as if they were independent:
+Cut n scores into a blocks of about b steps and treat the block sums B_k as if they were independent:
 
-    se² = n/(a b) · a/(a−1) · Σ (B_k − B̄)²,      value ± t_{level, a − 1} · se
+    se² = a/(a−1) · Σ (B_k − n_k/n · Σ B)²,      value ± t_{level, a − 1} · se
+
+n_k being the steps of block k. No step is left out, and no block goes on into the next episode where there are several.
 
 The automatic length is the larger of √n (Flegal & Jones 2010: consistent, and long enough for coverage) and the
 best length for the autocorrelation found, (2ρ/(1−ρ²))^{2/3} n^{1/3} with ρ at lag one (Carlstein 1986), but never so
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, IntArray
 from mixope.intervals.clustered import Interval, quantile
 
 FEWEST_BLOCKS = 10
@@ -38,17 +40,25 @@ def _for_autocorrelation(scores: FloatArray) -> float:
     return float((2.0 * rho / (1.0 - rho**2)) ** (2.0 / 3.0) * len(scores) ** (1.0 / 3.0))
 
 
-def block_scores(scores: FloatArray, length: int | None = None) -> FloatArray:
+def block_scores(scores: FloatArray, length: int | None = None, lengths: IntArray | None = None) -> FloatArray:
     """Scores of blocks that can stand for those of episodes: Σ over them of s² is the se² of the module.
 
-    A rest shorter than a block, at the beginning of the sequence, is left out and made up for by the factor n/(a b).
+    ``lengths`` are those of the episodes, where there are several; each is cut into blocks of equal size or nearly so.
     """
-    n = len(scores)
     size = block_length(scores) if length is None else length
-    blocks = n // size
-    used = scores[n - blocks * size :]
-    sums = used.reshape(blocks, size, *scores.shape[1:]).sum(axis=1)
-    return np.asarray((sums - sums.mean(axis=0)) * np.sqrt(n / (blocks * size) * blocks / (blocks - 1)))
+    edges = _edges(np.array([len(scores)]) if lengths is None else lengths, size)
+    steps = np.diff(np.append(edges, len(scores)))
+    sums = np.add.reduceat(scores, edges, axis=0)
+    share = (steps / len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
+    return np.asarray((sums - share * sums.sum(axis=0)) * np.sqrt(len(sums) / max(len(sums) - 1, 1)))
+
+
+def _edges(lengths: IntArray, size: int) -> IntArray:
+    """Where blocks begin: every episode has as many as fit into it, and at least one."""
+    pieces = np.maximum(lengths // size, 1)
+    number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    begin = np.repeat(np.cumsum(lengths) - lengths, pieces)
+    return np.asarray(begin + number * np.repeat(lengths, pieces) // np.repeat(pieces, pieces), dtype=np.int64)
 
 
 def batch_means_error(scores: FloatArray, length: int | None = None) -> float:
@@ -60,6 +70,7 @@ def batch_means_interval(value: float, scores: FloatArray, level: float, length:
     """Value ± t · se from the scores of the steps in order; nothing if the sequence is too short to be cut."""
     if len(scores) < SHORTEST or not (np.isfinite(value) and bool(np.all(np.isfinite(scores)))):
         return None
-    blocks = block_scores(scores, length)
+    size = block_length(scores) if length is None else length
+    blocks = block_scores(scores, size)
     half = quantile(level, len(blocks) - 1) * float(np.sqrt(np.sum(blocks**2)))
-    return Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks")
+    return Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks of {size} steps")

@@ -8,7 +8,7 @@ t quantile stands for few episodes. One episode has no spread between episodes: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,12 +24,14 @@ FEW_EPISODES = 20
 
 @dataclass(frozen=True)
 class Interval:
-    """A range for the value at a level, and how it was made."""
+    """A range for the value at a level, and how it was made; by how many refits, and how many more failed."""
 
     low: float
     high: float
     level: float
     method: str
+    replicates: int | None = None
+    failed: int | None = None
 
     def __str__(self) -> str:
         return f"[{self.low:.6g}, {self.high:.6g}] at {self.level:.0%}"
@@ -38,6 +40,10 @@ class Interval:
     def width(self) -> float:
         """high − low."""
         return self.high - self.low
+
+    def to_dict(self) -> dict[str, float | str | int]:
+        """Plain values for JSON; what refits tell only where there were refits."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def standard_error(episode_scores: FloatArray) -> float:
