@@ -6,7 +6,7 @@ import pytest
 
 from mixope.environments import continuous, make_continuous, pendulum
 from mixope.environments.pendulum import Pendulum
-from mixope.errors import UnknownName, UsageError
+from mixope.errors import DataError, UnknownName, UsageError
 from mixope.logs import Logs
 
 # Two runs of 4,000 chains × 20,000 steps after 1,000: −1.4938 ± .0010 and −1.4922 ± .0010.
@@ -164,3 +164,11 @@ def test_wrong_questions_are_refused():
     with pytest.raises(UnknownName, match="Did you mean 'pendulum'"):
         make_continuous("pendulums")
     assert make_continuous("pendulum") == Pendulum()
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (5, 4), (3,)])
+def test_observations_of_another_world_are_refused_with_words(shape):
+    with pytest.raises(DataError, match="not Pendulum's") as caught:
+        pendulum.target().log_prob(np.zeros(shape), np.zeros((shape[0], 1)))
+    assert "three columns" in caught.value.expected
+    assert str(shape) in caught.value.got

@@ -134,14 +134,46 @@ def test_a_density_alone_is_enough_for_trajectory_weights():
     assert found.value == pytest.approx(ask(logs(), "wis").value, abs=1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="log-densities in action_prob are refused as impossible actions; neither column nor cure is named",
-)
-def test_recorded_log_densities_named_as_densities_are_noticed():
-    columns = {k: v for k, v in lq_columns(1, 12, 30).items() if k != "action_logp"}
-    with pytest.raises(DataError, match="action_prob"):
-        ask(mixope.read({**columns, "action_prob": lq_columns(1, 12, 30)["action_logp"]}), "bch")
+@pytest.mark.parametrize("name", ["bch", "wis", "dr"])
+def test_recorded_log_densities_named_as_densities_are_noticed(name):
+    columns = dict(lq_columns(1, 12, 30))
+    columns["action_prob"] = columns.pop("action_logp")
+    assert columns["action_prob"].min() < 0
+    with pytest.raises(DataError, match="'action_prob' looks like log-probabilities") as caught:
+        ask(mixope.read(columns), name)
+    assert caught.value.column == "action_prob"
+    assert caught.value.rows[0] == np.flatnonzero(columns["action_prob"] <= 0)[0]
+    assert "action_logp" in caught.value.hint
+
+
+def test_a_density_of_zero_on_record_is_no_logarithm():
+    columns = dict(lq_columns(1, 12, 30))
+    columns["action_prob"] = np.exp(columns.pop("action_logp"))
+    columns["action_prob"][3] = 0.0
+    with pytest.raises(DataError, match="not a positive number") as caught:
+        ask(mixope.read(columns), "bch")
+    assert caught.value.rows == (3,)
+
+
+def test_propensities_of_rows_that_are_no_densities_name_the_column():
+    """Rows beyond the sample are seen by the behaviour alone."""
+    from mixope.behaviours.logged_rows import LoggedRows
+    from mixope.statistics.rows import Rows
+
+    zeros = np.zeros(3)
+    rows = Rows(
+        observation=zeros[:, None],
+        action=zeros[:, None],
+        reward=zeros,
+        next_observation=zeros[:, None],
+        terminated=zeros.astype(bool),
+        start=zeros.astype(bool),
+        propensity=np.array([0.4, -1.2, 0.1]),
+        logger=np.array(["a"] * 3),
+    )
+    with pytest.raises(DataError, match="not above 0") as caught:
+        LoggedRows().log_prob(rows)
+    assert (caught.value.column, caught.value.rows, caught.value.got) == ("action_prob", (1,), -1.2)
 
 
 @each

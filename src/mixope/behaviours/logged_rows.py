@@ -34,8 +34,8 @@ class LoggedRows:
         """Recorded, or asked of the logger."""
         missing = np.isnan(rows.propensity)
         self._check_known(rows, missing)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            result = np.log(rows.propensity)
+        _check_positive(rows)
+        result = np.log(rows.propensity)
         for label in np.unique(rows.logger[missing]).tolist():
             mine = missing & (rows.logger == label)
             result[mine] = self.loggers[str(label)].log_prob(rows.observation[mine], rows.action[mine])
@@ -53,3 +53,18 @@ class LoggedRows:
                 + listed(np.unique(rows.logger[unknown])),
                 hint="choose an estimator that estimates the behaviour, such as 'emp', or pass loggers={label: policy}",
             )
+
+
+def _check_positive(rows: Rows) -> None:
+    """A probability or density of an action that was taken is above 0; logarithms of them often are not."""
+    wrong = rows.propensity <= 0
+    if wrong.any():
+        raise DataError(
+            f"{int(wrong.sum())} of {len(rows)} propensities are not above 0",
+            column="action_prob",
+            rows=first_rows(wrong),
+            total=int(wrong.sum()),
+            expected="probabilities or densities of the logged actions, above 0",
+            got=float(rows.propensity[wrong][0]),
+            hint="log-densities belong in a column named action_logp: columns={'action_logp': …, 'action_prob': None}",
+        )

@@ -26,7 +26,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray
 from mixope.environments import continuous
 from mixope.environments.continuous import Truth
-from mixope.errors import UsageError
+from mixope.errors import DataError, UsageError
 from mixope.policies.gaussian import GaussianPolicy
 from mixope.policies.protocol import ContinuousPolicy
 
@@ -76,7 +76,16 @@ class SwingUp:
 
     def __call__(self, observations: AnyArray) -> FloatArray:
         """Shape (n, 1)."""
-        cosine, sine, speed = np.asarray(observations, dtype=np.float64).T
+        observed = np.asarray(observations, dtype=np.float64)
+        if observed.ndim != 2 or observed.shape[1] != 3:
+            raise DataError(
+                "these observations are not Pendulum's",
+                column="observation",
+                expected="three columns: cos θ, sin θ, angular speed",
+                got=f"shape {observed.shape}",
+                hint="mixope simulate pendulum writes them; for other states give a policy of those states",
+            )
+        cosine, sine, speed = observed.T
         k = 1 / (1 + np.exp(-8 * (cosine - 0.8)))
         caught = -(8 * sine + 1.5 * speed)
         pumped = 0.05 * (15 - 0.5 * speed**2 - 15 * cosine) * speed

@@ -54,16 +54,16 @@ def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataErro
         if total:
             query = f"SELECT {ROW}, {check.value} FROM ({rows}) WHERE {check.condition} ORDER BY {ROW} LIMIT 5"
             first = connection.execute(query).fetchall()
-            if check.problem.startswith("A propensity is outside") and _all_logs(rows, connection):
+            if check.problem.startswith("A propensity") and _all_logs(rows, connection, logs.schema.action_kind):
                 check = _log_probabilities(check)  # noqa: PLW2901 (the same check, better said)
             return _error(plan, position, check, total, first)
     return None
 
 
-def _all_logs(rows: str, connection: Any) -> bool:
-    """Whether no propensity is positive and one is negative: then they are logarithms."""
+def _all_logs(rows: str, connection: Any, action_kind: str) -> bool:
+    """Whether propensities are logarithms: one is negative and none positive (logarithms of densities may be)."""
     high, low = connection.execute(f"SELECT max(propensity), min(propensity) FROM ({rows})").fetchall()[0]
-    return bool(high <= 0 and low < 0)
+    return bool(low < 0 and (high <= 0 or action_kind == "continuous"))
 
 
 def _log_probabilities(check: Check) -> Check:

@@ -67,9 +67,9 @@ class Scan:
         return pick
 
     def _refuse_bad(self, rows: Rows) -> None:
-        """NaN or infinity anywhere: find the rows in the files and say so."""
+        """NaN or infinity anywhere, or a propensity that is none: find the rows in the files and say so."""
         floats = [a for a in (rows.observation, rows.next_observation, rows.action, rows.reward) if a.dtype.kind == "f"]
-        if not all(np.isfinite(a).all() for a in floats):
+        if not all(np.isfinite(a).all() for a in floats) or (rows.propensity <= 0).any():
             error = explain_rows(self.logs)
             if error:
                 raise error
