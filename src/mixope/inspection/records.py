@@ -1,0 +1,134 @@
+"""What an inspection finds, as records: columns, remarks, rows and episodes, states and actions, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Words = str | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column of the files each notion came from, or how it was derived; the same for all ``sources``."""
+
+    sources: tuple[str, ...]
+    mapping: Mapping[str, Words]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something found in the rows: ``status`` is error, warning or note."""
+
+    name: str
+    status: str
+    count: int | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class LoggerRows:
+    """What one logger wrote and earned."""
+
+    label: str
+    rows: int
+    episodes: int
+    logged_mean: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How many episodes have a length from ``low`` to ``high``."""
+
+    low: int
+    high: int
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long the episodes are, in rows that can be used."""
+
+    shortest: int
+    median: float
+    mean: float
+    longest: int
+    histogram: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the usable rows hold."""
+
+    rows: int
+    episodes: int
+    known_starts: int
+    terminated: int
+    truncated: int
+    lowest_reward: float
+    highest_reward: float
+    logged_mean: float
+    loggers: tuple[LoggerRows, ...]
+    lengths: Lengths
+    rows_without_propensity: int
+
+
+@dataclass(frozen=True)
+class Space:
+    """The states and actions that were seen; only for logs whose states and actions can be counted."""
+
+    states: int
+    actions: tuple[int | str, ...]
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Component:
+    """One column of floats, its numbers over the finite values; ``at_lowest`` and ``at_highest`` count the rows there.
+
+    Many rows exactly on an extreme are an atom: actions that were clipped to a box before they were recorded.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    lowest: float
+    highest: float
+    at_lowest: int
+    at_highest: int
+    not_finite: int
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The columns of vector states and of continuous actions; ``action_rows`` counts the rows of discrete ones."""
+
+    rows: int
+    observations: tuple[Component, ...]
+    actions: tuple[Component, ...]
+    action_rows: tuple[tuple[int | str, int], ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An action of the target that was never logged in a state: its probability, and its share of all steps."""
+
+    state: tuple[int | str, ...]
+    action: int | str
+    probability: float
+    state_rows: int
+    mass: float
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What of the target the logs have seen, at the states as they were logged.
+
+    ``covered_rows`` is the share of rows in states where every action of the target was logged;
+    ``uncovered_mass`` is Σ_s n(s)/N Σ_{a unseen at s} π(a|s).
+    """
+
+    covered_rows: float
+    uncovered_mass: float
+    gaps: int
+    worst: tuple[Gap, ...]
