@@ -1,17 +1,26 @@
-"""Several targets, several estimators, one set of scans."""
+"""Several targets, several estimators, one set of scans; and which target is better.
+
+The estimates keep their scores by episode, so differences between targets cost no further scan (one long episode, which
+is cut into blocks, costs one). The outer band of a target comes from the counts and is solved once a target.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from mixope.diagnostics import Verdict
+from mixope.differences import Differences, compare_targets, differences_of
 from mixope.engines import Engine
-from mixope.errors import UsageError
+from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
-from mixope.estimate import Comparison
-from mixope.estimators import REGISTRY
+from mixope.estimate import Comparison, Estimate
+from mixope.estimators import REGISTRY, DoublyRobust, make
 from mixope.evaluation import answer, as_estimand, automatic, look
 from mixope.features import FeatureMap
+from mixope.partial import outer_band
+from mixope.tabular import Counted
 
 
 def compare(
@@ -28,10 +37,10 @@ def compare(
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Evaluate every target with every estimator on the same logs.
+    """Evaluate every target with every estimator on the same logs, and rank the targets.
 
     ``estimators="all"`` takes every estimator that these logs and this estimand allow; ``skipped`` says which do not
-    apply and why.
+    apply and why. With two targets or more, ``differences`` has their differences with joint intervals.
     """
     if not targets:
         raise UsageError("no target was given; pass a mapping of names to policies")
@@ -43,8 +52,51 @@ def compare(
     question = as_estimand(estimand, gamma, horizon)
     options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
     found = answer(seen, targets, names, **options, skipped=skipped)
-    return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())))
+    differences: tuple[Differences, ...] = ()
+    if isinstance(seen, Counted):
+        found = _banded(found, seen, targets)
+    if len(targets) > 1:
+        differences = _differences(found, seen, targets, names, options)
+    return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())), differences)
 
 
 def _auto(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == "auto"
+
+
+def _banded(found: list[Estimate], seen: Counted, targets: Mapping[str, Any]) -> list[Estimate]:
+    """With the outer band of each target that is not wholly covered."""
+    open_ended = [e for e in found if e.uncovered_mass + e.outside_mass > 0 and e.verdict is not Verdict.REFERENCE]
+    bands = {
+        name: outer_band(seen, targets[name], estimand=open_ended[0].estimand)
+        for name in dict.fromkeys(e.target for e in open_ended)
+    }
+    return [
+        replace(e, band=(bands[e.target].low, bands[e.target].high)) if any(e is o for o in open_ended) else e
+        for e in found
+    ]
+
+
+def _differences(
+    found: list[Estimate], seen: Any, targets: Mapping[str, Any], names: Sequence[Any], options: dict[str, Any]
+) -> tuple[Differences, ...]:
+    """From the scores that the estimates keep; of one long episode, from its blocks."""
+    counted = isinstance(seen, Counted)
+    if counted and found and found[0].n_episodes < 2:
+        return _by_blocks(seen, targets, names, options)
+    corrects = [e.name for e in map(make, names) if isinstance(e, DoublyRobust)] if counted else []
+    factored = counted and bool(seen.transitions.factors)
+    return differences_of(found, options["level"], options["seed"], corrects if factored else ())
+
+
+def _by_blocks(
+    seen: Counted, targets: Mapping[str, Any], names: Sequence[Any], options: dict[str, Any]
+) -> tuple[Differences, ...]:
+    """One record for each estimator that blocks allow."""
+    made = []
+    for name in names:
+        try:
+            made.append(compare_targets(seen, targets, name, **options))
+        except MixopeError:  # no scores, or too few rows for blocks: the estimates themselves have said so
+            continue
+    return tuple(made)

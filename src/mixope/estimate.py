@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mixope.arrays import FloatArray
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.intervals import Interval
 from mixope.report import html_fragment, write_html
+from mixope.report.plain import plain
 from mixope.report.text import comparison_text, estimate_text
 from mixope.statistics.episodes import EpisodeTotals
 
-_DIGITS = 12
+if TYPE_CHECKING:
+    from mixope.differences import Differences
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Estimate:
             "target": self.target,
             "value": self.value,
             "standard_error": self.standard_error,
-            "interval": asdict(self.interval) if self.interval else None,
+            "interval": self.interval.to_dict() if self.interval else None,
             "no_interval_because": self.no_interval_because,
             "outer_band": {"low": self.band[0], "high": self.band[1]} if self.band else None,
             "verdict": str(self.verdict),
@@ -115,7 +116,8 @@ class Estimate:
         }
         if self.beside:
             record["beside"] = [_short(other) for other in self.beside]
-        return {key: _plain(value) for key, value in record.items()}
+        found: dict[str, Any] = plain(record)
+        return found
 
     def report(self, path: str | Path, **extras: Any) -> Path:
         """Write a self-contained HTML page; ``extras``: command, truth, band, backtest, coverage."""
@@ -131,10 +133,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several targets and estimators on the same logs."""
+    """Several targets and estimators on the same logs; ``differences`` has one record an estimator with scores."""
 
     estimates: tuple[Estimate, ...]
     skipped: tuple[tuple[str, str], ...] = ()
+    differences: tuple[Differences, ...] = ()
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -151,12 +154,17 @@ class Comparison:
         raise KeyError(f"no estimate for {key!r}; there are {known}")
 
     def __str__(self) -> str:
-        return comparison_text(self)
+        return "\n".join([comparison_text(self), *map(str, self.differences)])
 
     def to_dict(self) -> dict[str, Any]:
-        """One entry an estimate."""
-        skipped = [{"estimator": name, "reason": reason} for name, reason in self.skipped]
-        return {"estimates": [e.to_dict() for e in self.estimates], "skipped": skipped}
+        """One entry an estimate; ``ranking`` is by the first estimator that has differences."""
+        differences = [found.to_dict() for found in self.differences]
+        return {
+            "estimates": [e.to_dict() for e in self.estimates],
+            "differences": differences,
+            "ranking": differences[0]["ranking"] if differences else [],
+            "skipped": [{"estimator": name, "reason": reason} for name, reason in self.skipped],
+        }
 
     def to_json(self, indent: int | None = 2) -> str:
         """The whole comparison as one JSON object."""
@@ -194,17 +202,3 @@ def _short(estimate: Estimate) -> dict[str, Any]:
         "uncovered_mass": estimate.uncovered_mass,
         "verdict": str(estimate.verdict),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Finite numbers to a fixed number of digits, everything else as JSON knows it."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    number = float(value)
-    return float(f"{number:.{_DIGITS}g}") if math.isfinite(number) else None

@@ -73,6 +73,8 @@ def survey_episodes(logs: Logs, engine: Engine) -> tuple[Survey, FloatArray]:
         (
             Aggregate("rows", "count"),
             Aggregate("earned", "sum", ("reward",)),
+            Aggregate("starts", "sum", ("start",)),
+            Aggregate("ended", "max", ("terminated",)),
             Aggregate("lowest", "min", ("reward",)),
             Aggregate("highest", "max", ("reward",)),
         ),

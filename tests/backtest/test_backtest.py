@@ -8,10 +8,11 @@ import pytest
 
 import mixope
 from mixope import environments
-from mixope.backtesting import backtest, counted_policy, read_episodes, strange_rows, without
+from mixope.backtesting import backtest, counted_policy, strange_rows, without
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
+from mixope.survey import survey_episodes
 from mixope.tabular import count
 
 
@@ -205,7 +206,7 @@ def test_leaving_a_logger_out_leaves_the_others_as_they_are():
     assert set(rest.logger.tolist()) == {0, 1}
     assert rest.logger_means() == pytest.approx(counted.transitions.logger_means()[1:])
     assert strange_rows(counted.transitions, 0) < 0.05
-    assert read_episodes(counted).of(0).horizon == 50
+    assert survey_episodes(counted.logs, counted.engine)[0].episodes.of(0).horizon == 50
 
 
 def test_a_report_shows_the_backtest(tmp_path):

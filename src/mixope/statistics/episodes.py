@@ -38,6 +38,7 @@ _SHAPE = (
     Aggregate("steps_squared", "sum", ("step", "step")),
     Aggregate("starts", "sum", ("start",)),
     Aggregate("earned", "sum", ("reward",)),
+    Aggregate("ended", "max", ("terminated",)),
     Aggregate("first", "sum", ("h_state", "start")),
     Aggregate("leaving", "sum", ("h_state",)),
     Aggregate("arriving", "sum", ("h_next",)),
@@ -48,11 +49,35 @@ _SHAPE = (
 
 @dataclass(frozen=True)
 class EpisodeTotals:
-    """Of every episode: the number of its logger, its rows, and what it earned in all."""
+    """Of every episode: its logger's number, its rows, what it earned, whether its start was logged and its true end.
+
+    A mean over rows means different things: of ``whole`` episodes it is the average of a process that starts again, of
+    episodes that were all cut after the same number of steps it is the mean over that ``horizon``.
+    """
 
     logger: IntArray
     rows: FloatArray
     reward: FloatArray
+    starts: FloatArray
+    ended: FloatArray
+
+    def of(self, logger: int) -> EpisodeTotals:
+        """One logger's."""
+        mine = self.logger == logger
+        return EpisodeTotals(*(getattr(self, name)[mine] for name in self.__dataclass_fields__))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every episode was logged from its start to a true end."""
+        return bool(np.all(self.ended == 1) and np.all(self.starts == 1))
+
+    @property
+    def horizon(self) -> int | None:
+        """T, if every episode began at its start and was cut after T steps or ended for good before; else None."""
+        if self.whole or not np.all(self.starts == 1):
+            return None
+        cut, longest = self.rows[self.ended == 0], float(self.rows.max())
+        return int(longest) if cut.min() == longest else None
 
 
 @dataclass(frozen=True)
@@ -116,12 +141,12 @@ def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, bas
 
 
 def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
-    """From sums by episode that have ``rows`` and ``earned``; loggers are numbered in the order of their labels."""
+    """From sums by episode that have these; loggers are numbered in the order of their labels."""
     assert groups.table is not None
     number = {label: j for j, label in enumerate(loggers)}
     labels = groups.table.column("policy_id").to_numpy().astype(str)
     logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
-    return EpisodeTotals(logger, groups.column("rows"), groups.column("earned"))
+    return EpisodeTotals(logger, *(groups.column(name) for name in ("rows", "earned", "starts", "ended")))
 
 
 def _signatures(n_states: int, seed: int) -> FloatArray:

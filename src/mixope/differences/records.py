@@ -1,0 +1,127 @@
+"""What a comparison of targets says: every pair, every target against every logger, and the ranking."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mixope.estimand import Estimand
+from mixope.intervals import Interval
+from mixope.report.plain import plain
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``first`` less ``second``; ``joint`` covers together with all other pairs."""
+
+    first: str
+    second: str
+    value: float
+    standard_error: float
+    independent_standard_error: float
+    interval: Interval
+    joint: Interval
+    probability_first_is_better: float
+
+    @property
+    def narrower(self) -> float:
+        """How many times narrower than if the two had been evaluated on different logs."""
+        return self.independent_standard_error / self.standard_error if self.standard_error > 0 else float("inf")
+
+    @property
+    def conclusion(self) -> str:
+        """Which is better, all pairs considered, or that these episodes cannot tell."""
+        if self.standard_error == 0.0 and self.value == 0.0:
+            return "the same on every episode"
+        if self.joint.low > 0:
+            return f"{self.first} is better"
+        return f"{self.second} is better" if self.joint.high < 0 else "cannot be told apart"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; ``narrower`` is None where the two are the same on every episode."""
+        spans = {"interval": self.interval.to_dict(), "joint": self.joint.to_dict()}
+        return {**asdict(self), **spans, "narrower": self.narrower, "conclusion": self.conclusion}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One target's place: 1 is best. ``ranks`` is the probability of each place, ``low`` and ``high`` at the level."""
+
+    target: str
+    value: float
+    standard_error: float
+    probability_best: float
+    expected_rank: float
+    low: int
+    high: int
+    ranks: tuple[float, ...]
+
+    @property
+    def span(self) -> str:
+        """The places it may have."""
+        return f"{self.low}" if self.low == self.high else f"{self.low}–{self.high}"
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Every pair of targets, their ranking, best first, and every target less what each logger earned."""
+
+    estimator: str
+    estimand: Estimand
+    level: float
+    n_episodes: int
+    pairs: tuple[Difference, ...]
+    ranking: tuple[Ranking, ...]
+    loggers: tuple[Difference, ...] = ()
+    alerts: tuple[str, ...] = ()
+
+    def __getitem__(self, key: tuple[str, str]) -> Difference:
+        """By (first, second), in the order in which the targets were given; the second may be a logger."""
+        for pair in (*self.pairs, *self.loggers):
+            if (pair.first, pair.second) == key:
+                return pair
+        known = ", ".join(f"({p.first!r}, {p.second!r})" for p in (*self.pairs, *self.loggers))
+        raise KeyError(f"no difference for {key!r}; there are {known}")
+
+    @property
+    def summary(self) -> str:
+        """The ranking in one sentence."""
+        best = self.ranking[0]
+        sure = f"{best.target} is best with probability {probability_words(best.probability_best)}"
+        places = ", ".join(f"{r.target} ({r.span})" for r in self.ranking)
+        return f"{sure}; places at level {self.level:.4g}: {places}"
+
+    def __str__(self) -> str:
+        lines = [f"differences by {self.estimator}, {self.estimand}, {self.n_episodes:,} episodes"]
+        for p in (*self.pairs, *self.loggers):
+            chance = probability_words(p.probability_first_is_better)
+            lines.append(f"  {p.first} − {p.second}: {p.value:+.6g} {p.interval}   P({p.first} is better) = {chance}")
+        for place, r in enumerate(self.ranking, start=1):
+            chance = probability_words(r.probability_best)
+            lines.append(f"  {place}. {r.target}: {r.value:.6g}   best with {chance}, rank {r.span}")
+        return "\n".join([*lines, *(f"  note {alert}" for alert in self.alerts)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        record: dict[str, Any] = {
+            "estimator": self.estimator,
+            "estimand": {k: v for k, v in asdict(self.estimand).items() if v is not None},
+            "level": self.level,
+            "n_episodes": self.n_episodes,
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "ranking": [asdict(place) for place in self.ranking],
+            "loggers": [pair.to_dict() for pair in self.loggers],
+            "alerts": list(self.alerts),
+        }
+        found: dict[str, Any] = plain(record)
+        return found
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The record as one JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+
+def probability_words(chance: float) -> str:
+    """Three digits, never rounded to certainty: < 0.001, > 0.999."""
+    return "< 0.001" if chance < 0.001 else "> 0.999" if chance > 0.999 else f"{chance:.3f}"
