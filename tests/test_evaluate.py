@@ -204,7 +204,7 @@ def test_impossible_numbers_are_found_with_their_rows(engine, column, bad):
 
 
 def test_healthy_logs_have_no_alerts():
-    assert mixope.evaluate(mixope.read(columns()), policy()).alerts == ()
+    assert mixope.evaluate(mixope.read(columns(episodes=24)), policy()).alerts == ()
     ragged = simulate(walk(), [np.full((6, 2), 0.5)], 30, 6, seed=0)
     assert mixope.evaluate(mixope.read(ragged), mixope.TabularPolicy(np.full((6, 2), 0.5))).alerts == ()
 
@@ -256,16 +256,16 @@ def test_late_episodes_are_no_alarm():
     given = columns()
     keep = ~((given["episode_id"] == 2) & (given["step"] < 4))
     result = mixope.evaluate(mixope.read({name: values[keep] for name, values in given.items()}), policy())
-    assert result.alerts == ()
+    assert not [alert for alert in result.alerts if "few clusters" not in alert]
 
 
 # --- what comes back ---
 
 
-def test_one_episode_has_no_interval_and_says_why():
-    result = mixope.evaluate(mixope.read(columns(episodes=2, horizon=300)), policy())
+def test_one_short_episode_has_no_interval_and_says_why():
+    result = mixope.evaluate(mixope.read(columns(episodes=2, horizon=30)), policy())
     assert result.interval is not None
-    first = {name: values[:300] for name, values in columns(episodes=2, horizon=300).items()}
+    first = {name: values[:30] for name, values in columns(episodes=2, horizon=30).items()}
     alone = mixope.evaluate(mixope.read(first), policy())
     assert (alone.interval, alone.standard_error) == (None, None)
     assert "at least two episodes" in alone.no_interval_because

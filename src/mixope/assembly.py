@@ -11,7 +11,7 @@ from mixope.diagnostics import Diagnostic, Facts, diagnose, verdict
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Solution
-from mixope.intervals import clustered_interval, standard_error
+from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores
 from mixope.policies import Policy
 from mixope.survey import Survey
 from mixope.version import __version__
@@ -36,24 +36,29 @@ def assemble(
     scores: FloatArray | None,
     loggers: tuple[LoggerShare, ...],
     *,
+    uncertainty: Uncertainty | None = None,
     corrects_coverage: bool = False,
     on_vectors: bool = False,
     further: tuple[Diagnostic, ...] = (),
 ) -> Estimate:
-    """Dress a solution; ``scores`` are by episode (None where there are none), ``further`` checks are of the logs."""
+    """Dress a solution; ``scores`` are by episode (None where there are none), ``further`` checks are of the logs.
+
+    Without an ``uncertainty`` the interval is that of t over the episodes.
+    """
     usable = scores if scores is not None and bool(np.all(np.isfinite(scores))) else None
-    interval = None if usable is None else clustered_interval(solution.value, usable, question.level)
+    sure = uncertainty or judge(survey, question, solution, Scores(scores))
     size = _effective_size(solution)
     facts = _facts(survey, solution, estimator, size)
-    judged = diagnose(replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors))
+    facts = replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors, n_blocks=sure.n_blocks)
+    judged = diagnose(facts)
     found = (*judged, *further) if judged else ()
     return Estimate(
         estimator=estimator,
         estimand=question.estimand,
         target=question.name,
         value=solution.value,
-        standard_error=standard_error(usable) if interval and usable is not None else None,
-        interval=interval,
+        standard_error=sure.standard_error,
+        interval=sure.interval,
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_dropped=survey.n_dropped,
@@ -67,22 +72,25 @@ def assemble(
         solver=solution.solved.outcome.value,
         residual=solution.solved.residual,
         measures=solution.measures,
-        alerts=survey.alerts,
+        alerts=(*survey.alerts, *sure.alerts),
         provenance=_provenance(survey, question),
-        no_interval_because=_reason(survey, solution, interval is not None),
+        no_interval_because=sure.because,
         scores=usable,
         episodes=survey.episodes,
     )
 
 
-def _reason(survey: Survey, solution: Solution, has_interval: bool) -> str | None:
-    if has_interval:
-        return None
+def judge(
+    survey: Survey,
+    question: Question,
+    solution: Solution,
+    scores: Scores,
+    choice: IntervalChoice = IntervalChoice("t"),
+) -> Uncertainty:
+    """The interval of a solution from its scores; an estimator that has none says why."""
     if solution.no_interval_because:
-        return solution.no_interval_because
-    if survey.n_episodes < 2:
-        return "an interval needs at least two episodes, these logs have one"
-    return "the scores of this estimate are not finite"
+        return Uncertainty(because=solution.no_interval_because)
+    return judge_scores(choice, solution.value, scores, question.level, question.estimand, survey.n_episodes)
 
 
 def _effective_size(solution: Solution) -> float:

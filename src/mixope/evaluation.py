@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 from mixope.engines import Engine, choose
-from mixope.errors import UnknownName, UsageError
+from mixope.errors import UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.features import FeatureMap
+from mixope.intervals import IntervalChoice, choose_interval
 from mixope.logs import Logs, read
 from mixope.partial import outer_band
-from mixope.resampling import bootstrap_estimate
 from mixope.tabular import Counted, count, run
 from mixope.targets import check_level
 from mixope.vectors import AUTOMATIC, Scanned, run_vectors, scan
-
-IntervalKind = Literal["clustered", "bootstrap"]
 
 
 def evaluate(
@@ -32,7 +30,9 @@ def evaluate(
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
     features: FeatureMap | None = None,
-    interval: IntervalKind = "clustered",
+    interval: str | IntervalChoice = "auto",
+    replicates: int = 500,
+    jobs: int | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Estimate:
@@ -41,30 +41,30 @@ def evaluate(
     ``estimator="auto"`` is doubly robust EMP where states have factors or are vectors, and EMP for opaque ids; EMP is
     shown beside it. ``loggers`` maps labels to the policies that wrote the logs, where they are known. ``features`` is
     a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors too.
-    ``interval="bootstrap"`` refits everything on resampled episodes (tabular logs).
+    ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
+    "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
+    t, or blocks where the logs are fewer than five long episodes.
     """
-    if interval not in get_args(IntervalKind):
-        raise UnknownName("interval", interval, get_args(IntervalKind))
+    choice = choose_interval(interval, replicates, jobs)
     seen = look(logs, engine, features)
     names = automatic(seen) if isinstance(estimator, str) and estimator == "auto" else (estimator,)
     question = as_estimand(estimand, gamma, horizon)
     options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
-    first, *others = answer(seen, {"target": target}, names, **options)
+    first, *others = answer(seen, {"target": target}, names[:1], interval=choice, beside=names[1:], **options)
+    _refuse_without(first, choice)
     first = replace(first, beside=tuple(others))
-    if interval == "bootstrap":
-        first = _bootstrapped(first, seen, target, names[0], options)
     return _banded(first, seen, target) if isinstance(seen, Counted) else first
 
 
-def _bootstrapped(
-    estimate: Estimate, seen: Counted | Scanned, target: Any, estimator: Any, options: dict[str, Any]
-) -> Estimate:
-    """The same estimate with an interval from refits on resampled episodes."""
-    if not isinstance(seen, Counted):
-        raise UsageError("the bootstrap refits from counts; vectors have the clustered interval only")
-    found, failed = bootstrap_estimate(seen, estimate.target, target, estimator, **options)
-    lost = (f"{failed} bootstrap replicates could not be solved and were left out",) if failed else ()
-    return replace(estimate, interval=found, no_interval_because=None, alerts=(*estimate.alerts, *lost))
+def _refuse_without(estimate: Estimate, choice: IntervalChoice) -> None:
+    """An interval that was asked for by name, and that this estimate cannot have."""
+    if choice.name == "auto" or estimate.interval is not None:
+        return
+    raise UsageError(
+        f"{estimate.estimator!r} has no interval {choice.name!r} here: {estimate.no_interval_because}. Leave the"
+        " interval at 'auto' for the value without one"
+        + ("" if choice.refits else ", or refit with 'bca' or 'percentile' where states can be counted")
+    )
 
 
 def _banded(estimate: Estimate, seen: Counted, target: Any) -> Estimate:

@@ -11,31 +11,46 @@ Any number of targets and estimators share the scans.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from mixope.arrays import FloatArray, digest_arrays
-from mixope.assembly import Question, assemble
-from mixope.counting import Counted, count
+from mixope.assembly import Question, assemble, judge
+from mixope.counting import Counted, count, order_rows
 from mixope.diagnostics.agreement import loggers_agree
 from mixope.engines import in_order
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
 from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
+from mixope.intervals import IntervalChoice, Scores, Uncertainty
 from mixope.logs.validation import explain_episodes, explain_rows
 from mixope.problem import Problem
+from mixope.resampling import EpisodeCounts, Refit, count_episodes, refitted_uncertainty, tabulate
 from mixope.statistics.episodes import EpisodeSums, episode_sums, score_lookup
 from mixope.statistics.grouping import Lookup
+from mixope.statistics.ordered_rows import OrderedRows
 from mixope.statistics.trajectories import COLUMNS, RatioColumns, Trajectories, merge_all, trajectories
 from mixope.statistics.transitions import Transitions, transition_keys
 from mixope.survey import LoggerSummary, Survey, dropped_alert
 from mixope.targets import check_labels, resolve_policy
 
 __all__ = ["Counted", "count", "run", "solve_one", "sum_scores"]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One estimator on one target, solved, and the interval it is to have."""
+
+    question: Question
+    problem: Problem
+    estimator: AnyEstimator
+    solution: Solution
+    interval: IntervalChoice
 
 
 def run(
@@ -46,46 +61,95 @@ def run(
     estimand: Estimand,
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
+    interval: IntervalChoice = IntervalChoice(),
+    beside: Sequence[str | AnyEstimator] = (),
     seed: int = 0,
     skipped: list[tuple[str, str]] | None = None,
 ) -> list[Estimate]:
     """Every estimator on every target; two scans in all, one more for each trajectory estimator.
 
     An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
+    Those ``beside`` come after the others of a target, and are never refitted.
     """
     logs = counted.logs
     known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
     check_labels(known, counted.transitions.loggers)
-    made = [make(name) for name in estimators]
+    made = [(make(name), interval) for name in estimators]
+    made += [(make(name), interval.without_refits) for name in beside]
     questions = [
-        (name, Problem(counted.transitions, resolve_policy(policy, logs), estimand, known, seed=seed))
-        for name, policy in targets.items()
+        Question(name, resolve_policy(policy, logs), estimand, level, seed) for name, policy in targets.items()
     ]
+    asked = [(q, Problem(counted.transitions, q.target, estimand, known, seed=seed)) for q in questions]
     solved = []
-    for (name, problem), estimator in product(questions, made):
+    for (question, problem), (estimator, choice) in product(asked, made):
         try:
-            solved.append((name, problem, estimator, solve_one(counted, problem, estimator)))
+            solved.append(Answered(question, problem, estimator, solve_one(counted, problem, estimator), choice))
         except MixopeError as refusal:
             if skipped is None:
                 raise
             skipped.append((estimator.name, str(refusal).splitlines()[0]))
-    sums = sum_scores(counted, [solution for *_, solution in solved], seed)
+    sums = sum_scores(counted, [answer.solution for answer in solved], seed)
     survey = _survey(counted, sums)
+    return _assembled(counted, survey, solved, sums)
+
+
+def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: EpisodeSums) -> list[Estimate]:
     agreement = loggers_agree(counted.transitions)
-    further = () if agreement is None else (agreement,)
+    shared = Shared(counted, survey)
     return [
         assemble(
             survey,
-            Question(name, problem.target, estimand, level, seed),
-            estimator.name,
-            solution,
+            answer.question,
+            answer.estimator.name,
+            answer.solution,
             scores,
-            _shares(counted.transitions, solution),
-            corrects_coverage=isinstance(estimator, DoublyRobust) and bool(counted.transitions.factors),
-            further=further,
+            _shares(counted.transitions, answer.solution),
+            uncertainty=shared.uncertainty(answer, scores),
+            corrects_coverage=isinstance(answer.estimator, DoublyRobust) and bool(counted.transitions.factors),
+            further=() if agreement is None else (agreement,),
         )
-        for (name, problem, estimator, solution), scores in zip(solved, sums.scores.T, strict=True)
+        for answer, scores in zip(solved, sums.scores.T, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the intervals of a run share, each a scan if asked for: rows in order for blocks, counts for refits."""
+
+    counted: Counted
+    survey: Survey
+
+    @cached_property
+    def rows(self) -> OrderedRows:
+        """Every step in its order."""
+        return order_rows(self.counted)
+
+    @cached_property
+    def counts(self) -> EpisodeCounts:
+        """The transitions of every episode."""
+        return count_episodes(self.counted)
+
+    def uncertainty(self, answer: Answered, by_episode: FloatArray) -> Uncertainty:
+        """The interval that was chosen, or why there is none."""
+        choice, solution, survey = answer.interval, answer.solution, self.survey
+        if choice.refits:
+            return self._refitted(answer)
+        scores = Scores(by_episode)
+        table = solution.scores
+        if table is not None and choice.wants_blocks(survey.n_episodes, survey.n_rows, answer.question.estimand):
+            scores = Scores(by_episode, self.rows.scores(table), self.rows.episodes.length)
+        return judge(survey, answer.question, solution, scores, choice)
+
+    def _refitted(self, answer: Answered) -> Uncertainty:
+        by_trajectory = isinstance(answer.estimator, TrajectoryEstimator)
+        refit = Refit(
+            tabulate(answer.problem),
+            answer.estimator,
+            self.counts,
+            self.rows if by_trajectory else None,
+            answer.question.seed,
+        )
+        return refitted_uncertainty(refit, answer.interval, answer.question.level)
 
 
 def solve_one(counted: Counted, problem: Problem, estimator: AnyEstimator) -> Solution:

@@ -12,18 +12,28 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from mixope.assembly import Question, assemble
+import numpy as np
+
+from mixope.assembly import Question, assemble, judge
 from mixope.engines import Engine
-from mixope.errors import MixopeError
+from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
-from mixope.estimators.vector import Scan, VectorEstimator, VectorProblem, make_vector
+from mixope.estimators.solution import Solution
+from mixope.estimators.vector import Scan, VectorEstimator, VectorProblem, VectorTrajectory, make_vector
 from mixope.features import FeatureMap
+from mixope.intervals import IntervalChoice, Scores
 from mixope.logs import Logs
 from mixope.survey import Survey, survey_episodes
 from mixope.targets import check_labels, resolve_policy
 
 AUTOMATIC = ("dr", "emp")
+MOST_PIECES = 200_000
+"""Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
+NO_REFITS = (
+    "interval={!r} refits behaviour, ratio and value on resampled episodes: cheap where transitions are counted, but it"
+    " would take every pass over vectors again for each replicate; use t, normal, likelihood or blocks here"
+)
 
 
 @dataclass(frozen=True)
@@ -49,19 +59,26 @@ def run_vectors(
     estimand: Estimand,
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
+    interval: IntervalChoice = IntervalChoice(),
+    beside: Sequence[str | VectorEstimator] = (),
     seed: int = 0,
     skipped: list[tuple[str, str]] | None = None,
 ) -> list[Estimate]:
     """Every estimator on every target; see :func:`mixope.tabular.run` for the arguments."""
+    if interval.refits:
+        raise UsageError(NO_REFITS.format(interval.name))
     logs, survey = scanned.logs, scanned.survey
     known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
     check_labels(known, [logger.label for logger in survey.loggers])
-    made = [make_vector(name) for name in estimators]
-    sampled = Scan(logs, scanned.engine, seed)
+    made = [make_vector(name) for name in (*estimators, *beside)]
+    blocks = interval.wants_blocks(survey.n_episodes, survey.n_rows, estimand)
+    pieces = max(1, survey.n_rows // MOST_PIECES) if blocks and estimand.kind == "average" else None
+    sampled = Scan(logs, scanned.engine, seed, piece_steps=pieces)
     problems = [
         (name, VectorProblem(sampled, resolve_policy(target, logs), estimand, known, scanned.features, seed))
         for name, target in targets.items()
     ]
+    shares = tuple(LoggerShare(logger.label, logger.rows, logger.mean) for logger in survey.loggers)
     found = []
     for (name, problem), estimator in product(problems, made):
         try:
@@ -72,7 +89,17 @@ def run_vectors(
             skipped.append((estimator.name, str(refusal).splitlines()[0]))
             continue
         question = Question(name, problem.target, estimand, level, seed)
-        shares = tuple(LoggerShare(logger.label, logger.rows, logger.mean) for logger in survey.loggers)
-        scores = solution.episode_scores
-        found.append(assemble(survey, question, estimator.name, solution, scores, shares, on_vectors=True))
+        scores = _scores(sampled, solution, estimator)
+        sure = judge(survey, question, solution, scores, interval)
+        dressed = (survey, question, estimator.name, solution, scores.by_episode, shares)
+        found.append(assemble(*dressed, uncertainty=sure, on_vectors=True))
     return found
+
+
+def _scores(scan: Scan, solution: Solution, estimator: VectorEstimator) -> Scores:
+    """By episode; and in pieces too where the score pass was asked for them, which trajectory weights have none of."""
+    given = solution.episode_scores
+    if given is None or scan.piece_steps is None or isinstance(estimator, VectorTrajectory):
+        return Scores(given)
+    first = np.cumsum(scan.pieces) - scan.pieces
+    return Scores(np.add.reduceat(given, first), given, scan.pieces, scan.piece_steps)

@@ -10,7 +10,6 @@ from mixope.estimand import Estimand
 from mixope.estimators import LoggedMean
 from mixope.resampling import (
     bootstrap,
-    bootstrap_estimate,
     count_episodes,
     influence,
     one_episode_interval,
@@ -192,19 +191,6 @@ def test_an_estimator_without_scores_has_a_bca_interval_by_leaving_out():
     assert sample.interval().low < sample.estimate < sample.interval().high
 
 
-def test_an_estimate_and_its_failures():
-    _, target, _, columns = chain_log(seed=6)
-    policy = mixope.TabularPolicy(target)
-    interval, failed = bootstrap_estimate(count(columns), "new", policy, "emp", replicates=100, level=0.9)
-    value = mixope.evaluate(columns, policy, "emp").value
-    assert failed == 0
-    assert interval.low < value < interval.high
-    assert interval.level == 0.9
-    assert interval.method == "episode bootstrap, BCa"
-    wider, _ = bootstrap_estimate(count(columns), "new", policy, "emp", replicates=100, method="percentile")
-    assert wider.width > 0.8 * interval.width
-
-
 def test_a_policy_that_is_a_function_is_asked_once():
     _, target, _, columns = chain_log(seed=6)
     calls = []
@@ -226,8 +212,6 @@ def test_one_episode_is_refused_with_the_way_on():
     only = {name: values[columns["episode_id"] == 0] for name, values in columns.items()}
     with pytest.raises(DataError, match="interval='blocks'"):
         bootstrap(count(only), mixope.TabularPolicy(target), "emp", replicates=3)
-    with pytest.raises(DataError, match="new: a bootstrap"):
-        bootstrap_estimate(count(only), "new", mixope.TabularPolicy(target), "emp", replicates=3)
 
 
 def test_one_long_episode_has_blocks():
@@ -263,5 +247,3 @@ def test_wrong_options_are_refused():
         bootstrap(count(columns), policy, "emp", replicates=0)
     with pytest.raises(UsageError, match="'bca' or 'percentile'"):
         bootstrap(count(columns), policy, "emp", replicates=4).interval(method="basic")
-    with pytest.raises(UsageError, match="level"):
-        bootstrap_estimate(count(columns), "new", policy, "emp", level=95)

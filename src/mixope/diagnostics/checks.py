@@ -65,6 +65,7 @@ class Facts:
     unit_of_weight: str = "row"
     on_vectors: bool = False
     is_reference: bool = False
+    n_blocks: int | None = None
 
 
 def _graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool) -> Diagnostic:
@@ -187,7 +188,7 @@ def episodes(facts: Facts) -> Diagnostic:
         "episodes",
         float(facts.n_episodes),
         20,
-        2,
+        2 if facts.n_blocks is None else 1,
         f"{facts.n_episodes:,} episodes stand behind the interval"
         + ("; fewer than 20 make it unreliable" if facts.n_episodes < 20 else ""),
         high_is_bad=False,

@@ -24,7 +24,7 @@ Method = Literal["bca", "percentile"]
 def percentile_interval(replicates: FloatArray, level: float) -> Interval:
     """The central ``level`` of the replicates."""
     low, high = np.quantile(replicates, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(float(low), float(high), level, "episode bootstrap, percentile")
+    return Interval(float(low), float(high), level, _method("percentile", replicates))
 
 
 def bca_interval(value: float, replicates: FloatArray, influence: FloatArray, level: float) -> Interval:
@@ -32,7 +32,11 @@ def bca_interval(value: float, replicates: FloatArray, influence: FloatArray, le
     z0, a = median_bias(value, replicates), acceleration(influence)
     z = z0 + ndtri(np.array([0.5 - level / 2, 0.5 + level / 2]))
     low, high = np.quantile(replicates, ndtr(z0 + z / (1.0 - a * z)))
-    return Interval(float(low), float(high), level, "episode bootstrap, BCa")
+    return Interval(float(low), float(high), level, _method("BCa", replicates))
+
+
+def _method(kind: str, replicates: FloatArray) -> str:
+    return f"episode bootstrap, {kind}, {len(replicates)} refits"
 
 
 def median_bias(value: float, replicates: FloatArray) -> float:

@@ -20,7 +20,7 @@ SCORE_INTERVALS: dict[str, FromScores] = {
 """Made from the value, the scores of the episodes and the level."""
 
 REFIT_INTERVALS = ("bca", "percentile")
-"""Made by refitting on resampled episodes: :func:`mixope.resampling.bootstrap_estimate`."""
+"""Made by refitting on resampled episodes: :func:`mixope.resampling.refitted_uncertainty`."""
 
 
 def from_scores(name: str) -> FromScores:

@@ -7,13 +7,13 @@ the replicates, ``processes`` shares them between cores.
 from mixope.counting import order_rows
 from mixope.resampling.episodes import EpisodeCounts, count_episodes
 from mixope.resampling.processes import Progress
-from mixope.resampling.refit import Refit, prepare, tabulated
+from mixope.resampling.refit import Refit, prepare, tabulate, tabulated
 from mixope.resampling.sample import (
     BootstrapSample,
     bootstrap,
-    bootstrap_estimate,
     influence,
     one_episode_interval,
+    refitted_uncertainty,
     resample,
 )
 
@@ -23,12 +23,13 @@ __all__ = [
     "Progress",
     "Refit",
     "bootstrap",
-    "bootstrap_estimate",
     "count_episodes",
     "influence",
     "one_episode_interval",
     "order_rows",
     "prepare",
+    "refitted_uncertainty",
     "resample",
+    "tabulate",
     "tabulated",
 ]

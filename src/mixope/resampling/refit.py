@@ -97,14 +97,20 @@ def prepare(
 ) -> Refit:
     """The scans and the policies, once; give ``counts`` (and ``rows``) where several refits share the logs."""
     logs, seen = counted.logs, counted.transitions
-    known = {str(label): tabulated(resolve_policy(p, logs), seen) for label, p in (loggers or {}).items()}
+    known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
     check_labels(known, seen.loggers)
-    policy = tabulated(resolve_policy(target, logs), seen)
     made = make(estimator)
-    problem = Problem(seen, policy, estimand or Estimand(), known, seed=seed)
+    problem = Problem(seen, resolve_policy(target, logs), estimand or Estimand(), known, seed=seed)
     if rows is None and isinstance(made, TrajectoryEstimator):
         rows = order_rows(counted)
-    return Refit(problem, made, counts or count_episodes(counted), rows, seed)
+    return Refit(tabulate(problem), made, counts or count_episodes(counted), rows, seed)
+
+
+def tabulate(problem: Problem) -> Problem:
+    """The same question with its policies as tables."""
+    seen = problem.transitions
+    loggers = {label: tabulated(policy, seen) for label, policy in problem.loggers.items()}
+    return replace(problem, target=tabulated(problem.target, seen), loggers=loggers)
 
 
 def tabulated(policy: Policy, transitions: Transitions) -> Policy:

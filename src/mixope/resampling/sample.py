@@ -18,7 +18,15 @@ from mixope.counting import Counted, order_rows
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import AnyEstimator
-from mixope.intervals import Interval, batch_means_interval, bca_interval, percentile_interval
+from mixope.intervals import (
+    Interval,
+    IntervalChoice,
+    Uncertainty,
+    batch_means_interval,
+    bca_interval,
+    few_episodes,
+    percentile_interval,
+)
 from mixope.intervals.bootstrap import Method
 from mixope.resampling.episodes import EpisodeCounts
 from mixope.resampling.processes import Progress, run_tasks
@@ -118,23 +126,19 @@ def influence(refit: Refit, *, jobs: int | None = None) -> FloatArray | None:
     return np.asarray(left_out.mean() - left_out)
 
 
-def bootstrap_estimate(
-    counted: Counted,
-    name: str,
-    target: Any,
-    estimator: str | AnyEstimator,
-    *,
-    level: float = 0.95,
-    method: Method = "bca",
-    **options: Any,
-) -> tuple[Interval, int]:
-    """The bootstrap interval of one estimate, and how many replicates failed; ``options`` are :func:`bootstrap`'s."""
-    check_level(level)
+def refitted_uncertainty(refit: Refit, choice: IntervalChoice, level: float) -> Uncertainty:
+    """The interval of refits, with a word on those that failed; too little data is a reason and no error."""
     try:
-        sample = bootstrap(counted, target, estimator, **options)
+        sample = resample(refit, choice.replicates, jobs=choice.jobs, progress=choice.progress)
     except DataError as error:
-        raise DataError(f"{name}: {error.problem}", expected=error.expected, hint=error.hint) from error
-    return sample.interval(level, method), sample.failed
+        return Uncertainty(because=f"{error.problem}; {error.hint}")
+    method: Method = "bca" if choice.name == "bca" else "percentile"
+    said = [few_episodes(sample.n_episodes)]
+    if sample.failed:
+        why = "; ".join(sample.reasons)
+        said.append(f"{sample.failed} of {choice.replicates} refits could not be solved and were left out: {why}")
+    alerts = tuple(sentence for sentence in said if sentence)
+    return Uncertainty(sample.interval(level, method), sample.standard_error, alerts=alerts)
 
 
 def one_episode_interval(

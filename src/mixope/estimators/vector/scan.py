@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, IntArray
 from mixope.engines import Engine
 from mixope.errors import DataError
 from mixope.logs import EPISODE_KEYS, Logs
@@ -27,16 +27,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SAMPLE_ROWS = 40_000
+_PIECE = "piece"
 
 
 @dataclass(frozen=True)
 class Scan:
-    """Logs on an engine, with the passes that feature estimators need."""
+    """Logs on an engine, with the passes that feature estimators need.
+
+    With ``piece_steps``, what is summed by episode is summed by pieces of so many steps of each instead.
+    """
 
     logs: Logs
     engine: Engine
     seed: int = 0
     sample_rows: int = SAMPLE_ROWS
+    piece_steps: int | None = None
     passes: list[str] = field(default_factory=list, compare=False)
 
     @cached_property
@@ -96,22 +101,41 @@ class Scan:
 
     def by_episode(self, name: str, function: Callable[[Rows], FloatArray], width: int) -> FloatArray:
         """One pass: the columns ``function`` gives for every row, summed by episode, in the order of their keys."""
+        names = [f"x{k}" for k in range(width)]
+        total = self._sum(name, function, names)
+        return np.stack([total.column(n) for n in names], axis=1)
+
+    @cached_property
+    def pieces(self) -> IntArray:
+        """How many pieces every episode has."""
+        table = self._sum("pieces", lambda rows: np.ones((len(rows), 1)), ["rows"]).table
+        assert table is not None
+        changed = np.zeros(max(table.num_rows - 1, 0), dtype=bool)
+        for key in EPISODE_KEYS:
+            values = table.column(key).to_numpy()
+            changed |= values[1:] != values[:-1]
+        first = np.append(0, np.flatnonzero(changed) + 1)
+        return np.diff(np.append(first, table.num_rows)).astype(np.int64)
+
+    def _sum(self, name: str, function: Callable[[Rows], FloatArray], names: Sequence[str]) -> GroupSums:
         import pyarrow as pa
 
         self.passes.append(name)
-        names = [f"x{k}" for k in range(width)]
-        grouping = Grouping(EPISODE_KEYS, tuple(Aggregate(n, "sum", (n,)) for n in names), name)
+        keys = (*EPISODE_KEYS, _PIECE) if self.piece_steps else EPISODE_KEYS
+        grouping = Grouping(keys, tuple(Aggregate(n, "sum", (n,)) for n in names), name)
 
         def part(table: pa.Table) -> GroupSums:
             values = function(as_rows(table, self.logs.schema))
             keyed = table.select(list(EPISODE_KEYS))
+            if self.piece_steps:
+                step = np.asarray(table.column("step").to_numpy(), dtype=np.int64)
+                keyed = keyed.append_column(_PIECE, pa.array(step // self.piece_steps))
             for k, column in enumerate(names):
                 keyed = keyed.append_column(column, pa.array(np.ascontiguousarray(values[:, k])))
             return GroupSums.zero(grouping).update(keyed)
 
-        parts = [p for _, p in self.engine.map_fragments(self.logs, part, self.columns)]
-        total = _merge_pairwise(parts, grouping)
-        return np.stack([total.column(n) for n in names], axis=1)
+        columns = (*self.columns, "step") if self.piece_steps else self.columns
+        return _merge_pairwise([p for _, p in self.engine.map_fragments(self.logs, part, columns)], grouping)
 
     def trajectories(self, name: str, function: Callable[[Rows], FloatArray]) -> Trajectories:
         """One pass over whole episodes: ``function`` gives log π − log b of every row."""
