@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mixope.cli import backtest, compare, demo, estimators, evaluate, inspect, simulate
+from mixope.cli import backtest, compare, demo, estimators, evaluate, inspect, reproduce, simulate
 from mixope.cli.console import complain
 from mixope.cli.reports import ARGUMENTS
 from mixope.cli.wording import in_command_words
@@ -82,6 +82,7 @@ app.command("backtest", short_help="Every logger predicted from the others.")(ba
 app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
 app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
 app.command("estimators", short_help="What there is to choose from.")(estimators.command)
+app.command("reproduce", short_help="The figures and claims of the paper.")(reproduce.command)
 app.command("demo", short_help="The whole story on a small example.")(demo.command)
 
 

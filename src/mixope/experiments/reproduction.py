@@ -1,0 +1,106 @@
+"""From the name of an experiment to its files: run what is missing, sum up, write, draw.
+
+Drawing reads the CSV and nothing else, so :func:`draw` can be called again on results of another day.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mixope.errors import UsageError
+from mixope.experiments import registry
+from mixope.experiments.experiment import Experiment, Row, Size
+from mixope.experiments.lines import read_lines, write_lines
+from mixope.experiments.runner import Tick, all_cores, cost, missing, run
+from mixope.experiments.store import Record
+from mixope.version import __version__
+
+Announce = Callable[[int, int, float], Tick | None]
+"""Told before the start: repetitions in all, those left, seconds they will take; gives back who is told of each."""
+
+
+def reproduce(
+    name: str,
+    *,
+    size: Size = "quick",
+    output: Path = Path("reproduction"),
+    jobs: int | None = None,
+    seed: int = 0,
+    announce: Announce | None = None,
+) -> list[Path]:
+    """Run one experiment and write its files; what is in ``output`` already is not run again."""
+    experiment = registry.get(name)
+    settings = experiment.sizes[size]
+    plan, log, jobs = experiment.plan(settings, seed), output / f"{name}.jsonl", jobs or all_cores()
+    _make_folder(output)
+    left = missing(plan, output)
+    tick = announce(len(plan), len(left), cost(left, output) / jobs) if announce else None
+    records = run(plan, log, jobs=jobs, tick=tick)
+    rows = [row for record in records for row in record.whole_rows()]
+    write_lines(experiment.summarise(settings, rows), output / f"{name}.csv")
+    described = describe(experiment, settings, size, seed, records)
+    (output / f"{name}.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    return [output / f"{name}.csv", output / f"{name}.json", *draw(experiment, output)]
+
+
+def _make_folder(output: Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{output} cannot be used as a folder: {error.strerror}. Give another with --output"
+        ) from error
+
+
+def describe(experiment: Experiment, settings: Any, size: Size, seed: int, records: Sequence[Record]) -> dict[str, Any]:
+    """Where the results come from; what is not the same on every machine stands here and not in the CSV."""
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "command": f"mixope reproduce {experiment.name}{' --full' if size == 'full' else ''} --seed {seed}",
+        "size": size,
+        "seed": seed,
+        "settings": asdict(settings),
+        "repetitions": len(records),
+        "seconds": round(sum(record.seconds for record in records), 1),
+        "version": __version__,
+        "commit": commit(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source this runs from, where it runs from a checkout; a + marks changed source files."""
+    here = Path(__file__).parent
+    try:
+        head = _git(here, "rev-parse", "--short=12", "HEAD")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head + ("+" if changed else "")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Path]:
+    """Picture and page from NAME.csv and NAME.json."""
+    from mixope.experiments.page import write_page
+    from mixope.experiments.style import save
+
+    rows: list[Row] = read_lines(folder / f"{experiment.name}.csv")
+    described = json.loads((folder / f"{experiment.name}.json").read_text(encoding="utf-8"))
+    written, picture = [], None
+    if experiment.draw is not None:
+        written = save(experiment.draw, rows, folder / experiment.name)
+        picture = (folder / f"{experiment.name}.svg").read_text(encoding="utf-8")
+    table = experiment.show(rows) if experiment.show is not None else rows
+    return [*written, write_page(experiment, table, described, picture, folder / f"{experiment.name}.html")]

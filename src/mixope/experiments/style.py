@@ -1,0 +1,70 @@
+"""One style for all pictures: an Okabe–Ito colour and a marker of its own for every method, real text, white ground.
+
+Solid lines and filled markers need no behaviour policy; dashed lines and hollow markers know it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixope.experiments.experiment import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#8c959c"
+PIXELS = 130
+"""Of a PNG, an inch."""
+
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mixope",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "axes.edgecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e7ea",
+    "grid.linewidth": 0.6,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": BLACK,
+    "ytick.labelcolor": BLACK,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 5,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Our settings over matplotlib's own; the user's come back afterwards."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        mpl.rcdefaults()
+        mpl.rcParams.update(_SETTINGS)
+        yield
+
+
+def save(draw: Callable[[Sequence[Row]], Figure], rows: Sequence[Row], stem: Path) -> list[Path]:
+    """The picture as PNG and SVG; the same rows give the same bytes."""
+    written = []
+    with style():
+        figure = draw(rows)
+        for suffix in (".png", ".svg"):
+            empty = {"Software": None} if suffix == ".png" else {"Date": None, "Creator": None}
+            path = stem.with_suffix(suffix)
+            figure.savefig(path, dpi=PIXELS, metadata=empty, facecolor="white")
+            written.append(path)
+    return written

@@ -1,0 +1,88 @@
+"""The four environments of the paper with a target, loggers, the truth and the efficiency bound.
+
+Taxi, Gridworld (with slip .1: without it the bound is 0) and SinglePath have soft Q-learning policies of several
+stages and an exact truth. Pendulum has the analytic policies of :mod:`mixope.environments.pendulum` and a truth by
+long simulation; ``pendulum-trained`` has actor–critic stages instead. Policies are trained with seed 0, whatever the
+seed of the logs: all logs of an environment ask the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mixope import environments
+from mixope.environments import actor_critic, continuous, pendulum
+from mixope.errors import UsageError
+from mixope.logs import Logs
+from mixope.policies import GaussianPolicy, TabularPolicy
+
+PENDULUM, TRAINED = "pendulum", "pendulum-trained"
+PENDULUM_TRUTH = -1.4930
+"""± .0007, 160 million steps."""
+STAGES = 5
+"""Of the trained actors: four log, the last is the target."""
+TRUTH_CHAINS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Who logs, who is evaluated, and what the answer is; policies of the loggers are by label."""
+
+    name: str
+    target: Any
+    loggers: dict[str, Any]
+    truth: float
+    model: environments.Model | None = None
+
+    def simulate(self, episodes: int, horizon: int, seed: int) -> Any:
+        """A log of these loggers, an equal share each."""
+        if self.model is None:
+            columns = continuous.simulate(
+                pendulum.Pendulum(), list(self.loggers.values()), episodes, horizon, seed=seed
+            )
+            return Logs.from_arrays(**columns)
+        laws = [policy.probabilities for policy in self.loggers.values()]
+        return environments.simulate(self.model, laws, episodes, horizon, seed=seed)
+
+    def bound(self, horizon: int) -> float | None:
+        """V_eff; where there is no model the dynamics are deterministic and it is 0: None."""
+        return None if self.model is None else _bound(self.name, len(self.loggers), horizon)
+
+
+@lru_cache(maxsize=16)
+def world(name: str, n_loggers: int) -> World:
+    """The environment of that name with so many loggers."""
+    if name in (PENDULUM, TRAINED):
+        goal, actors, average = _pendulum(n_loggers) if name == PENDULUM else _trained(n_loggers)
+        return World(name, goal, _labelled(actors), average)
+    model = environments.make(name)
+    target = environments.target(model)
+    laws = environments.stages(model, n_loggers)
+    truth = environments.truth.average(model, target)
+    return World(name, TabularPolicy(target), _labelled([TabularPolicy(law) for law in laws]), truth, model)
+
+
+def _labelled(policies: Sequence[Any]) -> dict[str, Any]:
+    return {f"logger-{j}": policy for j, policy in enumerate(policies)}
+
+
+def _pendulum(n_loggers: int) -> tuple[GaussianPolicy, list[GaussianPolicy], float]:
+    return pendulum.target(), pendulum.loggers(n_loggers), PENDULUM_TRUTH
+
+
+def _trained(n_loggers: int) -> tuple[GaussianPolicy, list[GaussianPolicy], float]:
+    *loggers, target = actor_critic.train(STAGES)
+    if n_loggers > len(loggers):
+        raise UsageError(f"expected at most {len(loggers)} trained loggers, got {n_loggers}")
+    return target, loggers[-n_loggers:], pendulum.truth(target, chains=TRUTH_CHAINS, seed=1).value
+
+
+@lru_cache(maxsize=64)
+def _bound(name: str, n_loggers: int, horizon: int) -> float:
+    whole = world(name, n_loggers)
+    assert whole.model is not None
+    laws = [policy.probabilities for policy in whole.loggers.values()]
+    return environments.efficiency_bound(whole.model, whole.target.probabilities, laws, horizon=horizon)
