@@ -9,26 +9,18 @@ for every (s, a, s′), the mean rewards of the parts by
 v being the largest variance that rewards between the lowest and the highest logged one can have around their mean
 (Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are χ² if the parts
 agree, and are turned into standard deviations of a normal law by the cube root (Wilson and Hilferty). The parts are the
-loggers (:func:`loggers_agree`, free of cost) or the early and the late episodes of every logger (:func:`halves_agree`,
-two scans).
+loggers; early and late episodes are compared in :mod:`mixope.diagnostics.steadiness`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.diagnostics.checks import Diagnostic, Status
-from mixope.logs import EPISODE_KEYS
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
-from mixope.statistics.transitions import Transitions, number_tuples, transition_keys
-
-if TYPE_CHECKING:
-    from mixope.engines import Engine
-    from mixope.logs import Logs
+from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.diagnostics.checks import Diagnostic, graded
+from mixope.statistics.transitions import Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
@@ -66,52 +58,18 @@ class Parts:
 def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     """Whether loggers saw the same world; None where no two of them took the same action in the same state."""
     t = transitions
-    cell = _cells(t)
+    cell = transition_cells(t)
     found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest))
-    return _diagnostic("loggers agree", found, "loggers", "a label, a reward or the world may differ between them")
-
-
-def halves_agree(logs: Logs, engine: Engine, transitions: Transitions) -> Diagnostic | None:
-    """Whether the early and the late episodes of every logger saw the same world."""
-    early, late = split_halves(logs, engine)
-    cell = _cells(transitions)
-    both = [(0, early), (1, late)]
-    t, n = transitions, transitions.n_groups
-    found = disagreement(
-        Parts(
-            part=np.concatenate([np.full(n, k, dtype=np.int64) for k, _ in both]),
-            pair=np.concatenate([t.pair, t.pair]),
-            cell=np.concatenate([cell, cell]),
-            rows=np.concatenate([half[0] for _, half in both]),
-            reward=np.concatenate([half[1] for _, half in both]),
-            lowest=np.concatenate([t.lowest, t.lowest]),
-            highest=np.concatenate([t.highest, t.highest]),
-        )
+    if found is None:
+        return None
+    about = "rewards" if found.rewards >= found.dynamics else "next states"
+    words = (
+        f"loggers agree on the same actions in the same states ({found.worst:.1f} standard deviations)"
+        if found.worst <= WARN
+        else f"loggers disagree on the {about} of the same actions in the same states, by {found.worst:.1f} standard"
+        " deviations; a label, a reward or the world may differ between them"
     )
-    return _diagnostic("halves agree", found, "early and late episodes", "the world may have changed meanwhile")
-
-
-def split_halves(logs: Logs, engine: Engine) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Rows and rewards of every transition group in the first and in the second half of each logger's episodes."""
-    import pyarrow as pa
-
-    from mixope.statistics.transitions import transition_grouping
-
-    episodes = engine.group_sums(logs, Grouping(EPISODE_KEYS, (Aggregate("rows", "count"),))).table
-    assert episodes is not None
-    late = _late([episodes.column(key).to_numpy() for key in EPISODE_KEYS])
-    table = episodes.select(list(EPISODE_KEYS)).append_column("late", pa.array(late))
-    base = transition_grouping(logs.schema)
-    aggregates = (
-        Aggregate("rows", "count"),
-        Aggregate("reward", "sum", ("reward",)),
-        Aggregate("late_rows", "sum", ("late",)),
-        Aggregate("late_reward", "sum", ("late", "reward")),
-    )
-    grouping = Grouping(transition_keys(logs.schema), aggregates, belongs_to=base.belongs_to)
-    sums: GroupSums = engine.group_sums(logs, grouping, Lookup(table, EPISODE_KEYS))
-    rows, reward = sums.column("late_rows"), sums.column("late_reward")
-    return (sums.column("rows") - rows, sums.column("reward") - reward), (rows, reward)
+    return graded("loggers agree", found.worst, WARN, FAIL, words)
 
 
 def disagreement(parts: Parts) -> Disagreement | None:
@@ -186,33 +144,3 @@ def _standardised(statistic: float, degrees: float) -> float:
         return 0.0
     spread = 2.0 / (9.0 * degrees)
     return float((max(statistic, 0.0) / degrees) ** (1 / 3) - (1 - spread)) / float(np.sqrt(spread))
-
-
-def _cells(transitions: Transitions) -> IntArray:
-    """A number for every (s, a, s′)."""
-    code = transitions.pair * (transitions.n_states + 1) + transitions.next_state + 1
-    return np.asarray(np.unique(code, return_inverse=True)[1], dtype=np.int64)
-
-
-def _late(keys: list[AnyArray]) -> FloatArray:
-    """1 for the second half of each logger's episodes in the order of their ids, per source."""
-    group, _ = number_tuples([column.astype(str) for column in keys[:2]])
-    size = np.bincount(group)
-    order = np.argsort(group, kind="stable")
-    rank = np.empty(len(group))
-    rank[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
-    return np.asarray(rank >= size[group] / 2, dtype=np.float64)
-
-
-def _diagnostic(name: str, found: Disagreement | None, who: str, cause: str) -> Diagnostic | None:
-    if found is None:
-        return None
-    status: Status = "fail" if found.worst > FAIL else "warn" if found.worst > WARN else "pass"
-    about = "rewards" if found.rewards >= found.dynamics else "next states"
-    words = (
-        f"{who} agree on the same actions in the same states ({found.worst:.1f} standard deviations)"
-        if status == "pass"
-        else f"{who} disagree on the {about} of the same actions in the same states, by {found.worst:.1f} standard"
-        f" deviations; {cause}"
-    )
-    return Diagnostic(name, found.worst, FAIL if status == "fail" else WARN, status, words)

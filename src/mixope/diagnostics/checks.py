@@ -1,12 +1,15 @@
-"""Diagnostics: small functions from facts about an estimate to value, threshold, status and a sentence.
+"""Diagnostics of one estimate: each goes from facts to a value, a threshold, a status and a sentence.
 
-The verdict is the worst of them: any failure means the logs do not support an answer, any warning asks for caution.
+Most have one shape, a number that should not be too high (or too low), and stand in the table :data:`GRADED`; why the
+thresholds are what they are is in docs/trust.md. The verdict is the worst of all: any failure means that the logs do
+not support an answer, any warning asks for caution. Checks of the logs themselves are in
+:mod:`mixope.diagnostics.agreement` and :mod:`mixope.diagnostics.steadiness`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, Literal
 
@@ -65,100 +68,127 @@ class Facts:
     unit_of_weight: str = "row"
     on_vectors: bool = False
     is_reference: bool = False
+    held_out: float | None = None
     n_blocks: int | None = None
 
 
-def _graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool) -> Diagnostic:
+@dataclass(frozen=True)
+class Check:
+    """A line of the table: what is measured (None where it does not apply), where it warns and fails, what it says."""
+
+    name: str
+    measure: Callable[[Facts], float | None]
+    limits: Callable[[Facts], tuple[float, float]]
+    sentence: Callable[[Facts], str]
+    high_is_bad: bool = True
+
+    def __call__(self, facts: Facts) -> Diagnostic | None:
+        """Judge the facts."""
+        value = self.measure(facts)
+        if value is None:
+            return None
+        return graded(self.name, value, *self.limits(facts), self.sentence(facts), high_is_bad=self.high_is_bad)
+
+
+def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
+    """A number against the threshold that it has passed, or the first one."""
     sign = 1.0 if high_is_bad else -1.0
     status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
     return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
 
 
-def effective_sample_size(facts: Facts) -> Diagnostic | None:
-    """How many rows of the target's own the weighted rows are worth; a plug-in value weighs nothing."""
-    if not facts.weighs_rows:
-        return None
-    share = facts.effective_sample_size / max(facts.n_rows, 1.0)
-    return _graded(
-        "effective sample size",
-        facts.effective_sample_size,
-        100,
-        10,
-        f"the weighted logs are worth {facts.effective_sample_size:,.0f} of {facts.n_rows:,.0f} rows ({share:.1%})",
+def _fixed(warn: float, fail: float) -> Callable[[Facts], tuple[float, float]]:
+    return lambda facts: (warn, fail)
+
+
+def _uncovered_limits(facts: Facts) -> tuple[float, float]:
+    return (0.05, 0.25) if facts.corrects_coverage else (0.005, 0.10)
+
+
+def _misfit_limits(facts: Facts) -> tuple[float, float]:
+    return (20.0, 200.0) if facts.on_vectors else (4.0, 25.0)  # overlapping features are not independent tests
+
+
+GRADED: tuple[Check, ...] = (
+    Check(
+        "effective sample size",  # how many rows of the target's own; a plug-in value weighs nothing
+        lambda f: f.effective_sample_size if f.weighs_rows else None,
+        _fixed(100, 10),
+        lambda f: (
+            f"the weighted logs are worth {f.effective_sample_size:,.0f} of {f.n_rows:,.0f} rows"
+            f" ({f.effective_sample_size / max(f.n_rows, 1.0):.1%})"
+        ),
         high_is_bad=False,
-    )
-
-
-def uncovered_mass(facts: Facts) -> Diagnostic | None:
-    """Target probability on actions never logged where it would be; nothing is counted on vectors."""
-    if facts.on_vectors:
-        return None
-    cured = " (the value model on the factors corrects for it as far as they tell)" if facts.corrects_coverage else ""
-    warn, fail = (0.05, 0.25) if facts.corrects_coverage else (0.005, 0.10)
-    return _graded(
-        "uncovered mass",
-        facts.uncovered_mass,
-        warn,
-        fail,
-        f"{facts.uncovered_mass:.2%} of the target's steps are actions never logged in their state{cured}",
-        high_is_bad=True,
-    )
-
-
-def outside_mass(facts: Facts) -> Diagnostic | None:
-    """Rows outside the part of the logs that was solved; vectors have no parts."""
-    if facts.on_vectors:
-        return None
-    return _graded(
-        "mass outside",
-        facts.outside_mass,
-        0.05,
-        0.5,
-        f"{facts.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
-        high_is_bad=True,
-    )
-
-
-def largest_share(facts: Facts) -> Diagnostic | None:
-    """One row should not decide."""
-    if facts.largest_share is None:
-        return None
-    return _graded(
-        "largest weight",
-        facts.largest_share,
-        0.05,
-        0.25,
-        f"the heaviest {facts.unit_of_weight} carries {facts.largest_share:.2%} of all weight",
-        high_is_bad=True,
-    )
+    ),
+    Check(
+        "uncovered mass",  # target probability on actions never logged where it would be; vectors are not counted
+        lambda f: None if f.on_vectors else f.uncovered_mass,
+        _uncovered_limits,
+        lambda f: (
+            f"{f.uncovered_mass:.2%} of the target's steps are actions never logged in their state"
+            + (" (the value model on the factors corrects for it as far as they tell)" if f.corrects_coverage else "")
+        ),
+    ),
+    Check(
+        "mass outside",  # rows outside the part of the logs that was solved; vectors have no parts
+        lambda f: None if f.on_vectors else f.outside_mass,
+        _fixed(0.05, 0.5),
+        lambda f: f"{f.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
+    ),
+    Check(
+        "largest weight",  # one row should not decide
+        lambda f: f.largest_share,
+        _fixed(0.05, 0.25),
+        lambda f: f"the heaviest {f.unit_of_weight} carries {f.largest_share or 0.0:.2%} of all weight",
+    ),
+    Check(
+        "leaked mass",  # state–action ratios lose mass where the target takes an action that was not logged
+        lambda f: f.leaked_mass,
+        _fixed(0.005, 0.10),
+        lambda f: f"{f.leaked_mass or 0.0:.2%} of the mass leaks into actions that were never logged",
+    ),
+    Check(
+        "episodes",  # the independent pieces; blocks of steps stand in for them where there are few and long ones
+        lambda f: float(f.n_episodes),
+        lambda f: (20, 2 if f.n_blocks is None else 1),
+        lambda f: (
+            f"{f.n_episodes:,} episode{'' if f.n_episodes == 1 else 's'} stand{'s' if f.n_episodes == 1 else ''} behind"
+            f" the interval{'' if f.n_blocks is None else f', cut into {f.n_blocks} blocks of steps'}"
+            + ("; fewer than 20 make it unreliable" if f.n_episodes < 20 else "")
+        ),
+        high_is_bad=False,
+    ),
+    Check(
+        "behaviour fit",  # Σ(ρ − 1) standardised, before calibration; counted behaviours fit by construction
+        lambda f: f.behaviour_misfit,
+        _misfit_limits,
+        lambda f: (
+            f"the behaviour's probabilities are off by {f.behaviour_misfit or 0.0:.1f} standard deviations before"
+            " calibration"
+            + ("; they may belong to another policy" if (f.behaviour_misfit or 0.0) > _misfit_limits(f)[0] else "")
+        ),
+    ),
+    Check(
+        "held-out stationarity",  # the flow of the ratio of one half of the episodes, on the other half
+        lambda f: f.held_out,
+        _fixed(8.0, 40.0),
+        lambda f: (
+            "the ratio of one half of the episodes leaves the flow of the other half unbalanced by"
+            f" {f.held_out or 0.0:.1f} standard deviations"
+        ),
+    ),
+)
 
 
 def mean_weight(facts: Facts) -> Diagnostic | None:
-    """Weights that are right average to one; self-normalised ones do by construction."""
+    """Weights that are right average to one; ratios on counts do by construction."""
     if facts.mean_weight is None:
         return None
     off = abs(facts.mean_weight - 1.0)
-    return Diagnostic(
-        "mean weight",
-        facts.mean_weight,
-        0.5 if off > 0.5 else 0.2,
-        "fail" if off > 0.5 else "warn" if off > 0.2 else "pass",
-        f"importance weights average {facts.mean_weight:.3g}; right ones average 1",
+    found = graded(
+        "mean weight", off, 0.2, 0.5, f"importance weights average {facts.mean_weight:.3g}; right ones average 1"
     )
-
-
-def leaked_mass(facts: Facts) -> Diagnostic | None:
-    """State–action ratios lose mass where the target takes an action that was not logged."""
-    if facts.leaked_mass is None:
-        return None
-    return _graded(
-        "leaked mass",
-        facts.leaked_mass,
-        0.005,
-        0.10,
-        f"{facts.leaked_mass:.2%} of the mass leaks into actions that were never logged",
-        high_is_bad=True,
-    )
+    return replace(found, value=facts.mean_weight)
 
 
 def known_bias(facts: Facts) -> Diagnostic | None:
@@ -182,53 +212,12 @@ def reward_range(facts: Facts) -> Diagnostic:
     )
 
 
-def episodes(facts: Facts) -> Diagnostic:
-    """Episodes are the independent pieces."""
-    return _graded(
-        "episodes",
-        float(facts.n_episodes),
-        20,
-        2 if facts.n_blocks is None else 1,
-        f"{facts.n_episodes:,} episodes stand behind the interval"
-        + ("; fewer than 20 make it unreliable" if facts.n_episodes < 20 else ""),
-        high_is_bad=False,
-    )
-
-
-def behaviour_misfit(facts: Facts) -> Diagnostic | None:
-    """Σ(ρ − 1) at every state, standardised, before calibration; counted behaviours fit by construction."""
-    if facts.behaviour_misfit is None:
-        return None
-    warn, fail = (20.0, 200.0) if facts.on_vectors else (4.0, 25.0)  # overlapping features are not independent tests
-    return _graded(
-        "behaviour fit",
-        facts.behaviour_misfit,
-        warn,
-        fail,
-        f"the behaviour's probabilities are off by {facts.behaviour_misfit:.1f} standard deviations before calibration"
-        + ("; they may belong to another policy" if facts.behaviour_misfit > warn else ""),
-        high_is_bad=True,
-    )
-
-
 def solver(facts: Facts) -> Diagnostic:
     """Whether the equations were solved."""
     return Diagnostic("solver", facts.residual, 1e-8, "pass" if facts.solver_ok else "warn", facts.solver_message)
 
 
-CHECKS: tuple[Callable[[Facts], Diagnostic | None], ...] = (
-    effective_sample_size,
-    uncovered_mass,
-    outside_mass,
-    largest_share,
-    mean_weight,
-    leaked_mass,
-    known_bias,
-    reward_range,
-    episodes,
-    behaviour_misfit,
-    solver,
-)
+CHECKS: tuple[Callable[[Facts], Diagnostic | None], ...] = (*GRADED, mean_weight, known_bias, reward_range, solver)
 
 
 def diagnose(facts: Facts) -> tuple[Diagnostic, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from mixope.arrays import BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
+from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
 if TYPE_CHECKING:
@@ -82,12 +83,18 @@ class EpisodeTotals:
 
 @dataclass(frozen=True)
 class EpisodeSums:
-    """Scores per episode (episodes × score tables), and the episodes whose rows do not fit together."""
+    """Scores per episode (episodes × score tables), and the episodes whose rows do not fit together.
+
+    Where probes were asked for: these, and Σ step · score in ``by_step``, of the same shape as the scores.
+    """
 
     scores: FloatArray
     totals: EpisodeTotals
     irregular_steps: BoolArray
     broken_chain: BoolArray
+    by_step: FloatArray | None = None
+    probes: EpisodeProbes | None = None
+    mean_step: float = 0.0
 
     @property
     def rows(self) -> FloatArray:
@@ -96,11 +103,17 @@ class EpisodeSums:
 
 
 def score_lookup(
-    transitions: Transitions, groups: GroupSums, schema: Schema, scores: Sequence[FloatArray], seed: int = 0
+    transitions: Transitions,
+    groups: GroupSums,
+    schema: Schema,
+    scores: Sequence[FloatArray],
+    seed: int = 0,
+    probes: Probes | None = None,
 ) -> tuple[Lookup, Grouping]:
     """The score table keyed by raw transition, and the grouping that sums it by episode.
 
-    Each item of ``scores`` has shape (groups, len(BASIS)); coefficients that are zero throughout cost nothing.
+    Each item of ``scores`` has shape (groups, len(BASIS)); coefficients that are zero throughout cost nothing. With
+    ``probes`` their columns are summed too, and scores by step.
     """
     keys = transition_keys(schema)
     assert groups.table is not None
@@ -117,6 +130,11 @@ def score_lookup(
                 name = f"c{number}_{basis}"
                 columns[name] = coefficients[:, position]
                 aggregates.append(Aggregate(f"score{number}_{basis}", "sum", (name, *_FACTORS[basis])))
+                if probes and basis != "starts":  # the first row is at a step that is known
+                    aggregates.append(Aggregate(f"step{number}_{basis}", "sum", (name, "step", *_FACTORS[basis])))
+    if probes:
+        columns.update(probes.columns)
+        aggregates.extend(probes.aggregates)
     import pyarrow as pa
 
     for name, values in columns.items():
@@ -126,18 +144,37 @@ def score_lookup(
 
 def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, base: int, seed: int = 0) -> EpisodeSums:
     """Read the scores and the structure off the grouped result."""
-    scores = np.zeros((groups.n_groups, n_scores))
-    names = set(groups.grouping.names)
-    for number in range(n_scores):
-        for basis in BASIS:
-            if f"score{number}_{basis}" in names:
-                scores[:, number] += groups.column(f"score{number}_{basis}")
+    probed = "expected" in groups.grouping.names
     return EpisodeSums(
-        scores=scores,
+        scores=_summed(groups, "score", n_scores),
         totals=episode_totals(groups, transitions.loggers),
         irregular_steps=_irregular_steps(groups, base),
         broken_chain=_broken_chains(groups, transitions, base, seed),
+        by_step=_by_step(groups, n_scores, base) if probed else None,
+        probes=read_probes(groups) if probed else None,
+        mean_step=float(groups.column("steps").sum()) / max(float(groups.column("rows").sum()), 1.0),
     )
+
+
+def _summed(groups: GroupSums, what: str, n_scores: int) -> FloatArray:
+    """The parts of every score table, over the basis."""
+    sums = np.zeros((groups.n_groups, n_scores))
+    names = set(groups.grouping.names)
+    for number in range(n_scores):
+        for basis in BASIS:
+            if f"{what}{number}_{basis}" in names:
+                sums[:, number] += groups.column(f"{what}{number}_{basis}")
+    return sums
+
+
+def _by_step(groups: GroupSums, n_scores: int, base: int) -> FloatArray:
+    """Σ step · score; the part of a score that belongs to the first row counts at the first step."""
+    sums = _summed(groups, "step", n_scores)
+    names = set(groups.grouping.names)
+    for number in range(n_scores):
+        if f"score{number}_starts" in names:
+            sums[:, number] += base * groups.column(f"score{number}_starts")
+    return sums
 
 
 def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:

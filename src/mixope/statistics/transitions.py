@@ -135,6 +135,12 @@ class Transitions:
         return sums / self.logger_rows()
 
 
+def transition_cells(transitions: Transitions) -> IntArray:
+    """A number for every (s, a, s′), whoever logged it."""
+    code = transitions.pair * (transitions.n_states + 1) + transitions.next_state + 1
+    return np.asarray(np.unique(code, return_inverse=True)[1], dtype=np.int64)
+
+
 def encode(sums: GroupSums, schema: Schema) -> Transitions:
     """Number states, actions and loggers in the order of their values."""
     table = sums.table

@@ -1,0 +1,197 @@
+"""Is the value, and is the world, the same in early and late episodes, in early and late steps, in all episodes?
+
+All of it comes from sums by episode that the interval needs anyway, at no further scan.
+
+    value over episodes   mean score of the late half of every logger's episodes less that of the early half, in
+                          standard deviations. A change of rewards or dynamics moves it by what it moves the value.
+    value over steps      Σ (t − t̄) score_t by episode. Scores have mean zero given the state, so a start-up effect
+                          (states are other at the start) does not show; rewards or dynamics that depend on t do.
+    world over episodes   the same halves compared on rewards and next states (:mod:`mixope.statistics.probes`), by
+                          Hotelling's T² = Dᵀ C⁻¹ D: sees changes that cancel in the value's first order.
+    rewards by episode    Σ (R² − Q) / √ Σ (R² − Q)²: R² = (Σ (r − r̄))² exceeds Q = Σ (r − r̄)² in the mean only if
+                          rewards of the same transition hang together within an episode: something that is not in the
+                          state, such as who recorded them, matters.
+
+Differences of halves are t with ν = episodes − 2 loggers degrees of freedom, and F for T²; both are turned into
+standard deviations of a normal law (t after Wallace, F after Paulson), so that few episodes raise no false alarm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.diagnostics.checks import Diagnostic, graded
+from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.probes import EpisodeProbes
+
+WARN, FAIL = 3.0, 10.0
+"""Standard deviations; see the table in docs/trust.md."""
+SHARED_WARN, SHARED_FAIL = 2.5, 10.0
+LEAST = 3
+"""Episodes that each half of a logger must have to be compared."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Late less early, over loggers: the difference of every column, its covariance, its degrees of freedom."""
+
+    difference: FloatArray
+    covariance: FloatArray
+    degrees: int
+
+
+def logs_are_steady(probes: EpisodeProbes, logger: IntArray) -> tuple[Diagnostic, ...]:
+    """The checks of the logs, whatever was asked of them."""
+    found = world_over_episodes(probes, logger), rewards_by_episode(probes)
+    return tuple(d for d in found if d is not None)
+
+
+def value_is_steady(
+    scores: FloatArray | None, episodes: EpisodeTotals | None, by_step: FloatArray | None = None, mean_step: float = 0.0
+) -> tuple[Diagnostic, ...]:
+    """The checks of one estimate, from its scores by episode; none where it has no scores."""
+    if scores is None or episodes is None or len(scores) != len(episodes.rows) or not np.isfinite(scores).all():
+        return ()
+    found = [value_over_episodes(scores, episodes.logger)]
+    if by_step is not None and np.isfinite(by_step).all():
+        found.append(value_over_steps(by_step, scores, episodes.rows, mean_step))
+    return tuple(d for d in found if d is not None)
+
+
+def value_over_episodes(scores: FloatArray, logger: IntArray) -> Diagnostic | None:
+    """Whether early and late episodes give the same value; None where they are too few."""
+    found = compare_halves(scores[:, None], logger)
+    if found is None:
+        return None
+    variance = float(found.covariance[0, 0])
+    z = normal_of_t(float(found.difference[0]) / np.sqrt(variance), found.degrees) if variance > 0 else 0.0
+    words = _verb(abs(z), "give the same value", "do not give the same value")
+    return graded(
+        "value over episodes",
+        abs(z),
+        WARN,
+        FAIL,
+        f"early and late episodes {words} ({z:+.1f} standard deviations){_cause(abs(z), WARN)}",
+    )
+
+
+def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, steps: float) -> Diagnostic | None:
+    """Whether early and late steps do; ``by_step`` is Σ t score_t by episode, ``steps`` the mean of t over all rows."""
+    if len(scores) < 2 * LEAST or rows.max(initial=0.0) < 2:
+        return None
+    trend = by_step - steps * scores
+    spread = float(np.sqrt(trend @ trend))
+    z = normal_of_t(float(trend.sum()) / spread, len(scores) - 1) if spread > 0 else 0.0
+    words = _verb(abs(z), "give the same value", "do not give the same value")
+    return graded(
+        "value over steps",
+        abs(z),
+        WARN,
+        FAIL,
+        f"early and late steps of the episodes {words} ({z:+.1f} standard deviations)"
+        + ("; what the state does not show may depend on the step" if abs(z) > WARN else ""),
+    )
+
+
+def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic | None:
+    """Whether early and late episodes met the same rewards and next states."""
+    columns = np.column_stack([probes.reward, probes.moves])
+    found = compare_halves(columns, logger)
+    if found is None:
+        return None
+    z = hotelling(found)
+    words = _verb(z, "met the same rewards and next states", "met different rewards or next states")
+    return graded(
+        "world over episodes",
+        z,
+        WARN,
+        FAIL,
+        f"early and late episodes {words} ({z:.1f} standard deviations){_cause(z, WARN)}",
+    )
+
+
+def rewards_by_episode(probes: EpisodeProbes) -> Diagnostic | None:
+    """Whether rewards of the same transition hang together within episodes; None where rewards are certain."""
+    excess = probes.reward**2 - probes.reward_squared
+    spread = float(np.sqrt(excess @ excess))
+    if spread == 0 or len(excess) < 2 * LEAST:
+        return None
+    z = float(excess.sum()) / spread
+    return graded(
+        "rewards by episode",
+        z,
+        SHARED_WARN,
+        SHARED_FAIL,
+        "rewards of the same transition differ as much within episodes as between them"
+        if z <= SHARED_WARN
+        else f"rewards of the same transition differ from episode to episode, by {z:.1f} standard deviations; something"
+        " that is not in the state, such as who recorded them, matters",
+    )
+
+
+def compare_halves(columns: FloatArray, logger: IntArray) -> Halves | None:
+    """The late half of every logger's episodes, in the order of their ids, less the early half, weighted by size."""
+    late, usable = late_half(logger)
+    width, degrees = columns.shape[1], 0
+    difference, covariance = np.zeros(width), np.zeros((width, width))
+    for j in np.unique(logger[usable]):
+        mine = logger == j
+        early_part, late_part = columns[mine & ~late], columns[mine & late]
+        a, b = len(early_part), len(late_part)
+        weight = a * b / (a + b)
+        difference += weight * (late_part.mean(axis=0) - early_part.mean(axis=0))
+        spread = _scatter(late_part) / (b * (b - 1)) + _scatter(early_part) / (a * (a - 1))
+        covariance += weight**2 * spread
+        degrees += a + b - 2
+    return Halves(difference, covariance, degrees) if degrees else None
+
+
+def late_half(logger: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Which episodes are in the late half of their logger's, and which belong to a logger that has enough."""
+    late, usable = np.zeros(len(logger), dtype=bool), np.zeros(len(logger), dtype=bool)
+    for j in np.unique(logger):
+        mine = np.flatnonzero(logger == j)
+        late[mine[(len(mine) + 1) // 2 :]] = True
+        usable[mine] = len(mine) >= 2 * LEAST
+    return late, usable
+
+
+def hotelling(halves: Halves) -> float:
+    """T² in standard deviations. Columns are scaled first; one that only differs between halves is not divided by 0."""
+    scale = np.sqrt(np.diag(halves.covariance) + halves.difference**2)
+    known = scale > 0
+    width = int(known.sum())
+    if width == 0:
+        return 0.0
+    d = halves.difference[known] / scale[known]
+    c = halves.covariance[np.ix_(known, known)] / np.outer(scale[known], scale[known]) + 1e-6 * np.eye(width)
+    squared, rest = float(d @ np.linalg.solve(c, d)), halves.degrees - width + 1
+    return normal_of_f(squared * rest / (halves.degrees * width), width, rest) if rest > 0 else 0.0
+
+
+def normal_of_t(t: float, degrees: int) -> float:
+    """The normal deviate as unlikely as t (Wallace): √(ν log(1 + t²/ν)) (8ν + 1)/(8ν + 3), with the sign of t."""
+    scale = (8 * degrees + 1) / (8 * degrees + 3)
+    return float(np.copysign(scale * np.sqrt(degrees * np.log1p(t * t / degrees)), t))
+
+
+def normal_of_f(f: float, above: int, below: int) -> float:
+    """The normal deviate as unlikely as F with these degrees of freedom (Paulson)."""
+    p, q, root = 2 / (9 * above), 2 / (9 * below), max(f, 0.0) ** (1 / 3)
+    return float(((1 - q) * root - (1 - p)) / np.sqrt(p + q * root**2))
+
+
+def _scatter(part: FloatArray) -> FloatArray:
+    centred = part - part.mean(axis=0)
+    return np.asarray(centred.T @ centred)
+
+
+def _verb(z: float, well: str, badly: str) -> str:
+    return well if z <= WARN else badly
+
+
+def _cause(z: float, warn: float) -> str:
+    return "; the world may have changed meanwhile" if z > warn else ""

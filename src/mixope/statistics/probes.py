@@ -1,0 +1,85 @@
+"""Probes: what the last scan adds up by episode, besides scores, to see whether all episodes met the same world.
+
+With r̄ the mean reward of a kind of transition (s, a, s′) over all rows, and random signs g(s, a) and h(s′),
+
+    R = Σ (r − r̄),   Q = Σ (r − r̄)²,   M_k = Σ g_k(s, a) [ h_k(s′) − mean of h_k(s′) over the rows of (s, a) ].
+
+Every summand has mean zero given what came before it, whoever acted, if rewards and next states follow one law; so R
+and M_k of one part of the episodes differ from those of another by chance only. A few random signs see a change of any
+next states without knowing which. See :mod:`mixope.diagnostics.steadiness` for what is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import FloatArray, sum_by
+from mixope.statistics.grouping import Aggregate, GroupSums
+from mixope.statistics.transitions import Transitions, transition_cells
+
+SIGNS = 6
+"""How many M_k."""
+_MEAN = "mean_reward"
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Columns over groups to join with the rows, and what to add up by episode."""
+
+    columns: Mapping[str, FloatArray]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True)
+class EpisodeProbes:
+    """R, Q and M (episodes × signs)."""
+
+    reward: FloatArray
+    reward_squared: FloatArray
+    moves: FloatArray
+
+
+def make_probes(transitions: Transitions, seed: int = 0) -> Probes:
+    """The columns of these counts; next states that are certain everywhere leave no M_k."""
+    t = transitions
+    cell = transition_cells(t)
+    mean = (sum_by(cell, t.reward) / sum_by(cell, t.rows))[cell]
+    columns = {_MEAN: mean, **_moves(t, seed)}
+    aggregates = [
+        Aggregate("expected", "sum", (_MEAN,)),
+        Aggregate("earned_squared", "sum", ("reward", "reward")),
+        Aggregate("earned_expected", "sum", ("reward", _MEAN)),
+        Aggregate("expected_squared", "sum", (_MEAN, _MEAN)),
+        *(Aggregate(f"sum_{name}", "sum", (name,)) for name in columns if name != _MEAN),
+    ]
+    return Probes(columns, tuple(aggregates))
+
+
+def _moves(t: Transitions, seed: int) -> dict[str, FloatArray]:
+    generator, count = np.random.default_rng([seed, 37]), sum_by(t.pair, t.rows)
+    columns = {}
+    for k in range(SIGNS):
+        before, after = generator.choice([-1.0, 1.0], t.n_pairs), generator.choice([-1.0, 1.0], t.n_states + 1)
+        reached = after[t.next_state]
+        residual = before[t.pair] * (reached - (sum_by(t.pair, t.rows * reached) / count)[t.pair])
+        if np.abs(residual).max(initial=0.0) > 1e-9:
+            columns[f"move{k}"] = residual
+    return columns
+
+
+def read_probes(groups: GroupSums) -> EpisodeProbes:
+    """From sums by episode; differences that rounding alone can make are zero."""
+    earned, expected = groups.column("earned"), groups.column("expected")
+    squares = groups.column("earned_squared")
+    q = squares - 2 * groups.column("earned_expected") + groups.column("expected_squared")
+    noise = q <= 1e-12 * squares
+    names = [name for name in groups.grouping.names if name.startswith("sum_move")]
+    moves = [groups.column(name) for name in names]
+    return EpisodeProbes(
+        reward=np.where(noise, 0.0, earned - expected),
+        reward_squared=np.where(noise, 0.0, q),
+        moves=np.stack(moves, axis=1) if moves else np.zeros((groups.n_groups, 0)),
+    )

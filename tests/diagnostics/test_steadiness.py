@@ -1,0 +1,141 @@
+"""Early and late episodes, early and late steps, and all episodes agree where the world is one; changes come out."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mixope.diagnostics.steadiness import (
+    Halves,
+    compare_halves,
+    hotelling,
+    late_half,
+    normal_of_f,
+    normal_of_t,
+    rewards_by_episode,
+    value_is_steady,
+    value_over_episodes,
+    value_over_steps,
+    world_over_episodes,
+)
+from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.probes import EpisodeProbes
+
+
+def probes(reward, squared=None, moves=None):
+    reward = np.asarray(reward, dtype=float)
+    squared = np.ones(len(reward)) if squared is None else np.asarray(squared, dtype=float)
+    return EpisodeProbes(reward, squared, np.zeros((len(reward), 0)) if moves is None else moves)
+
+
+@pytest.mark.parametrize("t", [-6.0, -1.0, 0.5, 3.0, 8.0])
+@pytest.mark.parametrize("degrees", [8, 30, 200])
+def test_t_becomes_the_normal_deviate_of_the_same_tail(t, degrees):
+    exact = np.sign(t) * stats.norm.isf(stats.t.sf(abs(t), degrees))
+    assert normal_of_t(t, degrees) == pytest.approx(exact, abs=0.03)
+
+
+@pytest.mark.parametrize("f", [0.5, 1.0, 3.0, 6.0])
+@pytest.mark.parametrize("degrees", [(1, 20), (5, 30), (7, 200)])
+def test_f_becomes_the_normal_deviate_of_the_same_tail(f, degrees):
+    assert normal_of_f(f, *degrees) == pytest.approx(stats.norm.isf(stats.f.sf(f, *degrees)), abs=0.15)
+
+
+def test_the_halves_are_those_of_every_logger_in_order():
+    late, usable = late_half(np.array([0, 0, 1, 0, 0, 0, 1, 0, 0]))
+    assert late.tolist() == [False, False, False, False, False, True, True, True, True]
+    assert usable.tolist() == [True, True, False, True, True, True, False, True, True]
+
+
+def test_the_difference_of_one_loggers_halves_is_welchs():
+    generator = np.random.default_rng(0)
+    scores = generator.normal(size=40)
+    found = compare_halves(scores[:, None], np.zeros(40, dtype=int))
+    t = found.difference[0] / np.sqrt(found.covariance[0, 0])
+    assert t == pytest.approx(stats.ttest_ind(scores[20:], scores[:20], equal_var=False).statistic)
+    assert found.degrees == 38
+
+
+def test_loggers_that_differ_are_no_drift():
+    """A logger's own level must not look like a change, though all of its episodes come last."""
+    scores = np.concatenate([np.full(20, -1.0), np.full(20, 1.0)]) + 0.1 * np.random.default_rng(1).normal(size=40)
+    assert value_over_episodes(scores, np.repeat([0, 1], 20)).status == "pass"
+    assert value_over_episodes(scores, np.zeros(40, dtype=int)).status == "fail"
+
+
+def test_steady_scores_seldom_look_like_a_change():
+    generator = np.random.default_rng(2)
+    alarms = [
+        value_over_episodes(generator.exponential(size=24), np.repeat([0, 1], 12)).status != "pass" for _ in range(400)
+    ]
+    assert np.mean(alarms) < 0.01
+
+
+def test_one_column_of_t_squared_is_t():
+    halves = Halves(np.array([2.0]), np.array([[0.25]]), 30)
+    assert hotelling(halves) == pytest.approx(stats.norm.isf(2 * stats.t.sf(4.0, 30)), abs=0.15)
+
+
+def test_columns_that_say_the_same_count_once():
+    generator = np.random.default_rng(3)
+    one = generator.normal(size=(60, 1))
+    alone, thrice = (compare_halves(x, np.zeros(60, dtype=int)) for x in (one, np.tile(one, 3)))
+    assert hotelling(thrice) <= hotelling(alone) + 0.1
+
+
+def test_a_reward_that_changes_without_noise_comes_out():
+    """Within each half nothing varies: the comparison must not divide by nothing."""
+    reward = np.repeat([-5.0, 5.0], 20)
+    found = world_over_episodes(probes(reward, reward**2 / 10), np.zeros(40, dtype=int))
+    assert found.status == "fail"
+    assert "changed" in found.sentence
+
+
+def test_next_states_that_change_come_out_and_others_do_not():
+    generator = np.random.default_rng(4)
+    moves = generator.normal(size=(80, 6))
+    still = world_over_episodes(probes(np.zeros(80), moves=moves), np.zeros(80, dtype=int))
+    moved = world_over_episodes(probes(np.zeros(80), moves=moves + np.repeat([0, 1], 40)[:, None]), np.zeros(80, int))
+    assert (still.status, moved.status) == ("pass", "warn")
+
+
+def test_a_recorder_shared_by_a_whole_episode_comes_out():
+    """Ten of forty episodes earn half a unit more on each of a hundred rows: R = 37.5 or −12.5, Q = 25·…"""
+    shifted = np.arange(40) % 4 == 0
+    off = np.where(shifted, 0.375, -0.125)
+    found = rewards_by_episode(probes(100 * off, 100 * off**2))
+    excess = (100 * off) ** 2 - 100 * off**2
+    assert found.value == pytest.approx(excess.sum() / np.sqrt((excess**2).sum()))
+    assert found.status == "warn"
+
+
+def test_noise_of_single_rows_is_no_recorder():
+    generator = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(200):
+        rows = generator.normal(size=(40, 50))
+        alarms += rewards_by_episode(probes(rows.sum(axis=1), (rows**2).sum(axis=1))).status != "pass"
+    assert alarms <= 3
+
+
+def test_certain_rewards_have_nothing_to_compare():
+    assert rewards_by_episode(probes(np.zeros(40), np.zeros(40))) is None
+
+
+def test_scores_that_grow_with_the_step_come_out():
+    generator = np.random.default_rng(6)
+    steps = np.arange(30)
+    score = generator.normal(size=(50, 30))
+    rows, mean = np.full(50, 30.0), 14.5
+
+    def judged(values):
+        return value_over_steps((values * steps).sum(axis=1), values.sum(axis=1), rows, mean)
+
+    assert judged(score).status == "pass"
+    assert judged(score + 0.3 * (steps >= 15) - 0.15).status != "pass"
+
+
+def test_too_few_episodes_are_not_judged():
+    episodes = EpisodeTotals(*(np.zeros(4, dtype=int), *(np.ones(4),) * 4))
+    assert value_is_steady(np.arange(4.0), episodes) == ()
+    assert value_is_steady(None, episodes) == ()
+    assert value_is_steady(np.full(4, np.nan), episodes) == ()
