@@ -12,6 +12,7 @@ from mixope.estimators import state_action, state_ratio, trajectory
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.model import Model
+from mixope.estimators.optimal_weights import opt_emp
 from mixope.estimators.solution import Solution
 from mixope.problem import Problem
 from mixope.statistics.trajectories import RatioColumns, Trajectories
@@ -71,6 +72,7 @@ REGISTRY: dict[str, Entry] = {
     "emp": Entry(state_ratio.emp, "state ratio", "several loggers, behaviour unknown: the default for opaque states"),
     "emp-single": Entry(state_ratio.emp_single, "state ratio", "the paper's comparison: each logger alone, averaged"),
     "kl-emp": Entry(state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target"),
+    "opt-emp": Entry(opt_emp, "state ratio", "loggers whose recorders differ in noise; else it is emp"),
     "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", PROPENSITIES),
     "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", PROPENSITIES),
     "bch-kl-pooled": Entry(
