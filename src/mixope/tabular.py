@@ -21,7 +21,10 @@ import numpy as np
 from mixope.arrays import FloatArray, digest_arrays
 from mixope.assembly import Question, assemble, judge
 from mixope.counting import Counted, count, order_rows
+from mixope.diagnostics import Diagnostic
 from mixope.diagnostics.agreement import loggers_agree
+from mixope.diagnostics.coverage import small_gaps
+from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.engines import in_order
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
@@ -34,6 +37,7 @@ from mixope.resampling import EpisodeCounts, Refit, count_episodes, refitted_unc
 from mixope.statistics.episodes import EpisodeSums, episode_sums, score_lookup
 from mixope.statistics.grouping import Lookup
 from mixope.statistics.ordered_rows import OrderedRows
+from mixope.statistics.probes import make_probes
 from mixope.statistics.trajectories import COLUMNS, RatioColumns, Trajectories, merge_all, trajectories
 from mixope.statistics.transitions import Transitions, transition_keys
 from mixope.survey import LoggerSummary, Survey, dropped_alert
@@ -94,22 +98,37 @@ def run(
 
 
 def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: EpisodeSums) -> list[Estimate]:
-    agreement = loggers_agree(counted.transitions)
-    shared = Shared(counted, survey)
-    return [
-        assemble(
-            survey,
-            answer.question,
-            answer.estimator.name,
-            answer.solution,
-            scores,
-            _shares(counted.transitions, answer.solution),
-            uncertainty=shared.uncertainty(answer, scores),
-            corrects_coverage=isinstance(answer.estimator, DoublyRobust) and bool(counted.transitions.factors),
-            further=() if agreement is None else (agreement,),
+    of_logs = _checks_of_logs(counted.transitions, sums)
+    shared, corrected = Shared(counted, survey), bool(counted.transitions.factors)
+    estimates = []
+    for number, answer in enumerate(solved):
+        scores = sums.scores[:, number]
+        sure, corrects = shared.uncertainty(answer, scores), corrected and isinstance(answer.estimator, DoublyRobust)
+        estimates.append(
+            assemble(
+                survey,
+                answer.question,
+                answer.estimator.name,
+                answer.solution,
+                scores,
+                _shares(counted.transitions, answer.solution),
+                uncertainty=sure,
+                corrects_coverage=corrects,
+                further=(
+                    *of_logs,
+                    *value_is_steady(scores, sums.totals, sums.steps_of(number), sums.mean_step),
+                    *(() if corrects else small_gaps(answer.problem, answer.solution.uncovered_mass, sure.interval)),
+                ),
+            )
         )
-        for answer, scores in zip(solved, sums.scores.T, strict=True)
-    ]
+    return estimates
+
+
+def _checks_of_logs(rows: Transitions, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
+    """Whatever is asked of these logs: do loggers, and do episodes, agree on the world?"""
+    agreement = loggers_agree(rows)
+    steady = logs_are_steady(sums.probes, sums.totals.logger) if sums.probes is not None else ()
+    return steady if agreement is None else (agreement, *steady)
 
 
 @dataclass(frozen=True)
@@ -183,19 +202,21 @@ def sum_scores(counted: Counted, solutions: Sequence[Solution], seed: int) -> Ep
     """The last scan: all score tables by episode. Trajectory scores are by episode already, in the same order."""
     tables = [s.scores for s in solutions if s.scores is not None]
     schema, rows = counted.logs.schema, counted.transitions
-    lookup, grouping = score_lookup(rows, counted.groups, schema, tables, seed)
+    lookup, grouping = score_lookup(rows, counted.groups, schema, tables, seed, make_probes(rows, seed))
     groups = counted.engine.group_sums(counted.logs, grouping, lookup)
     sums = episode_sums(groups, rows, len(tables), counted.logs.step_base, seed)
     if float(sums.rows.sum()) != rows.n_rows:
         raise MixopeError(f"the second scan saw {sums.rows.sum():.0f} rows where the first counted {rows.n_rows:.0f}")
-    scores = np.full((len(sums.rows), len(solutions)), np.nan)
-    summed = iter(sums.scores.T)
+    scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
+    summed = iter(range(len(tables)))
     for column, solution in enumerate(solutions):
         if solution.scores is not None:
-            scores[:, column] = next(summed)
+            table = next(summed)
+            scores[:, column] = sums.scores[:, table]
+            by_step[:, column] = np.nan if sums.by_step is None else sums.by_step[:, table]
         elif solution.episode_scores is not None:
             scores[:, column] = solution.episode_scores
-    return replace(sums, scores=scores)
+    return replace(sums, scores=scores, by_step=by_step)
 
 
 def _survey(counted: Counted, sums: EpisodeSums) -> Survey:

@@ -13,17 +13,24 @@ to the half-width of the interval, which knows nothing of it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mixope.arrays import sum_by
 from mixope.behaviours import CountedMixture
-from mixope.diagnostics.checks import Diagnostic, Status
+from mixope.diagnostics.checks import Diagnostic, graded
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.occupancy import Occupancy, occupy
 from mixope.problem import Problem
 
+if TYPE_CHECKING:
+    from mixope.intervals import Interval
+
 WARN, FAIL = 1.0, 20.0
 """Shares of the half-width; see the table in docs/trust.md."""
+ROUNDING, SMALL = 1e-9, 0.005
+"""More than the rounding of probabilities, and no more than what the check of the uncovered mass lets pass."""
 
 
 def coverage_shift(problem: Problem) -> float:
@@ -52,15 +59,22 @@ def action_spread(flow: Flow, occupancy: Occupancy) -> float:
     return float(np.sqrt(occupancy.law[several] @ (off[several] / (actions[several] - 1)) / mass))
 
 
+def small_gaps(problem: Problem, uncovered_mass: float, interval: Interval | None) -> tuple[Diagnostic, ...]:
+    """The check where it can say something new: a gap too small for the check of its mass, beside a narrow interval."""
+    if interval is None or not ROUNDING < uncovered_mass <= SMALL:
+        return ()
+    found = coverage_bias(coverage_shift(problem), (interval.high - interval.low) / 2)
+    return () if found is None else (found,)
+
+
 def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:
     """The shift against the half-width of the interval; None without an interval."""
     if half_width is None:
         return None
     share = shift / half_width if half_width > 0 else (0.0 if shift == 0 else float("inf"))
-    status: Status = "fail" if share > FAIL else "warn" if share > WARN else "pass"
     words = (
         "no action of the target is unlogged where it goes"
         if shift == 0
         else f"actions never logged could move the value by about {shift:.3g}, {share:.2g} of the interval's half-width"
     )
-    return Diagnostic("coverage bias", share, FAIL if status == "fail" else WARN, status, words)
+    return graded("coverage bias", share, WARN, FAIL, words)

@@ -96,6 +96,10 @@ class EpisodeSums:
     probes: EpisodeProbes | None = None
     mean_step: float = 0.0
 
+    def steps_of(self, number: int) -> FloatArray | None:
+        """Σ step · score of one table."""
+        return None if self.by_step is None else self.by_step[:, number]
+
     @property
     def rows(self) -> FloatArray:
         """How many rows every episode has."""
