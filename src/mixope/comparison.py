@@ -19,6 +19,7 @@ from mixope.estimate import Comparison, Estimate
 from mixope.estimators import REGISTRY, DoublyRobust, make
 from mixope.evaluation import answer, as_estimand, automatic, look
 from mixope.features import FeatureMap
+from mixope.intervals import IntervalChoice, choose_interval
 from mixope.partial import outer_band
 from mixope.tabular import Counted
 
@@ -34,14 +35,19 @@ def compare(
     level: float = 0.95,
     loggers: Mapping[str, Any] | None = None,
     features: FeatureMap | None = None,
+    interval: str | IntervalChoice = "auto",
+    replicates: int = 500,
+    jobs: int | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
     ``estimators="all"`` takes every estimator that these logs and this estimand allow; ``skipped`` says which do not
-    apply and why. With two targets or more, ``differences`` has their differences with joint intervals.
+    apply and why. With two targets or more, ``differences`` has their differences with joint intervals. ``interval``,
+    ``replicates`` and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
     """
+    choice = choose_interval(interval, replicates, jobs)
     if not targets:
         raise UsageError("no target was given; pass a mapping of names to policies")
     seen = look(logs, engine, features)
@@ -51,7 +57,7 @@ def compare(
     skipped: list[tuple[str, str]] | None = [] if every else None
     question = as_estimand(estimand, gamma, horizon)
     options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
-    found = answer(seen, targets, names, **options, skipped=skipped)
+    found = answer(seen, targets, names, interval=choice, **options, skipped=skipped)
     differences: tuple[Differences, ...] = ()
     if isinstance(seen, Counted):
         found = _banded(found, seen, targets)

@@ -92,11 +92,22 @@ def automatic(seen: Counted | Scanned) -> tuple[str, ...]:
 def answer(
     seen: Counted | Scanned, targets: Mapping[str, Any], estimators: Sequence[Any], **options: Any
 ) -> list[Estimate]:
-    """Every estimator on every target."""
+    """Every estimator on every target; ``interval`` among the options is an :class:`IntervalChoice`."""
     check_level(options["level"])
     if isinstance(seen, Counted):
-        return run(seen, targets, estimators, **options)
-    return run_vectors(seen, targets, estimators, **options)
+        found = run(seen, targets, estimators, **options)
+    else:
+        found = run_vectors(seen, targets, estimators, **options)
+    choice = options.get("interval", IntervalChoice())
+    return [_with_reason(estimate, choice) for estimate in found]
+
+
+def _with_reason(estimate: Estimate, choice: IntervalChoice) -> Estimate:
+    """Say so where an interval that was asked for by name is not there."""
+    if choice.name == "auto" or estimate.interval is not None:
+        return estimate
+    said = f"{estimate.estimator} has no interval {choice.name!r}: {estimate.no_interval_because}"
+    return replace(estimate, alerts=(*estimate.alerts, said))
 
 
 def as_estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> Estimand:

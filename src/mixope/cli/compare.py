@@ -26,6 +26,9 @@ def command(
     gamma: o.Gamma = None,
     horizon: o.Horizon = None,
     level: o.Level = 0.95,
+    interval: o.Interval = "auto",
+    replicates: o.Replicates = 500,
+    jobs: o.Jobs = None,
     logger: o.Logger = [],  # noqa: B006
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
@@ -48,7 +51,9 @@ def command(
     --estimator.
     """
     from mixope.comparison import compare
+    from mixope.intervals import choose_interval
 
+    choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
     everything = "all" in estimator
     if everything and len(estimator) > 1:
         raise UsageError("--estimator all stands alone")
@@ -71,6 +76,7 @@ def command(
             horizon=horizon,
             level=level,
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            interval=choose_interval(interval, replicates, jobs, notes.progress),
             engine=chosen,
             seed=seed,
         )

@@ -46,16 +46,36 @@ def complain(kind: str, text: str) -> None:
     console(sys.stderr).print(message, soft_wrap=True)
 
 
-@contextmanager
-def working(what: str) -> Iterator[list[str]]:
-    """Show on a terminal that something takes time, and hear its warnings; after a failure they are told at once."""
-    from rich.status import Status
+class Work(list[str]):
+    """The notes heard while something takes time; and how far it is, shown on a terminal and nowhere else."""
 
-    heard: list[str] = []
+    def __init__(self, what: str) -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn
+
+        super().__init__()
+        screen = console(sys.stderr)
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        self.display = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self.display.add_task(what, total=None)
+
+    def progress(self, done: int, total: int) -> None:
+        """So many refits of so many."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+        if len(self.display.columns) == 2:
+            more = (BarColumn(), MofNCompleteColumn(), TextColumn("refits,"), TimeRemainingColumn(), TextColumn("left"))
+            self.display.columns = (*self.display.columns, *more)
+        self.display.update(self.display.task_ids[0], completed=done, total=total)
+
+
+@contextmanager
+def working(what: str) -> Iterator[Work]:
+    """Show on a terminal that something takes time, and hear its warnings; after a failure they are told at once."""
+    heard = Work(what)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixopeWarning)
         try:
-            with Status(what, console=console(sys.stderr)):
+            with heard.display:
                 yield heard
         except BaseException:
             tell(_messages(caught))

@@ -24,6 +24,9 @@ def command(
     gamma: o.Gamma = None,
     horizon: o.Horizon = None,
     level: o.Level = 0.95,
+    interval: o.Interval = "auto",
+    replicates: o.Replicates = 500,
+    jobs: o.Jobs = None,
     logger: o.Logger = [],  # noqa: B006 (typer's way to say: any number)
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
@@ -51,7 +54,9 @@ def command(
     """
     from mixope.diagnostics import Verdict
     from mixope.evaluation import evaluate
+    from mixope.intervals import choose_interval
 
+    choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
     reports.check(html)
     inputs.check_outputs(outputs, [target, *logger])
     with working("evaluating …") as notes:
@@ -67,6 +72,7 @@ def command(
             horizon=horizon,
             level=level,
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            interval=choose_interval(interval, replicates, jobs, notes.progress),
             engine=chosen,
             seed=seed,
         )

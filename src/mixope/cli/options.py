@@ -144,6 +144,29 @@ Estimand = Annotated[
 Gamma = Annotated[float | None, typer.Option("--gamma", show_default=False, help="The discount, between 0 and 1.")]
 Horizon = Annotated[int | None, typer.Option("--horizon", show_default=False, help="How many first steps.")]
 Level = Annotated[float, typer.Option("--level", help="How often the interval should hold the truth.")]
+Interval = Annotated[
+    str,
+    typer.Option(
+        "--interval",
+        metavar="NAME",
+        help="How the interval is made. auto: t, or blocks where the logs are a few long episodes. t, normal, "
+        "likelihood: from scores by episode. blocks: from blocks of steps. bca, percentile: by refitting everything on "
+        "resampled episodes.",
+    ),
+]
+Replicates = Annotated[
+    int, typer.Option("--replicates", min=2, help="For bca and percentile: how many resampled logs are refitted.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        min=1,
+        show_default=False,
+        help="For bca and percentile: how many processes share the refits; by default all cores, or one where the work "
+        "is short. The result is the same.",
+    ),
+]
 Engine = Annotated[
     EngineName | None,
     typer.Option(

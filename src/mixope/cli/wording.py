@@ -34,6 +34,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"done='(\w+)'"), r"--done \1"),
     (re.compile(r"estimand='(\w+)'"), r"--estimand \1"),
     (re.compile(r"form='(\w+)'"), r"--form \1"),
+    (re.compile(r"interval='(\w+)'"), r"--interval \1"),
     (
         re.compile(r'(?<![\w-])default="uniform", an action, or a probability vector'),
         "--target-default uniform (or an action)",
