@@ -29,8 +29,8 @@ NAMES = {
 }
 FORM_NAMES = {"general": "general form", "paper": "the paper's form"}
 SWEEP_NAMES = {TRAJECTORIES: "trajectories", HORIZON: "steps of a trajectory"}
-FORMLESS = ("is-step", "wis-step", "mis", "mis-step")
-"""Trajectory weights: measured once, drawn beside both forms."""
+FORMLESS = ("sadl", "is-step", "wis-step", "mis", "mis-step")
+"""State–action ratios and trajectory weights: measured once, drawn beside both forms."""
 BOUND = "efficiency bound"
 LONGEST_WHISKER = 0.6
 ROOM = 0.35

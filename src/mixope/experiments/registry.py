@@ -8,7 +8,11 @@ from mixope.errors import UnknownName
 from mixope.experiments.experiment import Experiment
 
 REGISTRY: dict[str, str] = {
+    "figure1": "mixope.experiments.figure1",
     "figure2": "mixope.experiments.figure2",
+    "figure3": "mixope.experiments.figure3",
+    "figure4": "mixope.experiments.figure4",
+    "figure5": "mixope.experiments.figure5",
 }
 """Name: module that holds its ``EXPERIMENT``; in the order in which ``all`` runs them."""
 

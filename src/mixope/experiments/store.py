@@ -18,7 +18,7 @@ from mixope.experiments.experiment import Cell, Repetition, Row
 
 @dataclass(frozen=True)
 class Record:
-    """A repetition that is done: its key, its settings, what it measured and how long that took."""
+    """A repetition that is done: its key, its settings, what it measured and how long that took on one core."""
 
     key: str
     settings: dict[str, Cell]

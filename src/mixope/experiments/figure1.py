@@ -1,0 +1,197 @@
+"""Figure 1: the stationary law that BCH and EMP learn on Taxi, state by state, and its distance from the exact one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixope.experiments.errors import FORMS, HORIZON, TRAJECTORIES
+from mixope.experiments.experiment import Experiment, Row, Size
+from mixope.experiments.methods import LOOKS
+from mixope.experiments.panels import FORM_NAMES, SWEEP_NAMES
+from mixope.experiments.stationary import METHODS, Stationary
+from mixope.experiments.style import GREY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SMALLEST = 1e-6
+"""States of less mass, learned or exact, are drawn on the edge."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The scatter is at the fixed point; distances are swept around it."""
+
+    environment: str
+    trajectories: tuple[int, ...]
+    horizons: tuple[int, ...]
+    fixed_trajectories: int
+    fixed_horizon: int
+    repetitions: int
+
+    def points(self) -> list[tuple[int, int]]:
+        """All (trajectories, horizon), each once."""
+        over = [(m, self.fixed_horizon) for m in self.trajectories]
+        return list(dict.fromkeys([*over, *((self.fixed_trajectories, h) for h in self.horizons)]))
+
+
+SIZES: dict[Size, Settings] = {
+    "smoke": Settings("taxi", (10, 40), (20, 40), 10, 40, 2),
+    "quick": Settings("taxi", (25, 50, 100), (50, 100, 200), 50, 100, 2),
+    "full": Settings("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 8),
+}
+
+
+def plan(settings: Settings, seed: int) -> list[Stationary]:
+    """Both forms at every point; the first repetition of the fixed point keeps the whole law."""
+    fixed = settings.fixed_trajectories, settings.fixed_horizon
+    return [
+        Stationary(settings.environment, *point, form, point == fixed and repetition == 0, seed, repetition)
+        for repetition in range(settings.repetitions)
+        for point in settings.points()
+        for form in FORMS
+    ]
+
+
+def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+    """Mean distance and its standard error by form, sweep, place and method; then the scatter, a line a state."""
+    found: list[Row] = []
+    for form in FORMS:
+        for sweep, fixed, places in (
+            (TRAJECTORIES, ("horizon", settings.fixed_horizon), settings.trajectories),
+            (HORIZON, ("episodes", settings.fixed_trajectories), settings.horizons),
+        ):
+            swept = "episodes" if sweep == TRAJECTORIES else "horizon"
+            for x in places:
+                here = [r for r in rows if r["form"] == form and r[fixed[0]] == fixed[1] and r[swept] == x]
+                found += [_distance(form, sweep, x, method, here) for method in METHODS]
+    return [*found, *_scatter(rows)]
+
+
+def _distance(form: str, sweep: str, x: int, method: str, rows: Sequence[Row]) -> Row:
+    distances = [d for r in rows if r["method"] == method and isinstance(d := r.get("tv"), float)]
+    error = float(np.std(distances, ddof=1) / np.sqrt(len(distances))) if len(distances) > 1 else math.nan
+    mean = float(np.mean(distances))
+    line: Row = {"part": "distance", "form": form, "sweep": sweep, "x": x, "method": method}
+    return {**line, "tv": mean, "tv_error": error, "repetitions": len(distances)}
+
+
+def _scatter(rows: Sequence[Row]) -> list[Row]:
+    lines: dict[int, Row] = {}
+    for row in rows:
+        if isinstance(state := row.get("state"), int):
+            line = lines.setdefault(state, {"part": "scatter", "state": state, "exact": _rounded(row["exact"])})
+            line[f"{row['method']} {row['form']}"] = _rounded(row["estimated"])
+    names = [f"{method} {form}" for form in FORMS for method in METHODS]
+    return [{**lines[s], **{name: lines[s].get(name, 0.0) for name in names}} for s in sorted(lines)]
+
+
+def _rounded(value: object) -> float:
+    """Four digits are more than a picture shows, and keep the file small."""
+    assert isinstance(value, (int, float))
+    return float(f"{value:.4g}")
+
+
+def draw(rows: Sequence[Row]) -> Figure:
+    """A row a form: the scatter, the distance over trajectories, the distance over the horizon."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 7), layout="constrained")
+    grid = figure.subplots(2, 3, width_ratios=(1.15, 1, 1))
+    for line, form in zip(grid, FORMS, strict=True):
+        _points(line[0], [row for row in rows if row["part"] == "scatter"], form)
+        line[1].sharey(line[2])
+        for axes, sweep in zip(line[1:], (TRAJECTORIES, HORIZON), strict=True):
+            _distances(axes, [r for r in rows if r["form"] == form and r["sweep"] == sweep])
+            axes.set_xlabel(SWEEP_NAMES[sweep])
+        line[0].set_title(f"Taxi, {FORM_NAMES[form]}", fontsize=9)
+    handles, labels = grid[0][1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _points(axes: Axes, rows: Sequence[Row], form: str) -> None:
+    axes.plot([SMALLEST, 1], [SMALLEST, 1], color=GREY, linewidth=0.8, zorder=1)
+    most = SMALLEST
+    for method in METHODS:
+        look = LOOKS[method]
+        exact = np.array([row["exact"] for row in rows], dtype=np.float64)
+        learned = np.array([row[f"{method} {form}"] for row in rows], dtype=np.float64)
+        most = max(most, exact.max(initial=0.0), learned.max(initial=0.0))
+        face = "none" if look.aware else look.colour
+        axes.scatter(
+            np.maximum(exact, SMALLEST),
+            np.maximum(learned, SMALLEST),
+            s=7,
+            marker=look.marker,
+            facecolors=face,
+            edgecolors=look.colour,
+            linewidths=0.5,
+            alpha=0.55,
+            rasterized=True,
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(SMALLEST * 0.8, most * 1.5)
+    axes.set_ylim(SMALLEST * 0.8, most * 1.5)
+    axes.set_xlabel("exact mass of a state")
+    axes.set_ylabel("learned mass (0 on the edge)")
+
+
+def _distances(axes: Axes, rows: Sequence[Row]) -> None:
+    places = sorted({int(row["x"]) for row in rows if isinstance(row["x"], int)})
+    for method in METHODS:
+        look = LOOKS[method]
+        mine = [row for row in rows if row["method"] == method]
+        axes.errorbar(
+            np.array([row["x"] for row in mine], dtype=np.float64),
+            np.array([row["tv"] for row in mine], dtype=np.float64),
+            yerr=np.array([row["tv_error"] or 0.0 for row in mine], dtype=np.float64),
+            label=look.label,
+            color=look.colour,
+            marker=look.marker,
+            linestyle="--" if look.aware else "-",
+            markerfacecolor="white" if look.aware else look.colour,
+            capsize=2,
+        )
+    axes.set_xscale("log")
+    axes.set_xticks(places, [str(x) for x in places])
+    axes.minorticks_off()
+    axes.set_ylabel("total variation distance")
+
+
+def show(rows: Sequence[Row]) -> list[Row]:
+    """The distances; the scatter is in the CSV."""
+    return [
+        {
+            "form": row["form"],
+            "over": row["sweep"],
+            "at": row["x"],
+            "method": LOOKS[str(row["method"])].label,
+            "total variation distance": row["tv"],
+            "± se": row["tv_error"],
+            "repetitions": row["repetitions"],
+        }
+        for row in rows
+        if row["part"] == "distance"
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="figure1",
+    title="Figure 1: the learned stationary law",
+    caption="The share of its time that the target spends in every state of Taxi: learned from the log of one policy "
+    "by BCH, which knows that policy, and by EMP, which estimates it, against the exact share; and the distance in "
+    "total variation over the size of the log. Above the general form of the equations, below the paper's.",
+    sizes=SIZES,
+    plan=plan,
+    summarise=summarise,
+    draw=draw,
+    show=show,
+)
