@@ -30,6 +30,7 @@ from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
 from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
+from mixope.estimators.weight_bins import WeightBin, weight_bins
 from mixope.intervals import IntervalChoice, Scores, Uncertainty
 from mixope.logs.validation import explain_episodes, explain_rows
 from mixope.problem import Problem
@@ -109,7 +110,7 @@ def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: E
                 survey,
                 answer.question,
                 answer.estimator.name,
-                answer.solution,
+                replace(answer.solution, weight_bins=_bins(counted.transitions, answer.solution)),
                 scores,
                 _shares(counted.transitions, answer.solution),
                 uncertainty=sure,
@@ -127,7 +128,7 @@ def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: E
 def _checks_of_logs(rows: Transitions, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
     """Whatever is asked of these logs: do loggers, and do episodes, agree on the world?"""
     agreement = loggers_agree(rows)
-    steady = logs_are_steady(sums.probes, sums.totals.logger) if sums.probes is not None else ()
+    steady = logs_are_steady(sums.probes, sums.totals.logger, sums.mean_step) if sums.probes is not None else ()
     return steady if agreement is None else (agreement, *steady)
 
 
@@ -243,6 +244,11 @@ def _survey(counted: Counted, sums: EpisodeSums) -> Survey:
         alerts=tuple(dict.fromkeys(alerts)),
         episodes=sums.totals,
     )
+
+
+def _bins(rows: Transitions, solution: Solution) -> tuple[WeightBin, ...]:
+    """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""
+    return () if solution.weights is None else weight_bins(solution.weights.total / rows.rows, rows.rows)
 
 
 def _shares(rows: Transitions, solution: Solution) -> tuple[LoggerShare, ...]:

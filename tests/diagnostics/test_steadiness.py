@@ -12,6 +12,7 @@ from mixope.diagnostics.steadiness import (
     normal_of_f,
     normal_of_t,
     rewards_by_episode,
+    rewards_over_steps,
     value_is_steady,
     value_over_episodes,
     value_over_steps,
@@ -21,10 +22,11 @@ from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.probes import EpisodeProbes
 
 
-def probes(reward, squared=None, moves=None):
+def probes(reward, squared=None, moves=None, by_step=None):
     reward = np.asarray(reward, dtype=float)
     squared = np.ones(len(reward)) if squared is None else np.asarray(squared, dtype=float)
-    return EpisodeProbes(reward, squared, np.zeros((len(reward), 0)) if moves is None else moves)
+    moves = np.zeros((len(reward), 0)) if moves is None else moves
+    return EpisodeProbes(reward, squared, np.zeros(len(reward)) if by_step is None else by_step, moves)
 
 
 @pytest.mark.parametrize("t", [-6.0, -1.0, 0.5, 3.0, 8.0])
@@ -132,6 +134,19 @@ def test_scores_that_grow_with_the_step_come_out():
 
     assert judged(score).status == "pass"
     assert judged(score + 0.3 * (steps >= 15) - 0.15).status != "pass"
+
+
+def test_rewards_that_fall_with_the_step_come_out():
+    generator = np.random.default_rng(7)
+    steps = np.arange(20)
+    off = generator.normal(size=(40, 20))
+
+    def judged(values):
+        return rewards_over_steps(probes(values.sum(axis=1), by_step=(values * steps).sum(axis=1)), 9.5)
+
+    assert judged(off).status == "pass"
+    assert judged(off - 0.03 * (steps - 9.5)).status != "pass"
+    assert rewards_over_steps(probes(np.zeros(40)), 9.5) is None
 
 
 def test_too_few_episodes_are_not_judged():

@@ -44,6 +44,7 @@ def test_rewards_are_compared_with_those_of_their_transition(engine):
     by_key = np.argsort([(order == i).argmax() for i in first])
     assert sums.probes.reward == pytest.approx(np.bincount(episode, off)[by_key])
     assert sums.probes.reward_squared == pytest.approx(np.bincount(episode, off**2)[by_key])
+    assert sums.probes.reward_by_step == pytest.approx(np.bincount(episode, logs["step"] * off)[by_key])
 
 
 def test_certain_rewards_leave_exactly_nothing():

@@ -8,6 +8,7 @@ All of it comes from sums by episode that the interval needs anyway, at no furth
                           (states are other at the start) does not show; rewards or dynamics that depend on t do.
     world over episodes   the same halves compared on rewards and next states (:mod:`mixope.statistics.probes`), by
                           Hotelling's T² = Dᵀ C⁻¹ D: sees changes that cancel in the value's first order.
+    rewards over steps    Σ (t − t̄)(r − r̄) by episode, r̄ the mean reward of the transition.
     rewards by episode    Σ (R² − Q) / √ Σ (R² − Q)²: R² = (Σ (r − r̄))² exceeds Q = Σ (r − r̄)² in the mean only if
                           rewards of the same transition hang together within an episode: something that is not in the
                           state, such as who recorded them, matters.
@@ -43,9 +44,9 @@ class Halves:
     degrees: int
 
 
-def logs_are_steady(probes: EpisodeProbes, logger: IntArray) -> tuple[Diagnostic, ...]:
+def logs_are_steady(probes: EpisodeProbes, logger: IntArray, mean_step: float) -> tuple[Diagnostic, ...]:
     """The checks of the logs, whatever was asked of them."""
-    found = world_over_episodes(probes, logger), rewards_by_episode(probes)
+    found = world_over_episodes(probes, logger), rewards_over_steps(probes, mean_step), rewards_by_episode(probes)
     return tuple(d for d in found if d is not None)
 
 
@@ -74,26 +75,46 @@ def value_over_episodes(scores: FloatArray, logger: IntArray) -> Diagnostic | No
         abs(z),
         WARN,
         FAIL,
-        f"early and late episodes {words} ({z:+.1f} standard deviations){_cause(abs(z), WARN)}",
+        f"early and late episodes {words} ({z:+.1f} standard deviations){_cause(abs(z))}",
     )
 
 
 def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, steps: float) -> Diagnostic | None:
     """Whether early and late steps do; ``by_step`` is Σ t score_t by episode, ``steps`` the mean of t over all rows."""
-    if len(scores) < 2 * LEAST or rows.max(initial=0.0) < 2:
+    z = trend(by_step - steps * scores) if rows.max(initial=0.0) > 1 else None
+    if z is None:
         return None
-    trend = by_step - steps * scores
-    spread = float(np.sqrt(trend @ trend))
-    z = normal_of_t(float(trend.sum()) / spread, len(scores) - 1) if spread > 0 else 0.0
     words = _verb(abs(z), "give the same value", "do not give the same value")
     return graded(
         "value over steps",
         abs(z),
         WARN,
         FAIL,
-        f"early and late steps of the episodes {words} ({z:+.1f} standard deviations)"
-        + ("; what the state does not show may depend on the step" if abs(z) > WARN else ""),
+        f"early and late steps of the episodes {words} ({z:+.1f} standard deviations){_hidden(abs(z))}",
     )
+
+
+def rewards_over_steps(probes: EpisodeProbes, steps: float) -> Diagnostic | None:
+    """Whether the same transition earns the same at early and late steps; None where rewards are certain."""
+    z = trend(probes.reward_by_step - steps * probes.reward)
+    if z is None:
+        return None
+    words = _verb(abs(z), "earn the same", "do not earn the same")
+    return graded(
+        "rewards over steps",
+        abs(z),
+        WARN,
+        FAIL,
+        f"the same transitions {words} at early and late steps ({z:+.1f} standard deviations){_hidden(abs(z))}",
+    )
+
+
+def trend(by_episode: FloatArray) -> float | None:
+    """The sum of what has mean zero in every episode, in standard deviations; None where there is nothing to judge."""
+    spread = float(np.sqrt(by_episode @ by_episode))
+    if len(by_episode) < 2 * LEAST or spread == 0:
+        return None
+    return normal_of_t(float(by_episode.sum()) / spread, len(by_episode) - 1)
 
 
 def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic | None:
@@ -109,7 +130,7 @@ def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic |
         z,
         WARN,
         FAIL,
-        f"early and late episodes {words} ({z:.1f} standard deviations){_cause(z, WARN)}",
+        f"early and late episodes {words} ({z:.1f} standard deviations){_cause(z)}",
     )
 
 
@@ -193,5 +214,9 @@ def _verb(z: float, well: str, badly: str) -> str:
     return well if z <= WARN else badly
 
 
-def _cause(z: float, warn: float) -> str:
-    return "; the world may have changed meanwhile" if z > warn else ""
+def _cause(z: float) -> str:
+    return "; the world may have changed meanwhile" if z > WARN else ""
+
+
+def _hidden(z: float) -> str:
+    return "; something that is not in the state depends on the step" if z > WARN else ""

@@ -2,7 +2,8 @@
 
 With r̄ the mean reward of a kind of transition (s, a, s′) over all rows, and random signs g(s, a) and h(s′),
 
-    R = Σ (r − r̄),   Q = Σ (r − r̄)²,   M_k = Σ g_k(s, a) [ h_k(s′) − mean of h_k(s′) over the rows of (s, a) ].
+    R = Σ (r − r̄),   Q = Σ (r − r̄)²,   T = Σ step (r − r̄),
+    M_k = Σ g_k(s, a) [ h_k(s′) − mean of h_k(s′) over the rows of (s, a) ].
 
 Every summand has mean zero given what came before it, whoever acted, if rewards and next states follow one law; so R
 and M_k of one part of the episodes differ from those of another by chance only. A few random signs see a change of any
@@ -35,10 +36,11 @@ class Probes:
 
 @dataclass(frozen=True)
 class EpisodeProbes:
-    """R, Q and M (episodes × signs)."""
+    """R, Q, T and M (episodes × signs)."""
 
     reward: FloatArray
     reward_squared: FloatArray
+    reward_by_step: FloatArray
     moves: FloatArray
 
 
@@ -53,6 +55,8 @@ def make_probes(transitions: Transitions, seed: int = 0) -> Probes:
         Aggregate("earned_squared", "sum", ("reward", "reward")),
         Aggregate("earned_expected", "sum", ("reward", _MEAN)),
         Aggregate("expected_squared", "sum", (_MEAN, _MEAN)),
+        Aggregate("earned_by_step", "sum", ("reward", "step")),
+        Aggregate("expected_by_step", "sum", (_MEAN, "step")),
         *(Aggregate(f"sum_{name}", "sum", (name,)) for name in columns if name != _MEAN),
     ]
     return Probes(columns, tuple(aggregates))
@@ -81,5 +85,6 @@ def read_probes(groups: GroupSums) -> EpisodeProbes:
     return EpisodeProbes(
         reward=np.where(noise, 0.0, earned - expected),
         reward_squared=np.where(noise, 0.0, q),
+        reward_by_step=np.where(noise, 0.0, groups.column("earned_by_step") - groups.column("expected_by_step")),
         moves=np.stack(moves, axis=1) if moves else np.zeros((groups.n_groups, 0)),
     )
