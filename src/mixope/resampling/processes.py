@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 Task = Callable[[int], float | str]
 Progress = Callable[[int, int], None]
@@ -33,15 +34,15 @@ def run_tasks(
     cores = min(os.cpu_count() or 1, len(rest)) if jobs is None else min(jobs, len(rest))
     if jobs is None and (time.perf_counter() - begin) * len(rest) < SHORT_SECONDS:
         cores = 1
-    with _reporting(progress) as report:
-        for found in _batches(task, rest, max(cores, 1)):
+    with _reporting(progress) as report, closing(_batches(task, rest, max(cores, 1))) as batches:
+        for found in batches:
             results += found
             if report:
                 report(len(results), len(numbers))
     return results
 
 
-def _batches(task: Task, numbers: Sequence[int], cores: int) -> Iterator[list[float | str]]:
+def _batches(task: Task, numbers: Sequence[int], cores: int) -> Generator[list[float | str], None, None]:
     size = max(1, min(_LARGEST_BATCH, len(numbers) // (4 * cores)))
     cuts = [numbers[k : k + size] for k in range(0, len(numbers), size)]
     if cores == 1:
@@ -50,20 +51,23 @@ def _batches(task: Task, numbers: Sequence[int], cores: int) -> Iterator[list[fl
         yield from _shared(task, cuts, cores)
 
 
-def _shared(task: Task, cuts: list[Sequence[int]], cores: int) -> Iterator[list[float | str]]:
+def _shared(task: Task, cuts: list[Sequence[int]], cores: int) -> Generator[list[float | str], None, None]:
     """Processes, because a solve holds the interpreter; these need no guard in the caller's script."""
     from joblib import Parallel, delayed
     from joblib.externals.loky import get_reusable_executor
 
+    lent: Generator[list[float | str], None, None]
+    lent = Parallel(n_jobs=cores, return_as="generator")(delayed(_batch)(task, cut) for cut in cuts)
     finished = False
     try:
-        lent: Iterable[list[float | str]] = Parallel(n_jobs=cores, return_as="generator")(
-            delayed(_batch)(task, cut) for cut in cuts
-        )
-        yield from lent
+        for found in lent:  # noqa: UP028 (closing it warns, and is guarded below)
+            yield found
         finished = True
     finally:
         if not finished:  # interrupted: nothing may go on working behind the user's back
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that tasks were cancelled is what was wanted
+                lent.close()
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
