@@ -7,7 +7,6 @@ interruption ends the processes before it is passed on.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import warnings
@@ -31,15 +30,21 @@ def run_tasks(
     begin = time.perf_counter()
     results = _batch(task, numbers[:1])
     rest = numbers[1:]
-    cores = min(os.cpu_count() or 1, len(rest)) if jobs is None else min(jobs, len(rest))
-    if jobs is None and (time.perf_counter() - begin) * len(rest) < SHORT_SECONDS:
-        cores = 1
+    short = (time.perf_counter() - begin) * len(rest) < SHORT_SECONDS
+    cores = min(jobs or (1 if short else _cores()), len(rest))
     with _reporting(progress) as report, closing(_batches(task, rest, max(cores, 1))) as batches:
         for found in batches:
             results += found
             if report:
                 report(len(results), len(numbers))
     return results
+
+
+def _cores() -> int:
+    """As many as this process may use, which in a container may be fewer than the machine has."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def _batches(task: Task, numbers: Sequence[int], cores: int) -> Generator[list[float | str], None, None]:

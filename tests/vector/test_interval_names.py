@@ -1,0 +1,88 @@
+"""Intervals by name on vectors: the same formulas from the same scores, blocks of steps, and no refits."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import mixope
+from mixope.engines import EmbeddedEngine, MemoryEngine
+from mixope.environments import linear_quadratic
+from mixope.errors import UsageError
+from mixope.estimators.vector import VectorRatio
+from mixope.features import OneHot
+from mixope.intervals import likelihood_interval
+
+from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_logs
+
+
+def ask(logs, estimator="emp", **options):
+    return mixope.evaluate(logs, TARGET, estimator, features=Monomials(), **options)
+
+
+def test_t_normal_and_likelihood_come_from_the_same_scores():
+    found = {name: ask(lq_logs(), interval=name) for name in ("t", "normal", "likelihood", "auto")}
+    value, scores = found["t"].value, found["t"].scores
+    error = np.sqrt(np.sum(scores**2))
+    for name, law in (("t", stats.t(19)), ("normal", stats.norm), ("auto", stats.t(19))):
+        interval = found[name].interval
+        assert (interval.low, interval.high) == pytest.approx(value + law.ppf([0.025, 0.975]) * error)
+    assert found["likelihood"].interval == likelihood_interval(value, scores, 0.95)
+
+
+def one_long_id_log():
+    """The ids of one logger as one long episode."""
+    columns = id_columns(False)
+    mine = columns["policy_id"] == columns["policy_id"][0]
+    rows = {name: values[mine] for name, values in columns.items()}
+    n = int(mine.sum())
+    follows = {**rows, "episode_id": np.zeros(n, dtype=int), "step": np.arange(n)}
+    return {**follows, "next_observation": np.append(rows["observation"][1:], rows["next_observation"][-1])}
+
+
+@pytest.mark.parametrize("engine", [MemoryEngine(fragment_rows=50), EmbeddedEngine()], ids=["memory", "embedded"])
+def test_blocks_of_one_hot_states_are_those_of_counts(monkeypatch, engine):
+    drop_ridges(monkeypatch)
+    target, logs = mixope.TabularPolicy(id_policies()[0]), mixope.read(one_long_id_log())
+    pairs = {"logged-mean": ("logged-mean", "logged-mean"), "emp": (VectorRatio("emp", behaviour=Counted()), "emp")}
+    for ours, counted in pairs.values():
+        on_features = mixope.evaluate(logs, target, ours, features=OneHot(), engine=engine)
+        on_counts = mixope.evaluate(logs, target, counted)
+        assert on_features.interval.method == on_counts.interval.method
+        assert "blocks of" in on_counts.interval.method
+        assert on_features.interval.width == pytest.approx(on_counts.interval.width, rel=1e-4)
+
+
+def test_longer_pieces_leave_value_and_blocks_nearly_as_they_are(monkeypatch):
+    """Logs beyond memory are summed in pieces of several steps before they are cut into blocks."""
+    logs = lq_logs(episodes=1, horizon=2000)
+    plain = ask(logs)
+    monkeypatch.setattr("mixope.vectors.MOST_PIECES", 500)
+    pieces = ask(logs)
+    assert pieces.value == pytest.approx(plain.value, rel=1e-12)
+    assert pieces.standard_error == pytest.approx(plain.standard_error, rel=0.3)
+    assert int(pieces.interval.method.split()[-2]) % 4 == 0
+
+
+def test_blocks_of_a_long_linear_quadratic_episode_cover():
+    truth, hits, logs = linear_quadratic.average(SYSTEM, TARGET), 0, 10
+    for seed in range(logs):
+        found = ask(lq_logs(episodes=1, horizon=600, seed=seed), "dr")
+        hits += found.interval.low <= truth <= found.interval.high
+    assert hits >= 8
+    assert any("there is 1 episode" in alert for alert in found.alerts)
+    assert np.shape(found.scores) == (1,)
+
+
+def test_trajectory_weights_have_episodes_and_no_blocks():
+    logs = lq_logs(episodes=4, horizon=200)
+    known = {"logger-0": linear_quadratic.loggers(1)[0]}
+    assert "blocks of" in ask(logs, loggers=known).interval.method
+    assert ask(logs, "wis-step", loggers=known).interval.method == "clustered score, t"
+    with pytest.raises(UsageError, match="weighs whole episodes"):
+        ask(logs, "wis-step", loggers=known, interval="blocks")
+
+
+@pytest.mark.parametrize("name", ["bca", "percentile"])
+def test_refits_are_refused_with_the_reason_and_what_to_use(name):
+    with pytest.raises(UsageError, match=f"interval='{name}' refits .* use t, normal, likelihood or blocks here"):
+        ask(lq_logs(), interval=name)
