@@ -27,7 +27,7 @@ from mixope.problem import Problem
 if TYPE_CHECKING:
     from mixope.intervals import Interval
 
-WARN, FAIL = 1.0, 20.0
+WARN, FAIL = 0.5, 20.0
 """Shares of the half-width; see the table in docs/trust.md."""
 ROUNDING, SMALL = 1e-9, 0.005
 """More than the rounding of probabilities, and no more than what the check of the uncovered mass lets pass."""

@@ -30,7 +30,7 @@ from mixope.statistics.probes import EpisodeProbes
 
 WARN, FAIL = 3.0, 10.0
 """Standard deviations; see the table in docs/trust.md."""
-SHARED_WARN, SHARED_FAIL = 2.5, 10.0
+SHARED_WARN, SHARED_FAIL = 2.0, 10.0
 LEAST = 3
 """Episodes that each half of a logger must have to be compared."""
 

@@ -1,0 +1,25 @@
+"""Do the features follow the problem? What moves when there are half as many of them is not chance but approximation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mixope.diagnostics.checks import Diagnostic
+
+MOST = 0.5
+"""The share of the squared standard error beyond which the features decide more than the episodes do."""
+
+
+def approximation(measures: Mapping[str, float], standard_error: float | None) -> Diagnostic | None:
+    """τ² as a share of se² + τ²; None where nothing was solved twice or there is no interval."""
+    error = measures.get("approximation")
+    if error is None or not standard_error:
+        return None
+    share = min(error**2 / standard_error**2, 1.0)
+    words = (
+        f"with half as many features the value is {measures['half_the_bumps']:.4g}; an error of approximation of"
+        f" {error:.2g} makes {share:.0%} of the variance behind the interval"
+    )
+    much = share > MOST
+    said = f"{words}: features matter more than episodes here, and 'dr' needs them less" if much else words
+    return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)
