@@ -18,6 +18,9 @@ from mixope.tabular import Counted, count, run
 from mixope.targets import check_level
 from mixope.vectors import AUTOMATIC, Scanned, run_vectors, scan
 
+ROUNDING = 1e-12
+"""Mass below this is what sums of probabilities leave."""
+
 
 def evaluate(
     logs: Any,
@@ -69,14 +72,21 @@ def _refuse_without(estimate: Estimate, choice: IntervalChoice) -> None:
 
 def _banded(estimate: Estimate, seen: Counted, target: Any) -> Estimate:
     """Where something is uncovered: the least and the most the target could earn, whatever was not seen."""
-    if estimate.uncovered_mass + estimate.outside_mass <= 0 or estimate.estimator == "logged-mean":
+    if estimate.uncovered_mass + estimate.outside_mass <= ROUNDING or estimate.estimator == "logged-mean":
         return estimate
     band = outer_band(seen, target, estimand=estimate.estimand)
     return replace(estimate, band=(band.low, band.high))
 
 
 def look(logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None) -> Counted | Scanned:
-    """The first scan: counts where states can be counted, a survey of the episodes where they are vectors."""
+    """The first scan: counts where states can be counted, a survey of the episodes where they are vectors.
+
+    Logs that were looked at before are not read again.
+    """
+    if isinstance(logs, Counted | Scanned):
+        if features is None:
+            return logs
+        logs, engine = logs.logs, engine or logs.engine
     logs = logs if isinstance(logs, Logs) else read(logs)
     schema = logs.schema
     if features is not None or schema.observation_kind == "vector" or schema.action_kind == "continuous":

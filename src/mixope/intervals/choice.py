@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 from mixope.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
@@ -65,11 +66,15 @@ def choose_interval(
     """A choice from what a user says, checked before any work begins."""
     if isinstance(name, IntervalChoice):
         return name
-    meant = ALIASES.get(name, name)
+    meant = ALIASES.get(name, name) if isinstance(name, str) else name
     if meant not in INTERVALS:
         raise UnknownName("interval", name, INTERVALS)
-    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 2:
+    if not _whole(replicates) or replicates < 2:
         raise UsageError(f"replicates is how many resampled logs are refitted, at least 2, got {replicates!r}")
-    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+    if jobs is not None and (not _whole(jobs) or jobs < 1):
         raise UsageError(f"jobs is a number of processes, at least 1 (None: as many as are worth it), got {jobs!r}")
-    return IntervalChoice(meant, replicates, jobs, progress)
+    return IntervalChoice(meant, int(replicates), None if jobs is None else int(jobs), progress)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
