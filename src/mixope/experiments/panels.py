@@ -24,6 +24,7 @@ NAMES = {
     "singlepath": "SinglePath",
     "gridworld": "Gridworld",
     "gridworld-slip": "Gridworld (slip .1)",
+    "walk": "Walk",
     "pendulum": "Pendulum",
     "pendulum-trained": "Pendulum (trained)",
 }

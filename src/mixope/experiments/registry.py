@@ -13,6 +13,7 @@ REGISTRY: dict[str, str] = {
     "figure3": "mixope.experiments.figure3",
     "figure4": "mixope.experiments.figure4",
     "figure5": "mixope.experiments.figure5",
+    "coverage": "mixope.experiments.coverage",
     "claims": "mixope.experiments.claims",
 }
 """Name: module that holds its ``EXPERIMENT``; in the order in which ``all`` runs them."""
