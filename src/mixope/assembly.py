@@ -75,6 +75,7 @@ def assemble(
         alerts=(*survey.alerts, *sure.alerts),
         provenance=_provenance(survey, question),
         no_interval_because=sure.because,
+        weights=solution.weight_bins,
         scores=usable,
         episodes=survey.episodes,
     )

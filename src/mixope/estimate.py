@@ -19,6 +19,7 @@ from mixope.statistics.episodes import EpisodeTotals
 
 if TYPE_CHECKING:
     from mixope.differences import Differences
+    from mixope.estimators.weight_bins import WeightBin
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Estimate:
     no_interval_because: str | None = None
     beside: tuple[Estimate, ...] = field(default=())
     band: tuple[float, float] | None = None
+    weights: tuple[WeightBin, ...] = ()
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
     episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)
 
@@ -104,6 +106,7 @@ class Estimate:
             "n_dropped": self.n_dropped,
             "loggers": [asdict(logger) for logger in self.loggers],
             "effective_sample_size": self.effective_sample_size,
+            "weights": [asdict(found) for found in self.weights],
             "uncovered_mass": self.uncovered_mass,
             "outside_mass": self.outside_mass,
             "logged_mean": self.logged_mean,

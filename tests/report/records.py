@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
+from mixope.differences import Difference, Differences, JointScores, pairwise, rank
 from mixope.estimand import Estimand
 from mixope.estimate import Comparison, Estimate, LoggerShare, Provenance
+from mixope.estimators.weight_bins import weight_bins
 from mixope.intervals import Interval
 
 CHECKS = (
@@ -53,11 +58,19 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class LoggerCoverage:
+    label: str
+    covered: float
+    alone: float
+
+
+@dataclass(frozen=True)
 class Coverage:
     covered_rows: float
     uncovered_mass: float
     gaps: int
     worst: tuple[Gap, ...]
+    loggers: tuple[LoggerCoverage, ...] = ()
 
 
 BACKTEST = tuple(
@@ -65,8 +78,14 @@ BACKTEST = tuple(
     for k in range(4)
 )
 COVERAGE = Coverage(
-    0.56, 0.11, 3311, (Gap((1, 2, "east"), 3, 0.55, 11, 0.000757), Gap((4, 4, "west"), 2, 0.7, 6, 0.0005))
+    0.56,
+    0.11,
+    3311,
+    (Gap((1, 2, "east"), 3, 0.55, 11, 0.000757), Gap((4, 4, "west"), 2, 0.7, 6, 0.0005)),
+    tuple(LoggerCoverage(f"logger-{k}", 0.5 + 0.1 * k, 0.01 * k) for k in range(4)),
 )
+WEIGHTS = weight_bins(np.array([0.0, 0.1, 0.8, 1.0, 3.0, 20.0]), np.array([50.0, 300.0, 500.0, 400.0, 90.0, 3.0]))
+
 EXTRAS = {
     "command": "mixope evaluate a.parquet --target t.csv --html x.html",
     "backtest": BACKTEST,
@@ -75,6 +94,7 @@ EXTRAS = {
     "coverage": COVERAGE,
 }
 SECTIONS = ("estimates", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data", "manifest")
+COMPARED = ("estimates", "differences", *SECTIONS[1:])
 
 
 def estimate(**changes) -> Estimate:
@@ -101,6 +121,7 @@ def estimate(**changes) -> Estimate:
         measures={},
         alerts=("12 rows were dropped: the last row of an unfinished episode has no next observation",),
         provenance=PROVENANCE,
+        weights=WEIGHTS,
     )
     return replace(made, **changes)
 
@@ -114,6 +135,7 @@ def reference(**changes) -> Estimate:
         "verdict": Verdict.REFERENCE,
         "diagnostics": (),
         "loggers": plain,
+        "weights": (),
     }
     return estimate(**{**made, "interval": Interval(-0.89, -0.77, 0.95, "clustered score, t"), **changes})
 
@@ -137,4 +159,38 @@ def comparison() -> Comparison:
         estimate(estimator="wis", value=float("nan"), interval=None),
     ]
     others = [replace(e, target="old") for e in mine]
-    return Comparison((*mine, *others), (("known-mixture", "the policy of logger 'logger-0' is not known"),))
+    skipped = (("known-mixture", "the policy of logger 'logger-0' is not known"),)
+    return Comparison((*mine, *others), skipped, (differences(),))
+
+
+def differences(names=("new", "old"), **changes) -> Differences:
+    """Targets that differ by little next to what each of them varies, against two loggers."""
+    shared = np.random.default_rng(0).normal(size=(80, 1)) * 0.004
+    own = np.random.default_rng(1).normal(size=(80, len(names))) * 0.0008
+    joint = JointScores(tuple(names), -0.19 - 0.01 * np.arange(len(names)), shared + own)
+    ranked = pairwise(joint, 0.95)
+    made = Differences(
+        "dr",
+        Estimand(),
+        0.95,
+        80,
+        ranked,
+        rank(joint, 0.95),
+        _against(ranked[0]),
+        ("old: 1.7% is not logged",),
+    )
+    return replace(made, **changes)
+
+
+def _against(pair: Difference) -> tuple[Difference, ...]:
+    return tuple(replace(pair, second=f"logger-{k}", value=pair.value + 0.1) for k in range(2))
+
+
+def backtest(labels=("a", "b", "c"), note="the target cannot be followed on these logs") -> Backtest:
+    """One that agrees, one that does not, and one that cannot be predicted."""
+    good = BacktestRow(labels[0], 0.5, 0.4, 0.6, 0.55, 0.5, 0.6, True, "trustworthy", 0.0, -0.9)
+    far = replace(good, label=labels[1], earned=0.9, earned_low=0.8, earned_high=1.0, covered=False, z=-5.6)
+    nothing = BacktestRow(
+        labels[2], float("nan"), None, None, 0.2, 0.1, 0.3, False, "not supported by these logs", 1.0, None, note=note
+    )
+    return Backtest((good, far, nothing), "emp", 0.95, ("policies were counted from their own rows",), PROVENANCE)

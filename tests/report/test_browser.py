@@ -5,14 +5,19 @@ import re
 import pytest
 
 from mixope.estimate import Comparison, LoggerShare
-from mixope.report.document import document
+from mixope.report.document import backtest_document, document
 from mixope.report.html import render
 
 from . import browser, records
-from .test_page import hostile_page
+from .test_page import hostile_backtest, hostile_page
 
 WIDTHS = (1280, 390)
-NAMES = ("full", "bare", "comparison", "crowded", "hostile", "unbroken", "ideographs")
+NAMES = ("full", "bare", "comparison", "contest", "crowded", "hostile", "unbroken", "ideographs", "backtest", "strange")
+COMPARED = len(records.COMPARED)
+SECTIONS = {
+    **dict.fromkeys(("comparison", "contest", "hostile", "unbroken", "ideographs"), COMPARED),
+    **dict.fromkeys(("backtest", "strange"), 3),
+}
 KEYS = [f"{name}@{width}" for name in NAMES for width in WIDTHS]
 
 
@@ -32,6 +37,13 @@ def crowded():
     return Comparison(tuple(records.replace(e, loggers=loggers) for e in (records.estimate(), *wide)))
 
 
+def contest():
+    """Eight targets, so that there are more pairs than the figure shows."""
+    names = tuple(f"candidate number {k} of the spring" for k in range(8))
+    estimates = tuple(records.estimate(target=name) for name in names)
+    return Comparison(estimates, (), (records.differences(names),))
+
+
 @pytest.fixture(scope="module")
 def pages():
     mine = records.estimate(beside=(records.beside(), records.without_interval(), records.reference()))
@@ -43,6 +55,9 @@ def pages():
         "hostile": hostile_page("<script>alert(1)</script>"),
         "unbroken": hostile_page("unbroken" * 60),
         "ideographs": hostile_page("日本語のロガー عربى 🚕" * 4),
+        "contest": render(document(contest(), **records.EXTRAS)),
+        "backtest": render(backtest_document(records.backtest(), command="mixope backtest a.parquet --html x.html")),
+        "strange": hostile_backtest("<script>alert(1)</script> " + "unbroken" * 30),
     }
 
 
@@ -53,15 +68,16 @@ def light(pages, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dark(pages, tmp_path_factory):
-    return browser.measure({"full": pages["full"]}, WIDTHS, tmp_path_factory.mktemp("dark"), browser.DARK)
+    some = {name: pages[name] for name in ("full", "comparison", "backtest")}
+    return browser.measure(some, WIDTHS, tmp_path_factory.mktemp("dark"), browser.DARK)
 
 
 def test_pages_are_laid_out_at_the_wanted_widths(light):
     assert set(light) == set(KEYS)
     for key, found in light.items():
         assert found["wide"] == int(key.partition("@")[2])
-        assert found["counted"]["sections"] == len(records.SECTIONS)
-        assert found["counted"]["texts"] > 10, key
+        assert found["counted"]["sections"] == SECTIONS.get(key.partition("@")[0], len(records.SECTIONS))
+        assert found["counted"]["texts"] > 8, key
         assert found["counted"]["cells"] > 10, key
 
 
@@ -85,10 +101,10 @@ def test_a_dark_page_is_dark_and_legible(dark, light):
 
 def test_each_figure_is_shown_once(light):
     for key in ("full@1280", "full@390"):
-        assert light[key]["counted"]["drawings"] == 4
+        assert light[key]["counted"]["drawings"] == 5
 
 
-@pytest.mark.parametrize("name", ["full", "hostile"])
+@pytest.mark.parametrize("name", ["full", "hostile", "strange"])
 def test_a_page_opens_from_disk_without_a_word_on_the_console(pages, name, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(pages[name], encoding="utf-8")
@@ -109,6 +125,7 @@ def test_faults_are_found(pages, tmp_path):
     """So would the measurements: a page with a fault of every kind."""
     fault = (
         "<style>.mixope section { margin-top: -3rem } .mixope td { white-space: nowrap; max-width: 2rem; color: #eee }"
+        ".mixope table { table-layout: fixed; width: 60px }"
         ".mixope svg text { font-size: 40px !important }"
         ".mixope .wide { display: block !important; width: 900px }</style></head>"
     )

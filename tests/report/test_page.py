@@ -12,7 +12,7 @@ from mixope.estimand import Estimand
 from mixope.estimate import LoggerShare, Provenance
 from mixope.intervals import Interval
 from mixope.report import html_fragment, write_html
-from mixope.report.document import document
+from mixope.report.document import backtest_document, document
 from mixope.report.html import fragment, render
 
 from . import records
@@ -69,19 +69,29 @@ def hostile(text):
         provenance=Provenance(text, 0, text, text, text, ({"path": text, "rows": 1, "sha256": text},)),
     )
     other = records.estimate(target=text + "b", interval=None, no_interval_because=text, estimator=text)
-    return type(records.comparison())((made, other), ((text, text),))
+    compared = records.differences((text, text + "b"), estimator=text, alerts=(text,))
+    return type(records.comparison())((made, other), ((text, text),), (compared,))
 
 
 @cache
 def hostile_page(text):
-    gaps = records.Coverage(0.5, 0.5, 1, (records.Gap((text, 1), text, 0.5, 1, 0.5),))
+    by_logger = (records.LoggerCoverage(text, 0.5, 0.1),)
+    gaps = records.Coverage(0.5, 0.5, 1, (records.Gap((text, 1), text, 0.5, 1, 0.5),), by_logger)
     rows = (records.Prediction(text, 0.0, -1.0, 1.0, 0.5, True),)
     return page(hostile(text), command=text, backtest=rows, band=(-1.0, 1.0), truth=0.0, coverage=gaps)
 
 
+@cache
+def hostile_backtest(text):
+    made = records.backtest((text, text + "2", text + "3"), text)
+    strange = records.replace(made, estimator=text, notes=(text,))
+    return render(backtest_document(strange, command=text))
+
+
+@pytest.mark.parametrize("page", [hostile_page, hostile_backtest], ids=["result", "backtest"])
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda t: ascii(t[:12]))
-def test_hostile_text_stays_text(text):
-    found = parse(hostile_page(text))
+def test_hostile_text_stays_text(text, page):
+    found = parse(page(text))
     assert {e.tag for e in found.elements} <= TAGS
     for element in found.elements:
         assert not [name for name in element.attributes if name.startswith("on")], element
@@ -113,7 +123,8 @@ def test_control_characters_and_turned_text_are_replaced():
 def test_every_section_is_there_and_has_content(record, extras):
     found = parse(page(record, **extras))
     sections = {e.attributes["id"]: e.text for e in found.all("section")}
-    assert tuple(sections) == records.SECTIONS
+    several = isinstance(record, type(records.comparison()))
+    assert tuple(sections) == (records.COMPARED if several else records.SECTIONS)
     assert all(len(words.split()) > 4 for words in sections.values()), sections
 
 
@@ -150,7 +161,7 @@ def test_what_is_missing_is_said_in_one_sentence():
 def test_every_figure_is_drawn_for_wide_and_narrow_pages_and_described():
     found = parse(full())
     figures, drawings = found.all("figure"), found.all("svg")
-    assert len(figures) == 4
+    assert len(figures) == 5
     assert len(drawings) == 2 * len(figures)
     assert all(e.attributes["role"] == "img" and len(e.attributes["aria-label"]) > 20 for e in drawings)
     assert len(found.all("figcaption")) == len(figures)
@@ -263,7 +274,7 @@ def test_json_has_the_same_content_and_no_nan():
     shown = document(records.comparison(), **records.EXTRAS)
     found = json.loads(shown.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert [a["row"]["target"] for a in found["answers"]] == ["new", "old"]
-    assert found["backtest"][3]["covered"] is False
+    assert found["backtest"]["predictions"][3]["covered"] is False
     assert found["manifest"]["seed"] == 7
     assert found["answers"][0]["beside"][3]["value"] is None
 

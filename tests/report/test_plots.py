@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mixope.report import plots
-from mixope.report.document import Logger
+from mixope.report.answer import Logger
 from mixope.report.svg import draw, inline
 from mixope.report.widths import shortened, width
 from mixope.report.words import rounded

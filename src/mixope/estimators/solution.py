@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mixope.arrays import FloatArray
+from mixope.estimators.weight_bins import WeightBin
 from mixope.solvers.outcome import Outcome, Solved
 
 
@@ -31,7 +32,8 @@ class Solution:
 
     ``scores`` has one row a group and one column a basis quantity (:data:`mixope.statistics.transitions.BASIS`): the
     influence of a logged row on the value is its basis times these. ``episode_scores`` are the same, already
-    summed by episode, for estimators that look at whole trajectories. One of them, or neither, is present.
+    summed by episode, for estimators that look at whole trajectories. One of them, or neither, is present. The same
+    holds for ``weights`` and ``episode_weights``.
     """
 
     value: float
@@ -44,6 +46,8 @@ class Solution:
     measures: dict[str, float] = field(default_factory=dict)
     no_interval_because: str | None = None
     known_bias: str | None = None
+    weight_bins: tuple[WeightBin, ...] = ()
+    episode_weights: Weights | None = None
 
 
 def combine(parts: list[Solution], shares: list[float]) -> Solution:

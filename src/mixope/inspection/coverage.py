@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.inspection.records import Coverage, Gap
+from mixope.arrays import AnyArray, FloatArray, sum_by
+from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.policies import DiscretePolicy, Policy
-from mixope.problem import state_probabilities
+from mixope.problem import align_actions, state_probabilities
 from mixope.statistics.transitions import Transitions
 
 SHOWN_GAPS = 10
@@ -31,7 +31,29 @@ def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> 
         )
         for s, a in zip(*np.unravel_index(order, mass.shape), strict=True)
     ]
-    return Coverage(float(share[~unseen.any(axis=1)].sum()), float(mass.sum()), int(unseen.sum()), tuple(worst))
+    return Coverage(
+        float(share[~unseen.any(axis=1)].sum()),
+        float(mass.sum()),
+        int(unseen.sum()),
+        tuple(worst),
+        _by_logger(transitions, visited, align_actions(probabilities, actions, transitions.actions)),
+    )
+
+
+def _by_logger(transitions: Transitions, visited: AnyArray, law: FloatArray) -> tuple[LoggerCoverage, ...]:
+    """Σ n(s)/N π(a|s) over the pairs that each logger has logged, and over those that nobody else has."""
+    number = np.zeros(transitions.n_states, dtype=np.int64)
+    number[visited] = np.arange(len(visited))
+    law = law[number[transitions.pair_state], transitions.pair_action]
+    mass = _state_rows(transitions)[transitions.pair_state] / transitions.n_rows * law
+    seen = np.unique(transitions.logger * transitions.n_pairs + transitions.pair)
+    logger, pair = seen // transitions.n_pairs, seen % transitions.n_pairs
+    alone = np.bincount(pair, minlength=transitions.n_pairs)[pair] == 1
+    covered, only = (sum_by(logger, mass[pair] * part, len(transitions.loggers)) for part in (1.0, alone))
+    return tuple(
+        LoggerCoverage(label, float(a), float(b))
+        for label, a, b in zip(transitions.loggers, covered, only, strict=True)
+    )
 
 
 def _laws(policy: Policy, transitions: Transitions, states: AnyArray) -> tuple[AnyArray, FloatArray]:

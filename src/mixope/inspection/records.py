@@ -121,6 +121,15 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class LoggerCoverage:
+    """The share of the target's actions, at the logged states, that a logger has taken there, and that only it has."""
+
+    label: str
+    covered: float
+    alone: float
+
+
+@dataclass(frozen=True)
 class Coverage:
     """What of the target the logs have seen, at the states as they were logged.
 
@@ -132,3 +141,4 @@ class Coverage:
     uncovered_mass: float
     gaps: int
     worst: tuple[Gap, ...]
+    loggers: tuple[LoggerCoverage, ...] = ()

@@ -12,7 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mixope.report.document import SYMBOL, Answer, Document
+from mixope.report.answer import SYMBOL, Answer
+from mixope.report.contest import Contest
+from mixope.report.document import Document
+from mixope.report.predictions import Predictions
 from mixope.report.text import number
 from mixope.report.words import percent, whole
 
@@ -24,16 +27,20 @@ def view(shown: Document) -> Group:
     pieces: list[RenderableType] = [piece for answer in shown.answers for piece in _headline(answer)]
     pieces += [_title("Estimates"), _estimates(shown)]
     pieces += [Text(f"left out: {name}: {reason}", style="dim") for name, reason in shown.skipped]
+    for contest in shown.contests:
+        pieces += [_title(f"Differences by {contest.estimator}"), _differences(contest), Text(f"{contest.sentence}.")]
+        pieces += [Text(f"- {note}") for note in contest.notes]
     for answer in shown.answers:
         of = f" of “{answer.row.target}”" if len(shown.answers) > 1 else ""
         if answer.checks:
             pieces += [_title(f"Checks{of}"), _checks(answer)]
         pieces += [_title(f"Weights{of}"), _loggers(answer), _title(f"Coverage and stationarity{of}"), _facts(answer)]
-    if shown.coverage:
-        gaps = [(g.state, g.action, number(g.probability), percent(g.mass, 4)) for g in shown.coverage.worst]
-        pieces += [_title("Heaviest gaps"), _table(("state", "action", "probability", "share of steps"), gaps, right=2)]
+        if answer.coverage:
+            gaps = [(g.state, g.action, number(g.probability), percent(g.mass, 4)) for g in answer.coverage.worst]
+            names = ("state", "action", "probability", "share of steps")
+            pieces += [_title(f"Heaviest gaps{of}"), _table(names, gaps, right=2)]
     if shown.backtest:
-        pieces += [_title("Backtest"), _backtest(shown)]
+        pieces += [_title("Backtest"), _backtest(shown.backtest), Text(f"{shown.backtest.sentence}.")]
     if shown.alerts:
         pieces += [_title("Alerts"), *(Text(f"- {alert}") for alert in shown.alerts)]
     return Group(*pieces, _title("Data and manifest"), _manifest(shown))
@@ -97,18 +104,33 @@ def _facts(answer: Answer) -> Table:
     return _pairs(pairs)
 
 
-def _backtest(shown: Document) -> Table:
+def _differences(contest: Contest) -> Table:
+    rows = [
+        (
+            pair.label,
+            number(pair.value),
+            f"{number(pair.low)} to {number(pair.high)}",
+            "–" if pair.narrower is None else f"{pair.narrower:.1f} ×",
+            pair.chance,
+            _sign(pair.kind, pair.conclusion),
+        )
+        for pair in (*contest.pairs, *contest.loggers)
+    ]
+    return _table(("first − second", "difference", "interval", "narrower", "P(first is better)", "so"), rows)
+
+
+def _backtest(shown: Predictions) -> Table:
     rows = [
         (
             p.label,
             number(p.predicted),
             "–" if p.low is None else f"{number(p.low)} to {number(p.high)}",
             number(p.earned),
-            _sign("good", "yes") if p.covered else _sign("bad", "no"),
+            _sign(p.kind, p.agrees),
         )
-        for p in shown.backtest
+        for p in shown.predictions
     ]
-    return _table(("logger", "predicted", "interval", "earned", "held"), rows)
+    return _table(("logger", "predicted", "interval", "earned", "agrees"), rows)
 
 
 def _manifest(shown: Document) -> Table:

@@ -19,37 +19,26 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from mixope.report.document import SYMBOL, Document
+from mixope.report.answer import SYMBOL
+from mixope.report.document import AnyDocument, Document
 from mixope.report.figures import figures
 from mixope.report.text import number
 from mixope.report.words import percent, whole
 from mixope.version import __version__
 
-SECTIONS = (
-    ("estimates", "Estimates"),
-    ("checks", "Checks"),
-    ("weights", "Weights"),
-    ("coverage", "Coverage"),
-    ("stationarity", "Stationarity"),
-    ("backtest", "Backtest"),
-    ("alerts", "Alerts"),
-    ("data", "Data"),
-    ("manifest", "Manifest"),
-)
 
-
-def render(document: Document) -> str:
+def render(document: AnyDocument) -> str:
     """The whole page."""
     return _fill("page.html.j2", document, top=1, prefix="")
 
 
-def fragment(document: Document) -> str:
+def fragment(document: AnyDocument) -> str:
     """The same content without a page around it; its identifiers carry a hash, so that several fit one notebook."""
     mark = hashlib.sha256(document.to_json(None).encode()).hexdigest()[:8]
     return _fill("fragment.html.j2", document, top=3, prefix=f"mx-{mark}-")
 
 
-def write(document: Document, path: str | os.PathLike[str]) -> Path:
+def write(document: AnyDocument, path: str | os.PathLike[str]) -> Path:
     """The page as a file, whole or not at all: it is written beside its place and then renamed."""
     target = Path(path)
     page = render(document).encode()
@@ -66,12 +55,13 @@ def write(document: Document, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _fill(template: str, document: Document, **options: Any) -> str:
+def _fill(template: str, document: AnyDocument, **options: Any) -> str:
     drawn = figures(document, options["prefix"])
     shown: Mapping[str, Any] = {
         name: {"wide": Markup(d.wide), "narrow": Markup(d.narrow), "caption": d.caption} for name, d in drawn.items()
     }
-    filled = _environment().get_template(template).render(document=document, figures=shown, **options)
+    body = "report.html.j2" if isinstance(document, Document) else "backtest_report.html.j2"
+    filled = _environment().get_template(template).render(document=document, figures=shown, body=body, **options)
     return "\n".join(line for line in filled.splitlines() if line.strip()) + "\n"
 
 
@@ -88,7 +78,6 @@ def _environment() -> Environment:
         css=Markup(_source("report.css")),
         number=number,
         percent=percent,
-        sections=SECTIONS,
         symbol=SYMBOL,
         version=__version__,
         whole=whole,

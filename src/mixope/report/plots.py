@@ -13,7 +13,8 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from mixope.report.document import Logger, Prediction
+from mixope.report.answer import Bin, Logger
+from mixope.report.predictions import Prediction
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
 from mixope.report.widths import shortened, width
 from mixope.report.words import rounded, whole
@@ -73,16 +74,46 @@ def forest(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False
     _scale(axes, low, high, unit, narrow)
 
 
+def differences(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False) -> None:
+    """Differences with their ranges, one a row, and a line where there is none."""
+    sound = [mark for mark in marks if mark.kind != "bad"]
+    low, high = limits([Mark("", 0.0, None, None, "truth"), *sound, *marks], 1 + len(sound or marks))
+    axes.axvline(0.0, color=INK, linewidth=1, zorder=1)
+    for y, mark in enumerate(marks):
+        _span(axes, y, mark, low, high)
+    _rows(axes, [mark.label for mark in marks], [mark.words for mark in marks], narrow)
+    _scale(axes, low, high, unit, narrow)
+
+
 def backtest(axes: Axes, predictions: Sequence[Prediction], *, unit: str, narrow: bool = False) -> None:
-    """Every logger as predicted from the others, with its interval, and what it really earned (a diamond)."""
-    marks = [Mark(p.label, p.predicted, p.low, p.high, "good" if p.covered else "bad") for p in predictions]
-    earned = [Mark(p.label, p.earned, None, None, "logger") for p in predictions]
+    """Every logger as predicted from the others, with its interval, and what it really earned (a diamond) with its own.
+
+    The earnings stand a little below the prediction, so that neither hides the other.
+    """
+    marks = [Mark(p.label, p.predicted, p.low, p.high, p.kind) for p in predictions]
+    earned = [Mark(p.label, p.earned, p.earned_low, p.earned_high, "logger") for p in predictions]
     low, high = limits([*earned, *marks])
     for y, (mark, truth) in enumerate(zip(marks, earned, strict=True)):
-        _span(axes, y, mark, low, high)
-        _point(axes, y, truth, low, high)
-    _rows(axes, [mark.label for mark in marks], [f"earned {rounded(p.earned)}" for p in predictions], narrow)
+        _span(axes, y - 0.12, mark, low, high)
+        _span(axes, y + 0.14, truth, low, high)
+    _rows(axes, [mark.label for mark in marks], [f"z {_signed(p.z)}" for p in predictions], narrow)
     _scale(axes, low, high, unit, narrow)
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.1f}"
+
+
+def bins(axes: Axes, weights: Sequence[Bin], *, narrow: bool = False) -> None:
+    """How many rows have which weight (outline), and how much of all weight they carry (filled)."""
+    words = []
+    for y, found in enumerate(weights):
+        axes.barh(y, found.rows_share, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
+        axes.barh(y, found.weight_share, height=0.2, color=COLOURS["logger"][0], zorder=2)
+        words.append(f"{found.weight_share:.1%} of weight, {found.rows_share:.1%} of rows")
+    _rows(axes, [f"× {found.label}" for found in weights], words, narrow)
+    most = max(max(found.rows_share, found.weight_share) for found in weights)
+    _scale(axes, 0.0, max(most, 1e-9) * 1.02, "share of weight (filled) and of rows (outline)", narrow, percent=True)
 
 
 def shares(axes: Axes, loggers: Sequence[Logger], *, narrow: bool = False) -> None:
@@ -111,9 +142,9 @@ def sizes(axes: Axes, loggers: Sequence[Logger], *, narrow: bool = False) -> Non
     _scale(axes, 0.0, most * 1.02, "effective (filled) and logged rows (outline)", narrow)
 
 
-def limits(marks: Sequence[Mark]) -> tuple[float, float]:
-    """The range to show: the first mark, the loggers, the truth; of the rest, up to as much again on a side."""
-    core = [v for k, mark in enumerate(marks) if k == 0 or mark.kind in ("logger", "truth") for v in _numbers(mark)]
+def limits(marks: Sequence[Mark], first: int = 1) -> tuple[float, float]:
+    """The range to show: the first marks, the loggers, the truth; of the rest, up to as much again on a side."""
+    core = [v for k, mark in enumerate(marks) if k < first or mark.kind in ("logger", "truth") for v in _numbers(mark)]
     every = [v for mark in marks for v in _numbers(mark)]
     core = core or every or [0.0]
     low, high = min(core), max(core)
@@ -130,7 +161,7 @@ def _numbers(mark: Mark) -> list[float]:
     return [v for v in (mark.value, mark.low, mark.high) if v is not None and math.isfinite(v)]
 
 
-def _span(axes: Axes, y: int, mark: Mark, low: float, high: float) -> None:
+def _span(axes: Axes, y: float, mark: Mark, low: float, high: float) -> None:
     """The range and the point of a mark, cut at the edges."""
     colour = COLOURS[mark.kind][0]
     if mark.low is not None and mark.high is not None and mark.low <= high and mark.high >= low:
@@ -145,7 +176,7 @@ def _span(axes: Axes, y: int, mark: Mark, low: float, high: float) -> None:
         _point(axes, y, mark, low, high)
 
 
-def _point(axes: Axes, y: int, mark: Mark, low: float, high: float) -> None:
+def _point(axes: Axes, y: float, mark: Mark, low: float, high: float) -> None:
     if not math.isfinite(mark.value):
         return
     marker = "<" if mark.value < low else ">" if mark.value > high else MARKER[mark.kind]
@@ -200,12 +231,21 @@ def _room(axes: Axes, left: float, right: float) -> None:
 def _scale(axes: Axes, low: float, high: float, unit: str, narrow: bool, *, percent: bool = False) -> None:
     axes.set_xlim(low, high)
     ticks = [t for t in MaxNLocator(3 if narrow else 5).tick_values(low, high) if low <= t <= high]
-    axes.set_xticks(ticks, [f"{w}%" for w in tick_words([100 * t for t in ticks])] if percent else tick_words(ticks))
+    words = [f"{w}%" for w in tick_words([100 * t for t in ticks])] if percent else tick_words(ticks)
+    shown = [(t, w) for t, w in zip(ticks, words, strict=True) if _fits(axes, (t - low) / (high - low), w)]
+    axes.set_xticks([t for t, _ in shown], [w for _, w in shown])
     axes.set_xlabel(shortened(unit, FONT_SIZE, 0.8 * _size(axes)[0]))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=RULE, linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", colors=RULE, labelcolor=INK)
+
+
+def _fits(axes: Axes, share: float, words: str) -> bool:
+    """Whether a word under the axis, centred at that share of it, stays inside the figure."""
+    place, across = axes.get_position(), _size(axes)[0]
+    centre, half = across * (place.x0 + share * place.width), width(words, FONT_SIZE) / 2
+    return bool(half <= centre <= across - half)
 
 
 def tick_words(ticks: Sequence[float]) -> list[str]:
