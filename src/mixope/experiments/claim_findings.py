@@ -41,7 +41,8 @@ class Measured:
         for row in self.rows:
             if "method" in row and all(row[k] == v for k, v in fixed.items()):
                 kinds.setdefault(tuple(row[n] for n in KIND), set()).add(str(row["method"]))
-        for key, tried in kinds.items():
+        seen = {name: k for k, name in enumerate(dict.fromkeys(row["environment"] for row in self.rows))}
+        for key, tried in sorted(kinds.items(), key=lambda item: (seen[item[0][0]], *map(_sortable, item[0][1:]))):
             if tried >= set(methods):
                 kind: Row = dict(zip(KIND, key, strict=True))
                 yield {**kind, "trajectories": kind["episodes"]}, kind
@@ -54,8 +55,10 @@ class Measured:
             number, error = ratio(errors(self.rows, above, **kind), errors(self.rows, below, **kind))
             yield line(claim, where, f"MSE {above} ÷ {below}{label}", number, error, side)
 
-    def slopes(self, claim: str, fixed: Fixed, method: str, over: str, side: Side, border: float) -> Iterator[Row]:
-        """Lines of slopes over ``episodes`` or ``horizon``, an environment each."""
+    def slopes(
+        self, claim: str, fixed: Fixed, method: str, over: str, side: Side, border: float, centred: bool = False
+    ) -> Iterator[Row]:
+        """Lines of slopes over ``episodes`` or ``horizon``, an environment each; ``centred``: of the variance."""
         groups: dict[str, list[Row]] = {}
         for _, kind in self.logs(fixed, method):
             other = "horizon" if over == "episodes" else "episodes"
@@ -64,9 +67,22 @@ class Measured:
             if len(kinds) < 2:
                 continue
             places = [float(str(kind[over])) for kind in kinds]
-            number, error = slope(places, [errors(self.rows, method, **kind) for kind in kinds])
+            samples = [errors(self.rows, method, **kind) for kind in kinds]
+            number, error = slope(places, [e - np.nanmean(e) for e in samples] if centred else samples)
             where = {**kinds[0], "horizon": kinds[0]["horizon"] if over == "episodes" else None}
-            yield line(claim, where, f"slope of log MSE over {over}, {method}", number, error, side, border)
+            yield line(
+                claim,
+                where,
+                f"slope of log {'variance' if centred else 'MSE'} over {over}, {method}",
+                number,
+                error,
+                side,
+                border,
+            )
+
+
+def _sortable(value: Cell) -> tuple[float, str]:
+    return (float(value), "") if isinstance(value, (int, float)) else (0.0, str(value))
 
 
 def _theorem_1(found: Measured) -> Iterator[Row]:
@@ -147,6 +163,7 @@ def _horizon(found: Measured) -> Iterator[Row]:
     sides: dict[str, Side] = {"is-step": "above", "wis-step": "above", "emp": "below", "bch": "below"}
     for method, side in sides.items():
         yield from found.slopes(claim, fixed, method, "horizon", side, 0.0)
+        yield from found.slopes(claim, fixed, method, "horizon", side, 0.0, centred=True)
 
 
 def _dualdice(found: Measured) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mixope.experiments.claim_findings import CLAIMS, Measured
 from mixope.experiments.claim_logs import PAPER, Change, ClaimLog
+from mixope.experiments.claim_panels import draw_claims
 from mixope.experiments.claim_truths import ClaimTruth
 from mixope.experiments.experiment import Experiment, Repetition, Row, Size
 
@@ -132,8 +133,10 @@ EXPERIMENT = Experiment(
     title="The paper's claims, tested",
     caption="Each line is a number that a claim is about: exact first-order variances, or ratios of mean squared "
     "errors of two methods on the same simulated logs (± one standard error). 'holds' and 'does not' are beyond three "
-    "standard errors. Above 1 the method named first is the worse one.",
+    "standard errors. Above 1 the method named first is the worse one. In the picture, dashed lines are the "
+    "limits that first-order variances give.",
     sizes=SIZES,
     plan=plan,
     summarise=summarise,
+    draw=draw_claims,
 )
