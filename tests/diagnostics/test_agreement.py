@@ -1,5 +1,7 @@
 """Parts of the logs that saw the same world agree; a shifted reward or a changed law comes out."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -8,9 +10,14 @@ from mixope.diagnostics.agreement import Parts, disagreement, loggers_agree
 from mixope.tabular import count
 
 
-def logs(name="singlepath", loggers=3, episodes=60, horizon=50, seed=0):
+@cache
+def world(name, loggers):
     model = environments.make(name)
-    return environments.simulate(model, environments.stages(model, loggers, seed=0), episodes, horizon, seed=seed)
+    return model, environments.stages(model, loggers, seed=0)
+
+
+def logs(name="singlepath", loggers=3, episodes=60, horizon=50, seed=0):
+    return environments.simulate(*world(name, loggers), episodes, horizon, seed=seed)
 
 
 def parts_of(columns, labels):

@@ -45,6 +45,8 @@ class Flow:
     by_row: bool
     fitted: bool
     misfit: float | None
+    logged: float
+    """Rows of weight above 0, kept or not."""
 
     @property
     def rows(self) -> Transitions:
@@ -75,9 +77,8 @@ class Flow:
 
     @property
     def outside_mass(self) -> float:
-        """The share of logged rows that is left out."""
-        total = float((self.whole.transitions.rows).sum())
-        return max(0.0, 1.0 - float(self.rows.rows.sum()) / total)
+        """The share of logged rows that is left out; rows without weight, such as other loggers', are not asked for."""
+        return max(0.0, 1.0 - float(self.rows.rows.sum()) / self.logged)
 
     def chain(self) -> Chain:
         """P on the kept states, with the restart state last where there is one."""
@@ -146,6 +147,7 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         by_row=inverse.by_row,
         fitted=behaviour.fitted,
         misfit=None if behaviour.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
+        logged=float(problem.transitions.rows[used].sum()),
     )
 
 
