@@ -18,8 +18,8 @@ SIZES: dict[Size, Settings] = {
     "smoke": Settings(
         1,
         (
-            Sweep("taxi", (20, 80), (25, 50), 20, 50, 4, 0),
-            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 4, 2),
+            Sweep("taxi", (20, 80), (25, 50), 20, 50, 2, 0),
+            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 3, 2),
             Sweep("pendulum", (6,), (50,), 6, 50, 1, 0, bumps=20),
         ),
     ),

@@ -21,8 +21,8 @@ SIZES: dict[Size, Settings] = {
     "smoke": Settings(
         4,
         (
-            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 4, 2),
-            Sweep("gridworld-slip", (40, 80), (25, 50), 40, 50, 4, 0),
+            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 3, 2),
+            Sweep("gridworld-slip", (40, 80), (25, 50), 40, 50, 3, 0),
         ),
     ),
     "quick": Settings(
