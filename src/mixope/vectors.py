@@ -8,13 +8,15 @@ Each is one scan with memory that does not grow with the rows; what several esti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from mixope.assembly import Question, assemble, judge
+from mixope.diagnostics.approximation import approximation
+from mixope.diagnostics.steadiness import value_is_steady
 from mixope.engines import Engine
 from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
@@ -23,6 +25,7 @@ from mixope.estimators.solution import Solution
 from mixope.estimators.vector import Scan, VectorEstimator, VectorProblem, VectorTrajectory, make_vector
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, Scores
+from mixope.intervals.approximation import widen
 from mixope.logs import Logs
 from mixope.survey import Survey, survey_episodes
 from mixope.targets import check_labels, resolve_policy
@@ -78,7 +81,6 @@ def run_vectors(
         (name, VectorProblem(sampled, resolve_policy(target, logs), estimand, known, scanned.features, seed))
         for name, target in targets.items()
     ]
-    shares = tuple(LoggerShare(logger.label, logger.rows, logger.mean) for logger in survey.loggers)
     found = []
     for (name, problem), estimator in product(problems, made):
         try:
@@ -91,9 +93,32 @@ def run_vectors(
         question = Question(name, problem.target, estimand, level, seed)
         scores = _scores(sampled, solution, estimator)
         sure = judge(survey, question, solution, scores, interval)
-        dressed = (survey, question, estimator.name, solution, scores.by_episode, shares)
-        found.append(assemble(*dressed, uncertainty=sure, on_vectors=True))
+        off = solution.measures.get("approximation", 0.0)
+        sure = widen(sure, solution.value, off, survey.n_episodes)
+        check = approximation(solution.measures, sure.standard_error)
+        dressed = (survey, question, estimator.name, solution, scores.by_episode, _shares(survey, sampled, solution))
+        steady = value_is_steady(scores.by_episode, survey.episodes)
+        further = (check, *steady) if check else steady
+        found.append(assemble(*dressed, uncertainty=sure, on_vectors=True, further=further))
     return found
+
+
+def _shares(survey: Survey, scan: Scan, solution: Solution) -> tuple[LoggerShare, ...]:
+    """Rows and earnings of every logger; where weights are known by episode, how much of the weight rests on it."""
+    weights, totals = solution.episode_weights, survey.episodes
+    plain = tuple(LoggerShare(logger.label, logger.rows, logger.mean) for logger in survey.loggers)
+    if weights is None or totals is None:
+        return plain
+    logger = totals.logger if len(weights.total) == len(totals.logger) else np.repeat(totals.logger, scan.pieces)
+    masks = [(logger == j).astype(np.float64) for j in range(len(plain))]
+    return tuple(
+        replace(
+            share,
+            weight_share=float(weights.total @ mine / weights.total.sum()),
+            effective_sample_size=weights.effective_sample_size(mine),
+        )
+        for share, mine in zip(plain, masks, strict=True)
+    )
 
 
 def _scores(scan: Scan, solution: Solution, estimator: VectorEstimator) -> Scores:

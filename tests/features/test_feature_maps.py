@@ -102,8 +102,8 @@ def test_few_distinct_states_get_a_bump_each(distinct):
     assert np.isfinite(fitted.transform(states)).all()
 
 
-def test_bumps_grow_with_the_cube_root_of_the_rows():
-    assert [default_size(n) for n in (1, 1000, 8000, 10**9)] == [20, 120, 240, 600]
+def test_bumps_grow_with_the_cube_root_of_the_rows_ten_rows_to_a_bump():
+    assert [default_size(n) for n in (1, 1000, 8000, 10**9)] == [20, 100, 480, 800]
 
 
 def test_nystrom_reproduces_the_kernel_on_its_landmarks():

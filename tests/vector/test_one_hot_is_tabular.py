@@ -11,7 +11,7 @@ import pytest
 
 import mixope
 from mixope.estimators.vector import VectorRatio
-from mixope.estimators.vector.state_ratio import score
+from mixope.estimators.vector.scores import score
 from mixope.features import OneHot
 
 from .worlds import A, Counted, S, drop_ridges, id_columns, id_policies, id_problem

@@ -1,4 +1,4 @@
-"""Do the features follow the problem? What moves when there are half as many of them is not chance but approximation."""
+"""Do the features follow the problem? What moves when there are half as many of them is approximation, not chance."""
 
 from __future__ import annotations
 

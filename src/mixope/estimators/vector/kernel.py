@@ -29,7 +29,7 @@ from mixope.estimators.solution import Solution
 from mixope.estimators.vector.defaults import default_behaviour
 from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.ratio import RatioFit
-from mixope.estimators.vector.state_ratio import score
+from mixope.estimators.vector.scores import score
 from mixope.estimators.vector.value import some_rows
 from mixope.features import Standardise, gaussian_kernel
 from mixope.features.kernel import median_bandwidth

@@ -49,11 +49,18 @@ class VectorProblem:
         return features.fit(self.scan.sample.observation, self.seed)
 
     @cached_property
+    def coarse_features(self) -> FittedMap | None:
+        """Half as many bumps, where their number chose itself: what changes with them is an error of approximation."""
+        if self.features is not None:
+            return None
+        return NormalisedBumps(max(self.state_features.size // 2, 1)).fit(self.scan.sample.observation, self.seed)
+
+    @cached_property
     def value(self) -> ValueFit:
         """LSTD-Q, one pass."""
         design = value_design(self.scan, self.target, self.estimand, self.features)
         moments = value_moments(self.scan, design, self.folds)
-        return ValueFit(design, self.estimand, moments, self.folds, some_rows(self.scan.sample, self.seed))
+        return ValueFit(design, self.estimand, moments, self.folds)
 
     @cached_property
     def value_if_drawable(self) -> ValueFit | None:
@@ -72,15 +79,20 @@ class VectorProblem:
 
     def ratio(self, key: str, behaviour: FittedBehaviour, weight: Callable[[Rows], FloatArray]) -> RatioFit:
         """A state ratio, once a key."""
+        return self._ratio(key, behaviour, weight, self.state_features)
+
+    def coarse_ratio(
+        self, key: str, behaviour: FittedBehaviour, weight: Callable[[Rows], FloatArray]
+    ) -> RatioFit | None:
+        """The same with half the bumps, once a key; nothing for features that were given."""
+        coarse = self.coarse_features
+        return None if coarse is None else self._ratio(f"coarse {key}", behaviour, weight, coarse)
+
+    def _ratio(
+        self, key: str, behaviour: FittedBehaviour, weight: Callable[[Rows], FloatArray], features: FittedMap
+    ) -> RatioFit:
         if key not in self._ratios:
-            self._ratios[key] = RatioFit(
-                self.scan,
-                self.target,
-                self.estimand,
-                behaviour,
-                self.state_features,
-                weight,
-                self.folds,
-                some_rows(self.scan.sample, self.seed),
-            )
+            judges = some_rows(self.scan.sample, self.seed)
+            fixed = (self.scan, self.target, self.estimand, behaviour)
+            self._ratios[key] = RatioFit(*fixed, features, weight, self.folds, judges)
         return self._ratios[key]

@@ -5,7 +5,7 @@
     moments       A = Σ c (φ(s) − γ ρ φ(s′)) φ(s)ᵀ,   e = Σ c φ,   b = E_μ₀ φ,   Σ = Σ c φφᵀ
     solve         min ‖Aθ − (1−γ)b‖² + λ‖θ‖² whitened,  e·θ = Σ c      (kept by fold of episodes, for cross-fitting)
 
-φ are normalised bumps, 12 ∛n of them; with one-hot φ every step is its tabular counterpart. A ratio cannot be negative,
+φ are normalised bumps, 24 ∛n of them; with one-hot φ every step is its tabular counterpart. A ratio cannot be negative,
 so the ridge of the calibration is the smallest that makes 1 + η·φ negative in at most 1 % of rows, and λ = 1e-6 is
 raised only if more than a tenth of the mass of ω would be negative. Over-fitted calibration spoilt ratios most.
 """

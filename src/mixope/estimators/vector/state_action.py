@@ -21,7 +21,7 @@ from mixope.arrays import FloatArray
 from mixope.errors import UsageError
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.problem import VectorProblem
-from mixope.estimators.vector.state_ratio import score
+from mixope.estimators.vector.scores import score
 from mixope.estimators.vector.value import cross
 from mixope.policies import GaussianPolicy, Policy, uniform
 from mixope.solvers.linear import solve_ratio
@@ -54,7 +54,7 @@ class PairRatio:
         if average and sums["ended"].any():
             system = system - np.outer(value.start, every @ sums["ended"] / n)
         right = None if average else (1.0 - value.design.gamma) * value.start
-        mean, gram = every @ sums["e"] / n, np.tensordot(every, sums["gram"], axes=1) / n
+        mean, gram = every @ sums["e"] / n, sums["gram"] / n
         return solve_ratio(system, right, mean, gram, whiten_tests=self.whiten_tests)
 
     def weight(self, rows: Rows) -> FloatArray:

@@ -1,20 +1,14 @@
 """The state-ratio seven, LSTD-Q and doubly robust EMP on features: one mechanism with the tabular family's switches.
 
-A last pass sums, by episode,  w = c ω ρ,  w r  and  w (r + γV(s′) − q(s,a))  or  w (r + γV(s′) − V(s)), from which
-
-    emp and its kin    η = Σ w r / Σ w                    score  w (r − η + V(s′) − q(s,a)) / Σ w   (logged: V(s) for q)
-    dr (average)       η = Σ w (r + V(s′) − q) / Σ w      score  w (r + V(s′) − q − η) / Σ w
-    dr (discounted)    η = (1−γ) E_μ₀ V + Σ w (r + γV(s′) − q) / N,   N the rows, with the start term (1−γ)(V(s₀) − E V)
-
-V and q come from :mod:`mixope.estimators.vector.value`. ``cross_fit=True`` takes ratio and
-value of ``dr`` from the other half of the episodes: honest with few features, unstable with many.
+The last pass is in :mod:`mixope.estimators.vector.scores`. ``cross_fit=True`` takes ratio and value of ``dr`` from the
+other folds of the episodes: honest with few features, unstable with many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -26,8 +20,7 @@ from mixope.estimators.doubly_robust import NO_SCORE, PLUG_IN_BIAS
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.defaults import default_behaviour, known_behaviour, nearest_logger_weights
 from mixope.estimators.vector.problem import VectorProblem
-from mixope.estimators.vector.value import ValueFit
-from mixope.solvers.outcome import Solved
+from mixope.estimators.vector.scores import score
 from mixope.statistics.rows import Rows
 
 Source = Literal["mixture", "logged", "known"]
@@ -62,8 +55,14 @@ class VectorRatio:
         weight = _weight_of(weights)
         key = f"{self.source} {self.behaviour!r} {sorted(weights.items())}"
         fitted = self._behaviour(problem, weights, key)
-        ratio = problem.ratio(key, fitted, weight)
-        return score(problem, ratio, self.name, logged=self.source == "logged", doubly_robust=self.doubly_robust)
+        return score(
+            problem,
+            problem.ratio(key, fitted, weight),
+            self.name,
+            logged=self.source == "logged",
+            doubly_robust=self.doubly_robust,
+            coarse=problem.coarse_ratio(key, fitted, weight),
+        )
 
     def _behaviour(self, problem: VectorProblem, weights: dict[str, float], key: str) -> FittedBehaviour:
         sample = problem.scan.sample
@@ -85,119 +84,7 @@ def _weight_of(weights: dict[str, float]) -> Callable[[Rows], FloatArray]:
     return weight
 
 
-_NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
-
-
-class RowRatio(Protocol):
-    """A solved ratio as the score pass sees it."""
-
-    @property
-    def misfit(self) -> float | None:
-        """How far the behaviour was off before calibration, where there is one."""
-        ...
-
-    @property
-    def whole(self) -> tuple[FloatArray, Solved, float]:
-        """Coefficients, how they were solved, the condition number."""
-        ...
-
-    def weight(self, rows: Rows) -> FloatArray:
-        """c."""
-        ...
-
-    def weights(self, rows: Rows, crossed: bool = False) -> FloatArray:
-        """The importance weight of every row."""
-        ...
-
-
-@dataclass(frozen=True)
-class EpisodeTerms:
-    """By episode: Σ c, Σ w, Σ w r, Σ w (r + γV(s′) − base), Σ w², Σ V(s₀), starts, Σ w at ends; the largest weight."""
-
-    count: FloatArray
-    weight: FloatArray
-    reward: FloatArray
-    difference: FloatArray
-    squared: FloatArray
-    first_value: FloatArray
-    starts: FloatArray
-    ended: FloatArray
-    largest: float
-
-
-def score(
-    problem: VectorProblem, ratio: RowRatio, name: str, *, logged: bool = False, doubly_robust: bool = False
-) -> Solution:
-    """The last pass, then value and scores by episode."""
-    _, solved, condition = ratio.whole
-    value_model = problem.value_if_drawable if not doubly_robust else problem.value
-    crossed = doubly_robust and problem.cross_fit
-    terms = _episode_terms(problem, ratio, value_model, name, logged=logged, crossed=crossed)
-    total = float(terms.weight.sum())
-    if total <= 0:
-        raise UsageError("all weights are zero: the target cannot be followed on these logs")
-    value, scores = (_average_value if problem.estimand.kind == "average" else _discounted_value)(
-        problem, terms, doubly_robust
-    )
-    measures = {
-        "effective_sample_size": total**2 / float(terms.squared.sum()),
-        "largest_share": terms.largest / total,
-        "mean_weight": total / float(terms.count.sum()),
-        "condition": condition,
-        "stationarity_residual": solved.residual,
-    }
-    if ratio.misfit is not None:
-        measures["behaviour_misfit"] = ratio.misfit
-    if value_model is None:
-        return Solution(value, solved=solved, measures=measures, no_interval_because=_NOT_DRAWABLE)
-    measures["plug_in"] = value_model.value
-    return Solution(value=value, episode_scores=scores, solved=solved, measures=measures)
-
-
-def _episode_terms(
-    problem: VectorProblem, ratio: RowRatio, value: ValueFit | None, name: str, *, logged: bool, crossed: bool
-) -> EpisodeTerms:
-    largest = 0.0
-
-    def batch(rows: Rows) -> FloatArray:
-        nonlocal largest
-        w = ratio.weights(rows, crossed)
-        largest = max(largest, float(w.max(initial=0.0)))
-        first, ended = rows.start.astype(np.float64), w * rows.terminated
-        later, q, v = value.terms(rows, crossed) if value else (first * 0.0, first * 0.0, first * 0.0)
-        difference = w * (rows.reward + later - (v if logged else q))
-        return np.stack([ratio.weight(rows), w, w * rows.reward, difference, w**2, first * v, first, ended], axis=1)
-
-    sums = problem.scan.by_episode(f"scores of {name}", batch, 8)
-    count, weight, reward, difference, squared, first_value, starts, ended = sums.T
-    return EpisodeTerms(count, weight, reward, difference, squared, first_value, starts, ended, largest)
-
-
-def _average_value(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
-    total = float(terms.weight.sum())
-    corrected = float(terms.difference.sum()) / total
-    value = corrected if doubly_robust else float(terms.reward.sum()) / total
-    scores = (terms.difference - terms.weight * corrected) / total
-    return value, scores + float(terms.ended.sum()) / total * _start_spread(terms)
-
-
-def _start_spread(terms: EpisodeTerms) -> FloatArray:
-    """(V(s₀) − mean V(s₀))/starts by episode: what estimating the start law adds."""
-    n_starts = max(float(terms.starts.sum()), 1.0)
-    return np.asarray((terms.first_value - float(terms.first_value.sum()) / n_starts * terms.starts) / n_starts)
-
-
-def _discounted_value(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
-    """Self-normalised by Σw where nothing ends (the ratio then has mass one), by Σc where something does."""
-    gamma = float(problem.estimand.gamma or 0.0)
-    base = terms.count if terms.ended.any() else terms.weight
-    size, n_starts = float(base.sum()), max(float(terms.starts.sum()), 1.0)
-    first = float(terms.first_value.sum()) / n_starts
-    correction = float(terms.difference.sum()) / size
-    scores = (terms.difference - correction * base) / size
-    scores = scores + (1 - gamma) * _start_spread(terms)
-    value = (1 - gamma) * first + correction if doubly_robust else float(terms.reward.sum()) / size
-    return value, scores
+_AVERAGED = ("approximation", "half_the_bumps", "plug_in")
 
 
 def _average(parts: list[Solution]) -> Solution:
@@ -213,6 +100,7 @@ def _average(parts: list[Solution]) -> Solution:
             **{key: max(p.measures[key] for p in parts) for key in parts[0].measures},
             "effective_sample_size": k**2 / sum(1.0 / max(p.measures["effective_sample_size"], 1e-300) for p in parts),
             "largest_share": max(p.measures["largest_share"] for p in parts) / k,
+            **{key: sum(p.measures[key] for p in parts) / k for key in _AVERAGED if key in parts[0].measures},
         },
     )
 

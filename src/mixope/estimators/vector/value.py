@@ -4,8 +4,9 @@
     discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β      (r less its mean where nothing ends)
 
 φ are normalised bumps, 15 ∛n of them (as many as 2,400 columns allow), ψ the action features. Moments
-are kept by fold of episodes: λ is the smallest whose fit on one half does not go wild in the other, and values can
-be cross-fitted. An end leads to the start law for the average, to nothing otherwise.
+are kept by fold of episodes, so that every λ gives a fit on all rows and, for each fold, one without it; which λ does
+is seen in the scores (:mod:`mixope.estimators.vector.scores`). An end leads to the start law for the average, to
+nothing otherwise.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from mixope.policies import Policy
 from mixope.statistics.moments import Moments
 from mixope.statistics.rows import Rows
 
-FOLDS = 2
+FOLDS = 4
 RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 _JUDGES = 6000
-_SLACK = 1.25
 PLUG_IN_RIDGE = 1e-6
 _GROWTH = 15.0
 _MOST_COLUMNS = 2400
@@ -102,14 +102,14 @@ def some_rows(rows: Rows, seed: int) -> Rows:
 
 
 def value_moments(scan: Scan, design: ValueDesign, folds: int = FOLDS) -> Moments:
-    """Σ x(x − γ x′)ᵀ, Σ x r, Σ x, Σ (x − γx′), by fold; the start features; ends kept apart for the average."""
+    """Σ x(x − γ x′)ᵀ, Σ x r, Σ x, Σ (x − γx′), by fold; Σ xxᵀ; the start features; ends apart, for the average."""
 
     def batch(rows: Rows) -> dict[str, FloatArray]:
         x, ahead = design.taken(rows), design.chosen(rows.next_observation)
         ahead[rows.terminated] = 0.0
         difference = x - design.gamma * ahead
         fold = fold_of(rows, folds)
-        parts: dict[str, list[FloatArray]] = {k: [] for k in ("a", "b", "e", "d", "r", "n", "ended", "ends", "gram")}
+        parts: dict[str, list[FloatArray]] = {k: [] for k in ("a", "b", "e", "d", "r", "n", "ended", "ends")}
         for k in range(folds):
             mine = fold == k
             xk, rk = x[mine], rows.reward[mine]
@@ -123,25 +123,24 @@ def value_moments(scan: Scan, design: ValueDesign, folds: int = FOLDS) -> Moment
                 ("n", float(mine.sum())),
                 ("ended", xk.T @ over),
                 ("ends", over.sum()),
-                ("gram", xk.T @ xk),
             ):
                 parts[key].append(np.asarray(value))
         starts = design.chosen(rows.observation[rows.start]) if rows.start.any() else np.zeros((0, design.size))
         result = {key: np.stack(values) for key, values in parts.items()}
-        return {**result, "start": starts.sum(axis=0), "starts": np.asarray(float(len(starts)))}
+        begin = {"start": starts.sum(axis=0), "starts": np.asarray(float(len(starts)))}
+        return {**result, **begin, "gram": x.T @ x}
 
     return scan.total("value", batch)
 
 
 @dataclass(frozen=True)
 class ValueFit:
-    """β (one a fold: fitted on the other folds; and one on all rows), η or the level, and how to value rows."""
+    """For every λ: β and η (or the level) on all rows and without each fold; and how to value rows by them."""
 
     design: ValueDesign
     estimand: Estimand
     moments: Moments
     folds: int
-    judges: Rows | None = None
     ridges: tuple[float, ...] = RIDGES
 
     @cached_property
@@ -151,46 +150,16 @@ class ValueFit:
         return self.moments["start"] / count if count else np.zeros(self.design.size)
 
     @cached_property
-    def ridge(self) -> float:
-        """The smallest λ whose fit on half of the episodes leaves no much larger temporal differences than the best.
-
-        Temporal differences alone favour values that are too smooth; what must be found is where a fit goes wild.
-        """
-        rows = self.judges
-        if len(self.ridges) == 1 or self.folds < 2 or rows is None:
-            return self.ridges[0]
-        halves = [np.eye(self.folds)[1:].sum(axis=0), 1.0 - np.eye(self.folds)[1:].sum(axis=0)]
-        if min(float(half @ self.moments["n"]) for half in halves) == 0:
-            return self.ridges[len(self.ridges) // 2]
-        side = fold_of(rows, self.folds) == 0
-        x, ahead = self.design.taken(rows), self.design.chosen(rows.next_observation)
-        ahead[rows.terminated] = self.start if self.estimand.kind == "average" else 0.0
-        difference = x - self.design.gamma * ahead
-        errors = {}
-        for ridge in self.ridges:
-            error = 0.0
-            for half, mine in zip(halves, (side, ~side), strict=True):
-                beta, eta = self._solve(half, ridge)
-                error += float(np.sum((rows.reward[mine] - eta - difference[mine] @ beta) ** 2))
-            errors[ridge] = error
-        best = min(errors.values())
-        return next(ridge for ridge in self.ridges if errors[ridge] <= _SLACK * best)
-
-    @cached_property
-    def whole(self) -> tuple[FloatArray, float]:
-        """β and η on all rows."""
-        return self._solve(np.ones(self.folds), self.ridge)
-
-    @cached_property
-    def crossed(self) -> tuple[tuple[FloatArray, float], ...]:
-        """β and η for every fold, from the others; folds without rows elsewhere use all."""
+    def _fits(self) -> tuple[FloatArray, FloatArray]:
+        """β of every fit as a column, and what its level is worth; λ by λ, first all rows, then without each fold."""
         fits = []
-        for k in range(self.folds):
-            others = np.ones(self.folds)
-            others[k] = 0.0
-            enough = float(others @ self.moments["n"]) > 0 and self.folds > 1
-            fits.append(self._solve(others, self.ridge) if enough else self.whole)
-        return tuple(fits)
+        for ridge in self.ridges:
+            whole = self._solve(np.ones(self.folds), ridge)
+            fits.append(whole)
+            for k in range(self.folds):
+                others = 1.0 - np.eye(self.folds)[k]
+                fits.append(self._solve(others, ridge) if float(others @ self.moments["n"]) > 0 else whole)
+        return np.stack([beta for beta, _ in fits], axis=1), np.array([self._offset(level) for _, level in fits])
 
     def _sum(self, name: str, use: FloatArray) -> FloatArray:
         return np.tensordot(use, self.moments[name], axes=1)
@@ -216,21 +185,32 @@ class ValueFit:
         beta, level = self._solve(np.ones(self.folds), min(PLUG_IN_RIDGE, self.ridges[-1]))
         return level + (1.0 - self.design.gamma) * float(self.start @ beta)
 
-    def terms(self, rows: Rows, crossed: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """γV(s′) (with the start law after an end, for the average), q(s,a), and V(s) of every row."""
-        fits = self.crossed if crossed else (self.whole,) * self.folds
+    def terms(self, rows: Rows, logged: bool = False) -> tuple[FloatArray, FloatArray]:
+        """γV(s′) − q(s,a) of every row (V(s) for q if ``logged``), and V(s) where an episode starts, 0 elsewhere.
+
+        Both have the shape (rows, λ, 2): by the fit on all rows, and by the one that has not seen the row's episode.
+        """
+        design, states = self.design, self.design.states.transform(rows.observation)
+        actions = design.actions.under(design.target, rows.observation) if logged else design.actions.of(rows.action)
+        # after an end: the start law for the average, nothing otherwise
+        after = self.start @ self._fits[0] if self.estimand.kind == "average" else np.zeros(len(self._fits[1]))
+        ahead = self._valued(design.chosen(rows.next_observation))
+        later = design.gamma * np.where(rows.terminated[:, None], after, ahead)
+        first = np.zeros_like(later)
+        if rows.start.any():
+            first[rows.start] = self._valued(design.chosen(rows.observation[rows.start]))
         fold = fold_of(rows, self.folds)
-        betas = np.stack([beta for beta, _ in fits])[fold]
-        offset = np.array([self._offset(level) for _, level in fits])[fold]
-        x, here, ahead = (
-            self.design.taken(rows),
-            self.design.chosen(rows.observation),
-            self.design.chosen(rows.next_observation),
-        )
-        after_end = betas @ self.start if self.estimand.kind == "average" else np.zeros(len(rows))
-        later = np.where(rows.terminated, after_end, np.einsum("nd,nd->n", ahead, betas))
-        later = self.design.gamma * (later + np.where(rows.terminated, 0.0, offset))
-        return later, np.einsum("nd,nd->n", x, betas) + offset, np.einsum("nd,nd->n", here, betas) + offset
+        return self._by_ridge(later - self._valued(cross(states, actions)), fold), self._by_ridge(first, fold)
+
+    def _valued(self, x: FloatArray) -> FloatArray:
+        """x·β and the level, by every fit."""
+        betas, offset = self._fits
+        return np.asarray(x @ betas + offset)
+
+    def _by_ridge(self, values: FloatArray, fold: IntArray) -> FloatArray:
+        """From one column a fit to (rows, λ, 2)."""
+        every = values.reshape(len(values), len(self.ridges), 1 + self.folds)
+        return np.stack([every[:, :, 0], every[np.arange(len(fold)), :, 1 + fold]], axis=2)
 
     def _offset(self, level: float) -> float:
         """What a reward of ``level`` a step is worth for ever; nothing for the average, where η stands apart."""

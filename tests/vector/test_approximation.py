@@ -1,0 +1,130 @@
+"""What bumps cannot follow: the ridge that shows in held-out scores, the change with half the bumps, the interval."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import mixope
+from mixope.diagnostics.approximation import approximation
+from mixope.engines import MemoryEngine
+from mixope.estimators.vector import Scan
+from mixope.estimators.vector.scores import EpisodeTerms, _choose, _extrapolate
+from mixope.estimators.vector.value import ValueFit, fold_of, value_design, value_moments
+from mixope.features import NormalisedBumps
+from mixope.intervals import Interval, Uncertainty
+from mixope.intervals.approximation import widen
+from mixope.statistics.moments import Moments
+
+from .worlds import TARGET, lq_logs, lq_problem
+
+
+@pytest.mark.parametrize("truth", [-1.5, 0.0, 20.0])
+def test_an_error_that_falls_to_a_third_is_removed_and_its_size_reported(truth):
+    fine, coarse = truth - 0.1, truth - 0.3
+    value, error = _extrapolate(fine, coarse, doubly_robust=True)
+    assert value == pytest.approx(truth)
+    assert error == pytest.approx(0.1)
+
+
+def test_a_plain_ratio_is_left_as_it_is_with_the_whole_change_as_its_error():
+    value, error = _extrapolate(1.25, 1.0, doubly_robust=False)
+    assert (value, error) == (1.25, 0.25)
+
+
+def sure(low=0.8, high=1.4, blocks=None):
+    return Uncertainty(Interval(low, high, 0.9, "clustered score, t"), 0.1, n_blocks=blocks)
+
+
+@pytest.mark.parametrize("blocks", [None, 7])
+def test_approximation_adds_in_squares_on_both_sides(blocks):
+    found = widen(sure(blocks=blocks), 1.0, 0.3, 12)
+    reach = stats.t.ppf(0.95, (blocks or 12) - 1) * 0.3
+    assert (found.interval.high - 1.0) ** 2 == pytest.approx(0.4**2 + reach**2)
+    assert (1.0 - found.interval.low) ** 2 == pytest.approx(0.2**2 + reach**2)
+    assert found.standard_error**2 == pytest.approx(0.1**2 + 0.3**2)
+    assert found.interval.method == "clustered score, t + approximation"
+
+
+@pytest.mark.parametrize("error", [0.0, float("nan"), float("inf")])
+def test_without_an_error_of_approximation_nothing_changes(error):
+    assert widen(sure(), 1.0, error, 12) == sure()
+    assert widen(Uncertainty(because="no"), 1.0, 0.3, 12) == Uncertainty(because="no")
+
+
+@pytest.mark.parametrize(("error", "status"), [(0.1, "pass"), (0.9, "warn")])
+def test_features_that_matter_more_than_episodes_ask_for_caution(error, status):
+    found = approximation({"approximation": error, "half_the_bumps": 2.0}, 1.0)
+    assert (found.status, found.value) == (status, pytest.approx(error**2))
+    assert approximation({}, 1.0) is None
+    assert approximation({"approximation": error, "half_the_bumps": 2.0}, None) is None
+
+
+@pytest.mark.parametrize("name", ["dr", "emp"])
+def test_the_interval_says_how_much_of_it_is_approximation(name):
+    found = mixope.evaluate(lq_logs(1, 20, 50), TARGET, name)
+    error, half = found.measures["approximation"], found.interval.width / 2
+    assert found.interval.method == "clustered score, t + approximation"
+    chance = np.sqrt(np.sum(found.scores**2))
+    assert half == pytest.approx(stats.t.ppf(0.975, 19) * np.hypot(chance, error), rel=1e-9)
+    assert [d.value for d in found.diagnostics if d.name == "approximation"] == [
+        pytest.approx(error**2 / found.standard_error**2)
+    ]
+    change = (found.value - found.measures["half_the_bumps"]) / (3 if name == "dr" else 1)
+    assert error == pytest.approx(abs(change))
+
+
+def test_features_of_ones_own_are_taken_as_they_are():
+    found = mixope.evaluate(lq_logs(1, 20, 50), TARGET, "dr", features=NormalisedBumps(20))
+    assert "approximation" not in found.measures
+    assert found.interval.method == "clustered score, t"
+
+
+# --- the ridge ----------------------------------------------------------------------------------------------------
+
+
+def terms(errors):
+    """Twenty episodes whose scores have, by λ, this size in and out of the fit."""
+    signs = np.where(np.arange(20) % 2, 1.0, -1.0)
+    ones, zeros = np.ones(20), np.zeros(20)
+    difference = signs[:, None, None] * np.array(errors)[None]
+    return EpisodeTerms(ones, ones, zeros, difference, np.zeros_like(difference), ones, zeros)
+
+
+@pytest.mark.parametrize(
+    ("errors", "chosen"),
+    [
+        ([(1.0, 9.0), (2.0, 2.1), (2.0, 2.0)], 1),  # learnt by heart: small inside, large outside
+        ([(9.0, 1.0), (3.0, 3.0), (2.0, 2.0)], 2),  # wild on all rows, tame on the folds
+        ([(2.0, 2.1), (2.0, 2.0), (1.9, 2.0)], 0),  # no difference to speak of: the smallest
+        ([(np.inf, 1.0), (5.0, 5.0), (np.nan, 1.0)], 1),
+    ],
+)
+def test_the_smallest_ridge_that_is_sure_in_and_out_of_the_fit(errors, chosen):
+    with np.errstate(invalid="ignore"):
+        assert _choose(lq_problem(lq_logs(1, 4, 5)), terms(errors), True) == chosen
+
+
+@pytest.mark.parametrize("gamma", [None, 0.9])
+def test_held_out_values_come_from_a_fit_without_the_fold(gamma):
+    """Against a value fitted on logs from which the fold was taken out."""
+    problem = lq_problem(lq_logs(1, 12, 30), gamma=gamma)
+    scan, folds = problem.scan, 3
+    design = value_design(scan, TARGET, problem.estimand, NormalisedBumps(8))
+    found = ValueFit(design, problem.estimand, value_moments(scan, design, folds), folds, (1e-4, 1e-2))
+    rows = scan.sample
+    fold = fold_of(rows, folds)
+    for k in np.unique(fold):
+        others = rows.take(fold != k)
+        alone = ValueFit(design, problem.estimand, _moments(problem, others, design), 1, (1e-4, 1e-2))
+        mine = rows.take(fold == k)
+        # the start law is known, and so not held out
+        object.__setattr__(alone, "__dict__", {**alone.__dict__, "start": found.start})
+        assert found.terms(mine)[0][:, :, 1] == pytest.approx(alone.terms(mine)[0][:, :, 0], abs=1e-8)
+
+
+def _moments(problem, rows, design):
+    class Given(Scan):
+        def total(self, name, function):
+            return Moments(function(rows), len(rows), name)
+
+    return value_moments(Given(problem.scan.logs, MemoryEngine()), design, 1)
