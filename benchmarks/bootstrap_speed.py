@@ -68,6 +68,12 @@ def measure(settings: Settings) -> list[list[str]]:
         )
         values.append(sample.values)
     assert all(np.array_equal(values[0], other) for other in values)
+    clock = time.perf_counter()
+    options = {"interval": "bca", "replicates": settings.replicates, "jobs": max(settings.jobs), "seed": settings.seed}
+    whole = mixope.evaluate(columns, policy, settings.estimator, **options).interval
+    wanted = sample.interval(0.95, "bca")
+    assert (whole.low, whole.high) == (wanted.low, wanted.high)
+    lines.append(["evaluate(interval='bca'), arrays to interval", f"{time.perf_counter() - clock:.1f} s"])
     rows = np.concatenate(
         [np.flatnonzero(columns["episode_id"] == e) for e in np.repeat(np.arange(len(weight)), weight.astype(int))]
     )
