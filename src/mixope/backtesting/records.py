@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from scipy.special import betaincinv
 
-from mixope.diagnostics import Diagnostic, Verdict
-from mixope.estimate import Provenance
+from mixope.diagnostics import Diagnostic, Verdict, verdict
+from mixope.estimate import Estimate, Provenance
 from mixope.report import html_fragment, write_html
 from mixope.report.plain import plain
 from mixope.report.text import number
@@ -103,6 +103,13 @@ class Backtest:
         if off > FAR:
             words = f"logger {worst.label} earned {off:.1f} standard errors off what the others' rows predict"
         return Diagnostic("backtest", off, FAR, "warn" if off > FAR else "pass", words)
+
+    def judge(self, estimate: Estimate) -> Estimate:
+        """The estimate with the backtest among its checks; unchanged where no logger could be predicted."""
+        if self.check is None or not estimate.diagnostics:
+            return estimate
+        found = (*estimate.diagnostics, self.check)
+        return replace(estimate, diagnostics=found, verdict=verdict(found))
 
     @property
     def kind(self) -> str:

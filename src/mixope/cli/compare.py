@@ -48,9 +48,11 @@ def command(
     """Which of several policies is better, and do the estimators agree?
 
     One line for each target and estimator. Give --target old=old.csv --target new=new.csv, and any number of
-    --estimator.
+    --estimator. With several targets: their differences, which the same episodes make far more certain than the values,
+    and a ranking.
     """
     from mixope.comparison import compare
+    from mixope.evaluation import look
     from mixope.intervals import choose_interval
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
@@ -66,9 +68,9 @@ def command(
             name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
             for name, path in named.items()
         }
-        chosen = inputs.make_engine(engine, memory_limit, threads)
+        seen = look(rows, inputs.make_engine(engine, memory_limit, threads))
         result = compare(
-            rows,
+            seen,
             policies,
             "all" if everything else [inputs.make_estimator(name, form, rows) for name in estimator],
             estimand=estimand.value,
@@ -77,11 +79,10 @@ def command(
             level=level,
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
             interval=choose_interval(interval, replicates, jobs, notes.progress),
-            engine=chosen,
             seed=seed,
         )
         if html is not None:
-            reports.write(result, html, context, rows, list(policies.values()), chosen)
+            reports.write(result, html, context, seen, policies)
     if json:
         tell(notes)
         print_json(result.to_json())

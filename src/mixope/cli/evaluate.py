@@ -41,6 +41,7 @@ def command(
     form: o.Form = o.FormName.general,
     outputs: o.Outputs = None,
     html: o.Html = None,
+    backtest: o.WithBacktest = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 if the verdict is that these logs do not support an answer.")
     ] = False,
@@ -53,7 +54,7 @@ def command(
     3 bad data, 4 not supported by these logs (with --strict).
     """
     from mixope.diagnostics import Verdict
-    from mixope.evaluation import evaluate
+    from mixope.evaluation import evaluate, look
     from mixope.intervals import choose_interval
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
@@ -62,30 +63,33 @@ def command(
     with working("evaluating …") as notes:
         rows = inputs.read_logs(logs, column, done)
         policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
-        chosen = inputs.make_engine(engine, memory_limit, threads)
+        known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
+        seen = look(rows, inputs.make_engine(engine, memory_limit, threads))
         result = evaluate(
-            rows,
+            seen,
             policy,
             inputs.make_estimator(estimator, form, rows),
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,
             level=level,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            loggers=known,
             interval=choose_interval(interval, replicates, jobs, notes.progress),
-            engine=chosen,
             seed=seed,
         )
+        tested = reports.backtest_of(seen, known, level, seed) if backtest else None
+        result = tested.judge(result) if tested else result
         if html is not None:
-            reports.write(result, html, context, rows, [policy], chosen)
+            reports.write(result, html, context, seen, {result.target: policy}, tested)
     if json:
         tell(notes)
-        print_json(result.to_json())
+        print_json(reports.as_json(result, tested))
     else:
         from mixope.cli.views.estimate import estimate_view
 
         tell(notes, besides=result.alerts)
         console().print(estimate_view(result, target))
+        reports.print_backtest(tested)
     if html is not None:
         complain("report", str(html))
     if strict and result.verdict is Verdict.UNSUPPORTED:

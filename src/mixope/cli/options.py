@@ -207,4 +207,12 @@ Html = Annotated[
         help="Also write a report: one page that needs nothing outside it.",
     ),
 ]
+WithBacktest = Annotated[
+    bool,
+    typer.Option(
+        "--backtest",
+        help="Also predict each labelled logger from the others' rows, and count that among the checks (two more "
+        "scans).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]

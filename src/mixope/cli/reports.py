@@ -1,9 +1,9 @@
-"""``--html``: the result as a page, with the command that made it and what the logs cover."""
+"""``--html``: the result as a page, with the command that made it and what the logs cover of every target."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,12 @@ from mixope.errors import UsageError
 if TYPE_CHECKING:
     import typer
 
-    from mixope.engines import Engine
+    from mixope.backtesting import Backtest
     from mixope.estimate import Comparison, Estimate
-    from mixope.logs import Logs
+    from mixope.inspection import Coverage
     from mixope.policies import Policy
+    from mixope.tabular import Counted
+    from mixope.vectors import Scanned
 
 ARGUMENTS = "mixope.cli.arguments"
 """Where the context keeps the words of the command line."""
@@ -36,18 +38,56 @@ def write(
     record: Estimate | Comparison,
     path: Path,
     context: typer.Context,
-    logs: Logs,
-    targets: Sequence[Policy],
-    engine: str | Engine | None,
+    seen: Counted | Scanned,
+    targets: Mapping[str, Policy],
+    backtest: Backtest | None = None,
 ) -> Path:
-    """The page, whole or not at all; the coverage of a single target where states can be counted."""
-    from mixope.inspection import coverage_of
-
-    coverage = coverage_of(logs, targets[0], engine) if len(targets) == 1 else None
-    return save(record, path, command=command_line(context), coverage=coverage)
+    """The page, whole or not at all."""
+    coverage = coverage_by_target(seen, targets)
+    return save(record, path, command=command_line(context), coverage=coverage, backtest=backtest)
 
 
-def save(record: Estimate | Comparison, path: Path, **extras: Any) -> Path:
+def coverage_by_target(seen: Counted | Scanned, targets: Mapping[str, Policy]) -> dict[str, Coverage]:
+    """What the logs cover of each, from the counts that the evaluation made; nothing where states are vectors."""
+    from mixope.inspection import cover
+    from mixope.tabular import Counted
+    from mixope.targets import resolve_policy
+
+    if not isinstance(seen, Counted):
+        return {}
+    return {name: cover(seen.transitions, resolve_policy(policy, seen.logs)) for name, policy in targets.items()}
+
+
+def backtest_of(seen: Counted | Scanned, loggers: Mapping[str, Any] | None, level: float, seed: int) -> Backtest:
+    """The backtest that goes with an evaluation, from the counts that it made."""
+    from mixope.backtesting import backtest
+    from mixope.tabular import Counted
+
+    return backtest(seen if isinstance(seen, Counted) else seen.logs, loggers=loggers, level=level, seed=seed)
+
+
+def as_json(result: Estimate, tested: Backtest | None) -> str:
+    """One object; the backtest is a part of it."""
+    import json
+
+    if tested is None:
+        return result.to_json()
+    return json.dumps({**result.to_dict(), "backtest": tested.to_dict()}, indent=2, ensure_ascii=False)
+
+
+def print_backtest(tested: Backtest | None) -> None:
+    """Under an estimate, on a terminal."""
+    if tested is None:
+        return
+    from mixope.cli.console import console
+    from mixope.cli.views import parts
+    from mixope.cli.views.backtest import backtest_view
+
+    console().print(parts.heading("backtest: every logger predicted from the others"))
+    console().print(backtest_view(tested))
+
+
+def save(record: Estimate | Comparison | Backtest, path: Path, **extras: Any) -> Path:
     """Write a page; a place that cannot be written to is a matter of words."""
     try:
         return record.report(path, **extras)
