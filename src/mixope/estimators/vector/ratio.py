@@ -156,6 +156,11 @@ class RatioFit:
             thetas.append(self._solve(others)[0] if float(others @ self._moments["n"]) > 0 else self.whole[0])
         return np.stack(thetas)
 
+    @property
+    def start(self) -> FloatArray:
+        """E_μ₀ φ."""
+        return self._moments["b"]
+
     def weights(self, rows: Rows, crossed: bool = False) -> FloatArray:
         """c ω ρ of every row, ω clipped at 0 (before self-normalisation)."""
         phi = self.features.transform(rows.observation)

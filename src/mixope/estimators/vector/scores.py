@@ -11,10 +11,12 @@ the row's own fold. The standard error of a λ is the larger of the two, so that
 that has learnt its rows by heart looks good; the smallest λ within a tenth of the best is taken.
 
 Scores know of chance, not of what bumps cannot follow. Where the bumps chose themselves, the ratio is solved with half
-of them too: Δ is the value less the value with half the bumps. An error that falls to 1/k when their number doubles is
-Δ/(k − 1): ``emp`` errs as its ratio does (k = 2), ``dr`` by the product of two errors (between 2 and 4: k = 3). So
+of them too: Δ is a value less the value with half the bumps. An error that falls to 1/k when their number doubles is
+Δ/(k − 1): ``emp`` errs as its ratio does (k = 2), ``dr`` by the product of two errors (between 2 and 4: k = 3). One Δ
+may be small by luck, so that ``dr`` also allows for a quarter of what its ratio errs by on its own (measured):
 
-    emp   approximation error  |Δ|              dr   value + Δ/2,  approximation error  |Δ|/2
+    emp   approximation error  |Δ|
+    dr    value + Δ/2,  approximation error  √((Δ/2)² + (Δ_ratio/4)²),   Δ_ratio that of Σ w r / Σ w
 
 which :mod:`mixope.intervals.approximation` puts into the interval.
 """
@@ -103,9 +105,20 @@ def score(
     model = problem.value if doubly_robust else problem.value_if_drawable
     crossed = doubly_robust and problem.cross_fit
     summed = _sum_rows(problem, ratio, coarse, model, name, logged=logged, crossed=crossed)
-    terms, total = summed.terms, float(summed.terms.weight.sum())
-    if total <= 0:
+    if float(summed.terms.weight.sum()) <= 0:
         raise UsageError("all weights are zero: the target cannot be followed on these logs")
+    found = _solution(problem, summed, model, doubly_robust=doubly_robust, crossed=crossed)
+    measures = {**found.measures, "condition": condition, "stationarity_residual": solved.residual}
+    if ratio.misfit is not None:
+        measures["behaviour_misfit"] = ratio.misfit
+    return replace(found, solved=solved, measures=measures)
+
+
+def _solution(
+    problem: VectorProblem, summed: Summed, model: ValueFit | None, *, doubly_robust: bool, crossed: bool
+) -> Solution:
+    """Value, scores and measures from the sums by episode."""
+    terms, total = summed.terms, float(summed.terms.weight.sum())
     ridge = _choose(problem, terms, doubly_robust)
     value, plain = _estimate(problem, terms.at(ridge, crossed), doubly_robust)
     _, honest = _estimate(problem, terms.at(ridge, True), doubly_robust)
@@ -114,21 +127,18 @@ def score(
         "effective_sample_size": total**2 / float(summed.weights.squared.sum()),
         "largest_share": summed.weights.largest / total,
         "mean_weight": total / float(terms.count.sum()),
-        "condition": condition,
-        "stationarity_residual": solved.residual,
     }
-    if ratio.misfit is not None:
-        measures["behaviour_misfit"] = ratio.misfit
     if model is not None:
         measures |= {"plug_in": model.value, "ridge": model.ridges[ridge]}
     if summed.coarse is not None:
         half, _ = _estimate(problem, summed.coarse.at(ridge, crossed), doubly_robust)
-        value, measures["approximation"] = _extrapolate(value, half, doubly_robust)
-        measures["half_the_bumps"] = half
+        own = [_estimate(problem, each.at(ridge, crossed), False)[0] for each in (terms, summed.coarse)]
+        change, change_of_ratio = value - half, own[0] - own[1]
+        measures |= {"approximation": _error_left(change, change_of_ratio, doubly_robust), "half_the_bumps": half}
+        value = value + change / 2 if doubly_robust else value
     return Solution(
         value,
         episode_scores=None if model is None else scores,
-        solved=solved,
         measures=measures,
         no_interval_because=_NOT_DRAWABLE if model is None else None,
         weight_bins=summed.bins,
@@ -136,10 +146,9 @@ def score(
     )
 
 
-def _extrapolate(fine: float, coarse: float, doubly_robust: bool) -> tuple[float, float]:
-    """The value, and the error of approximation that is left in it."""
-    change = fine - coarse
-    return (fine + change / 2, abs(change) / 2) if doubly_robust else (fine, abs(change))
+def _error_left(change: float, change_of_ratio: float, doubly_robust: bool) -> float:
+    """What approximation may still be off by, from the changes of the value and of Σ w r / Σ w with twice the bumps."""
+    return float(np.hypot(change / 2, change_of_ratio / 4)) if doubly_robust else abs(change)
 
 
 def _choose(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> int:
