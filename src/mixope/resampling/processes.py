@@ -96,6 +96,6 @@ def _reporting(progress: bool | Progress | None) -> Iterator[Progress | None]:
         from rich.progress import Progress as Bar
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Bar(*columns, console=Console(stderr=True)) as bar:
+        with Bar(*columns, console=Console(stderr=True), transient=progress is None) as bar:
             shown = bar.add_task("refits", total=None)
             yield lambda done, total: bar.update(shown, completed=done, total=total)
