@@ -101,7 +101,7 @@ def test_the_bound_falls_with_the_rows_and_is_known_where_there_is_a_model(folde
 
 def test_intervals_that_should_cover_do(folder):
     rows = {(r["estimator"], r["interval"]): r for r in read_lines(folder / "coverage.csv")}
-    assert rows["emp", "t"]["logs"] == 30
+    assert rows["emp", "t"]["logs"] == 20
     assert rows["emp", "t"]["coverage"] > 0.8
     assert rows["emp", "t"]["width"] > rows["emp", "normal"]["width"]
 

@@ -126,7 +126,7 @@ class Settings:
 
 _TABULAR = "emp,bch-pooled,wis-step"
 SIZES: dict[Size, Settings] = {
-    "smoke": Settings((Cell("singlepath", 2, 20, (30,), "emp", 30),), 0),
+    "smoke": Settings((Cell("singlepath", 2, 20, (30,), "emp", 20),), 0),
     "quick": Settings(
         (
             Cell("singlepath", 2, 20, (10, 100), _TABULAR, 60, 3),

@@ -42,9 +42,9 @@ class Settings:
 
 
 SIZES: dict[Size, Settings] = {
-    "smoke": Settings("taxi", (10, 40), (20, 40), 10, 40, 2),
+    "smoke": Settings("taxi", (10, 40), (20, 40), 10, 40, 1),
     "quick": Settings("taxi", (25, 50, 100), (50, 100, 200), 50, 100, 2),
-    "full": Settings("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 8),
+    "full": Settings("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 5),
 }
 
 

@@ -21,8 +21,8 @@ SIZES: dict[Size, Settings] = {
     "smoke": Settings(
         4,
         (
-            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 3, 2),
-            Sweep("gridworld-slip", (40, 80), (25, 50), 40, 50, 3, 0),
+            Sweep("singlepath", (20, 80), (25, 50), 20, 50, 2, 1),
+            Sweep("gridworld-slip", (40, 80), (25, 50), 40, 50, 2, 0),
         ),
     ),
     "quick": Settings(
@@ -37,7 +37,7 @@ SIZES: dict[Size, Settings] = {
     "full": Settings(
         4,
         (
-            Sweep("taxi", (48, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 4),
+            Sweep("taxi", (48, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 2),
             Sweep("singlepath", (48, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 20),
             Sweep("gridworld-slip", (48, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 20),
             Sweep("pendulum", (24, 48), (50, 100, 200), 24, 200, 3, 0),

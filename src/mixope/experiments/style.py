@@ -66,5 +66,6 @@ def save(draw: Callable[[Sequence[Row]], Figure], rows: Sequence[Row], stem: Pat
             empty = {"Software": None} if suffix == ".png" else {"Date": None, "Creator": None}
             path = stem.with_suffix(suffix)
             figure.savefig(path, dpi=PIXELS, metadata=empty, facecolor="white")
+            figure.set_layout_engine("none")  # where things are is decided once
             written.append(path)
     return written
