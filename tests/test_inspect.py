@@ -187,3 +187,18 @@ def test_vectors_have_text_and_a_note_instead_of_coverage():
 
 def test_coverage_for_a_report_is_that_of_an_inspection():
     assert coverage_of(logs(), TARGET) == inspect(logs(), TARGET).coverage
+
+
+def test_coverage_by_logger_counts_the_pairs_that_each_has_taken():
+    columns = {
+        "policy_id": np.array(["a", "a", "b", "b"]),
+        "episode_id": np.array([0, 1, 2, 3]),
+        "step": np.zeros(4, dtype=int),
+        "observation": np.array(["x", "x", "x", "y"]),
+        "action": np.array(["u", "v", "v", "u"]),
+        "reward": np.zeros(4),
+        "next_observation": np.array(["x", "x", "y", "x"]),
+    }
+    target = TabularPolicy(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array(["x", "y"]), np.array(["u", "v"]))
+    found = {c.label: (c.covered, c.alone) for c in coverage_of(columns, target).loggers}
+    assert found == {"a": (0.75, 0.375), "b": (0.5, 0.125)}  # x has 3 of 4 rows; y, v was never logged

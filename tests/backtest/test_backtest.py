@@ -5,10 +5,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import mixope
 from mixope import environments
 from mixope.backtesting import backtest, counted_policy, strange_rows, without
+from mixope.backtesting.records import share_interval
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
@@ -227,3 +229,50 @@ def test_the_check_warns_where_a_prediction_is_off_beyond_chance():
     found = backtest(columns, loggers=table(policies)).check
     assert found.status == "warn"
     assert "standard errors off" in found.sentence
+
+
+@pytest.mark.parametrize(("hits", "trials"), [(0, 4), (2, 4), (4, 4), (19, 20)])
+def test_the_share_that_few_loggers_allow_is_the_exact_binomial_interval(hits, trials):
+    exact = binomtest(hits, trials).proportion_ci(0.95, method="exact")
+    assert share_interval(hits, trials, 0.95) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+def test_the_summary_says_how_little_few_loggers_prove():
+    columns, policies = world("singlepath")
+    result = backtest(columns, loggers=table(policies))
+    low, high = result.coverage_interval
+    assert f"(so few allow a true share of {low:.0%} to {high:.0%})" in result.summary
+    assert json.loads(result.to_json())["summary"] == result.summary
+
+
+def test_counts_that_were_made_before_are_not_made_again(monkeypatch):
+    columns, _ = world("singlepath")
+    counted = count(columns)
+    scans = []
+    real = type(counted.engine).group_sums
+    monkeypatch.setattr(type(counted.engine), "group_sums", lambda *a, **k: scans.append(1) or real(*a, **k))
+    again = backtest(counted)
+    assert len(scans) == 2
+    assert again.rows == backtest(columns).rows
+
+
+def test_a_backtest_counts_among_the_checks_of_an_estimate():
+    columns, policies = world("singlepath")
+    columns["reward"] = columns["reward"] + 2.0 * (columns["policy_id"] == "logger-2")
+    tested = backtest(columns, loggers=table(policies))
+    plain = mixope.evaluate(columns, mixope.TabularPolicy(policies[1]))
+    judged = tested.judge(plain)
+    assert judged.diagnostics == (*plain.diagnostics, tested.check)
+    assert str(judged.verdict) != "trustworthy"
+
+
+def test_a_backtest_is_a_page_and_a_notebook_cell(tmp_path):
+    columns, _ = world("singlepath")
+    result = backtest(columns)
+    page = result.report(tmp_path / "page.html", command="mixope backtest").read_text(encoding="utf-8")
+    for row in result.rows:
+        assert row.label in page
+    assert result.summary in page
+    assert "sha256" in page
+    assert "<html" not in result._repr_html_()
+    assert result.summary in result._repr_html_()

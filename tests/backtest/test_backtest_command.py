@@ -67,3 +67,26 @@ def test_strict_says_that_no_logger_can_be_predicted(tmp_path):
     result = run(path, "--strict")
     assert result.exit_code == 4
     assert "cannot be followed" in result.stdout
+
+
+def test_a_page_beside_the_result_and_where_it_is(logs, tmp_path):
+    page = tmp_path / "backtest.html"
+    result = run(logs, "--html", page, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["rows"]
+    assert result.stderr.splitlines()[-1] == f"report: {page}"
+    assert "predictions agree with what was earned" in page.read_text(encoding="utf-8")
+    assert run(logs, "--html", tmp_path / "logs.parquet").exit_code == 2
+
+
+def test_an_evaluation_can_have_the_backtest_beside_it(logs, tmp_path):
+    target, page = tmp_path / "target.npy", tmp_path / "page.html"
+    np.save(target, np.full((5, 2), 0.5))
+    arguments = ["evaluate", str(logs), "--target", str(target), "--backtest", "--html", str(page)]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert [row["label"] for row in record["backtest"]["rows"]] == ["logger-0", "logger-1"]
+    assert record["diagnostics"][-1]["name"] == "backtest"
+    assert "No backtest was made" not in page.read_text(encoding="utf-8")
+    assert "every logger predicted from the others" in CliRunner().invoke(app, arguments).stdout

@@ -27,8 +27,8 @@ KIND = {
 SYMBOL = {"good": "✓", "caution": "!", "bad": "✕", "reference": "○"}
 RANK = {"good": 0, "caution": 1, "bad": 2, "reference": 3}
 STATUS = {"pass": "good", "warn": "caution", "fail": "bad"}
-RESIDUALS = ("solver", "stationar", "residual", "drift", "mean weight", "leaked")
-"""Words in the names of the checks that ask whether the weights solve the target's own equations."""
+RESIDUALS = ("solver", "stationar", "residual", "drift", "over episodes", "over steps", "mean weight", "leaked")
+"""Words in the names of the checks that ask whether the world is steady and the weights reproduce the target's flow."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,11 @@ class Answer:
     band: Band | None
     coverage: Coverage | None
     truth: float | None
+
+    @property
+    def held_out(self) -> bool:
+        """Whether a residual on episodes that the weights were not solved from is among the checks."""
+        return any("stationar" in check.name or "residual" in check.name for check in self.checks)
 
     @property
     def symbol(self) -> str:

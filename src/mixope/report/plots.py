@@ -93,9 +93,10 @@ def backtest(axes: Axes, predictions: Sequence[Prediction], *, unit: str, narrow
     marks = [Mark(p.label, p.predicted, p.low, p.high, p.kind) for p in predictions]
     earned = [Mark(p.label, p.earned, p.earned_low, p.earned_high, "logger") for p in predictions]
     low, high = limits([*earned, *marks])
+    above, below = (0.02, 0.26) if narrow else (-0.12, 0.14)
     for y, (mark, truth) in enumerate(zip(marks, earned, strict=True)):
-        _span(axes, y - 0.12, mark, low, high)
-        _span(axes, y + 0.14, truth, low, high)
+        _span(axes, y + above, mark, low, high)
+        _span(axes, y + below, truth, low, high)
     _rows(axes, [mark.label for mark in marks], [f"z {_signed(p.z)}" for p in predictions], narrow)
     _scale(axes, low, high, unit, narrow)
 
