@@ -124,17 +124,16 @@ def _points(axes: Axes, rows: Sequence[Row], form: str) -> None:
         exact = np.array([row["exact"] for row in rows], dtype=np.float64)
         learned = np.array([row[f"{method} {form}"] for row in rows], dtype=np.float64)
         most = max(most, exact.max(initial=0.0), learned.max(initial=0.0))
-        face = "none" if look.aware else look.colour
-        axes.scatter(
+        axes.plot(
             np.maximum(exact, SMALLEST),
             np.maximum(learned, SMALLEST),
-            s=7,
+            linestyle="none",
             marker=look.marker,
-            facecolors=face,
-            edgecolors=look.colour,
-            linewidths=0.5,
+            markersize=2.6,
+            markerfacecolor="none" if look.aware else look.colour,
+            markeredgecolor=look.colour,
+            markeredgewidth=0.5,
             alpha=0.55,
-            rasterized=True,
         )
     axes.set_xscale("log")
     axes.set_yscale("log")

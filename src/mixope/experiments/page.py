@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -36,12 +37,16 @@ body { margin: 0; }
 {% endif %}
 <section><h2 class="section-title">The numbers</h2>
 <div class="scroll" tabindex="0"><table>
-<thead><tr>{% for name in names %}<th scope="col">{{ name }}</th>{% endfor %}</tr></thead>
+<thead><tr>
+{% for name in names %}
+<th scope="col"{% if name in numbers %} class="number"{% endif %}>{{ name }}</th>
+{% endfor %}
+</tr></thead>
 <tbody>
 {% for row in rows %}
 <tr>
 {% for name in names %}
-<td{% if row[name] is number %} class="number"{% endif %}>{{ word(row[name]) }}</td>
+<td{% if name in numbers %} class="number"{% endif %}>{{ word(row[name]) }}</td>
 {% endfor %}
 </tr>
 {% endfor %}
@@ -72,16 +77,21 @@ def write_page(
         picture=drawn,
         css=Markup(css),
         names=names,
+        numbers={name for row in rows for name, value in row.items() if isinstance(value, (int, float))},
         rows=[{name: row.get(name) for name in names} for row in rows],
-        described={name: value for name, value in described.items() if value is not None},
+        described={name: _said(value) for name, value in described.items() if value is not None},
         word=word,
     )
     path.write_text(page, encoding="utf-8")
     return path
 
 
+def _said(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value)
+
+
 def word(value: Cell) -> str:
     """A cell as it is read."""
     if value is None:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)

@@ -117,8 +117,8 @@ def _number(value: object, otherwise: float = math.nan) -> float:
 
 
 def show_errors(rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
-    """The table beneath: only what is drawn, with the ratio to the bound."""
-    return [
+    """The table beneath: only what is drawn, every point once, with the ratio to the bound."""
+    found = [
         {
             "environment": NAMES.get(str(row["environment"]), row["environment"]),
             "form": row["form"] if row["method"] not in FORMLESS else "–",
@@ -135,3 +135,4 @@ def show_errors(rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
         for row in rows
         if row["method"] in methods
     ]
+    return list({tuple(row.values())[:5]: row for row in found}.values())
