@@ -130,6 +130,7 @@ def _facts(survey: Survey, solution: Solution, estimator: str, size: float) -> F
         known_bias=solution.known_bias,
         unit_of_weight="episode" if "effective_episodes" in solution.measures else "row",
         is_reference=estimator == "logged-mean",
+        held_out=solution.measures.get("held_out"),
     )
 
 

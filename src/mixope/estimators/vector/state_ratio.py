@@ -7,7 +7,7 @@ other folds of the episodes: honest with few features, unstable with many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from mixope.errors import UsageError
 from mixope.estimators.doubly_robust import NO_SCORE, PLUG_IN_BIAS
 from mixope.estimators.solution import Solution
 from mixope.estimators.vector.defaults import default_behaviour, known_behaviour, nearest_logger_weights
+from mixope.estimators.vector.held_out import held_out_residual
 from mixope.estimators.vector.problem import VectorProblem
 from mixope.estimators.vector.scores import score
 from mixope.statistics.rows import Rows
@@ -55,14 +56,17 @@ class VectorRatio:
         weight = _weight_of(weights)
         key = f"{self.source} {self.behaviour!r} {sorted(weights.items())}"
         fitted = self._behaviour(problem, weights, key)
-        return score(
+        ratio = problem.ratio(key, fitted, weight)
+        found = score(
             problem,
-            problem.ratio(key, fitted, weight),
+            ratio,
             self.name,
             logged=self.source == "logged",
             doubly_robust=self.doubly_robust,
             coarse=problem.coarse_ratio(key, fitted, weight),
         )
+        held_out = held_out_residual(ratio)
+        return found if held_out is None else replace(found, measures={**found.measures, "held_out": held_out})
 
     def _behaviour(self, problem: VectorProblem, weights: dict[str, float], key: str) -> FittedBehaviour:
         sample = problem.scan.sample
@@ -97,7 +101,7 @@ def _average(parts: list[Solution]) -> Solution:
         episode_scores=np.sum(scores, axis=0) / k,
         solved=worst,
         measures={
-            **{key: max(p.measures[key] for p in parts) for key in parts[0].measures},
+            **{key: max(p.measures.get(key, 0.0) for p in parts) for key in parts[0].measures},
             "effective_sample_size": k**2 / sum(1.0 / max(p.measures["effective_sample_size"], 1e-300) for p in parts),
             "largest_share": max(p.measures["largest_share"] for p in parts) / k,
             **{key: sum(p.measures[key] for p in parts) / k for key in _AVERAGED if key in parts[0].measures},
