@@ -1,7 +1,7 @@
 """Claim: on vector states `dr` and `emp` reach the reference with defaults, and `dr` the bound on a linear system.
 
     python benchmarks/continuous.py [--task pendulum|linear-quadratic|horizon] [--repetitions 20] [--seed 0]
-                                    [--estimators dr emp …]
+                                    [--estimators dr emp …] [--episodes 25 50 100]
 
 Pendulum: log10 MSE against the long-run average of the target (−1.4938 ± .0014, by simulation), one and four loggers of
 the analytic family, n = 25, 50, 100 episodes of T = 200 steps; ``horizon`` sweeps T at n = 50. Linear–quadratic: MSE ÷
@@ -127,10 +127,13 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=list(ESTIMATORS))
+    parser.add_argument("--episodes", nargs="+", type=int, help="these sizes only")
     options = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     for repetition in range(options.repetitions):
         for setting in settings(options.task):
+            if options.episodes and setting[2] not in options.episodes:
+                continue
             known, key = done(), tuple(map(str, (*setting, repetition)))
             missing = [name for name in options.estimators if (*key, name) not in known]
             if missing:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from mixope.diagnostics.checks import Diagnostic
 
-MOST = 0.5
-"""The share of the squared standard error beyond which the features decide more than the episodes do."""
+MOST = 0.8
+"""The share of the squared standard error beyond which it is twice as large as chance, and an interval a guess."""
 
 
 def approximation(measures: Mapping[str, float], standard_error: float | None) -> Diagnostic | None:
@@ -21,5 +21,5 @@ def approximation(measures: Mapping[str, float], standard_error: float | None) -
         f" {error:.2g} makes {share:.0%} of the variance behind the interval"
     )
     much = share > MOST
-    said = f"{words}: features matter more than episodes here, and 'dr' needs them less" if much else words
+    said = f"{words}, more than twice as much as chance" if much else words
     return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)

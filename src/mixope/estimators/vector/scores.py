@@ -11,12 +11,12 @@ the row's own fold. The standard error of a λ is the larger of the two, so that
 that has learnt its rows by heart looks good; the smallest λ within a tenth of the best is taken.
 
 Scores know of chance, not of what bumps cannot follow. Where the bumps chose themselves, the ratio is solved with half
-of them too: Δ is a value less the value with half the bumps. An error that falls to 1/k when their number doubles is
-Δ/(k − 1): ``emp`` errs as its ratio does (k = 2), ``dr`` by the product of two errors (between 2 and 4: k = 3). One Δ
-may be small by luck, so that ``dr`` also allows for a quarter of what its ratio errs by on its own (measured):
+of them too, and Δ is the value less the value with half the bumps. An error that halves when their number doubles is
+Δ, one that falls faster is less. One Δ may be small by luck, so that ``dr`` also allows for a quarter of what its ratio
+alone moves by (measured: about as much of the ratio's error is left in it):
 
     emp   approximation error  |Δ|
-    dr    value + Δ/2,  approximation error  √((Δ/2)² + (Δ_ratio/4)²),   Δ_ratio that of Σ w r / Σ w
+    dr    approximation error  √(Δ² + (Δ_ratio/4)²),   Δ_ratio the change of Σ w r / Σ w
 
 which :mod:`mixope.intervals.approximation` puts into the interval.
 """
@@ -134,8 +134,8 @@ def _solution(
         half, _ = _estimate(problem, summed.coarse.at(ridge, crossed), doubly_robust)
         own = [_estimate(problem, each.at(ridge, crossed), False)[0] for each in (terms, summed.coarse)]
         change, change_of_ratio = value - half, own[0] - own[1]
-        measures |= {"approximation": _error_left(change, change_of_ratio, doubly_robust), "half_the_bumps": half}
-        value = value + change / 2 if doubly_robust else value
+        error = float(np.hypot(change, change_of_ratio / 4)) if doubly_robust else abs(change)
+        measures |= {"approximation": error, "half_the_bumps": half}
     return Solution(
         value,
         episode_scores=None if model is None else scores,
@@ -144,11 +144,6 @@ def _solution(
         weight_bins=summed.bins,
         episode_weights=summed.weights,
     )
-
-
-def _error_left(change: float, change_of_ratio: float, doubly_robust: bool) -> float:
-    """What approximation may still be off by, from the changes of the value and of Σ w r / Σ w with twice the bumps."""
-    return float(np.hypot(change / 2, change_of_ratio / 4)) if doubly_robust else abs(change)
 
 
 def _choose(problem: VectorProblem, terms: EpisodeTerms, doubly_robust: bool) -> int:
