@@ -101,9 +101,10 @@ def logger_noise(problem: Problem, pooled: Solution, data: Trajectories, group: 
     if n == 1 or not mass.any():
         return LoggerNoise(np.zeros(n), 0.0, np.ones(data.n_episodes))
     t, curvature = fit_log_noise(mass, share)
-    belief = _belief(_episode_gradients(square, share, np.zeros(n), pair, own, data))
-    step = np.linalg.pinv(curvature, hermitian=True)
-    without = t - _episode_gradients(square, share, t, pair, own, data) @ step
+    level = mass.sum(axis=1) / sum_by(rows.pair, rows.rows, rows.n_pairs)
+    seen = _Rows(square, level, share, pair, own, data)
+    belief = _belief(seen.gradients(np.zeros(n)))
+    without = t - seen.gradients(t) @ np.linalg.pinv(curvature, hermitian=True)
     said = rows.logger_rows() / rows.n_rows
     own_noise = without[np.arange(data.n_episodes), own] - without @ said
     weight = np.exp(-belief * np.clip(own_noise, -_LARGEST, _LARGEST))
@@ -166,14 +167,28 @@ def _tilted(share: FloatArray, t: FloatArray) -> FloatArray:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _episode_gradients(
-    square: FloatArray, share: FloatArray, t: FloatArray, pair: IntArray, own: IntArray, data: Trajectories
-) -> FloatArray:
-    """Σ_{rows of an episode} ψ² (1[own logger] − p̃), shape (episodes, loggers)."""
-    tilted, episode, n = _tilted(share, t), data.episode, data.n_episodes
-    gradient = -np.stack([sum_by(episode, square * tilted[pair, j], n) for j in range(len(t))], axis=1)
-    gradient[np.arange(n), own] += sum_by(episode, square, n)
-    return np.asarray(gradient)
+@dataclass(frozen=True)
+class _Rows:
+    """ψ² by row, its mean and the loggers' shares by pair, the pair of every row and the logger of every episode."""
+
+    square: FloatArray
+    level: FloatArray
+    share: FloatArray
+    pair: IntArray
+    own: IntArray
+    data: Trajectories
+
+    def gradients(self, t: FloatArray) -> FloatArray:
+        """By episode, Σ_rows (ψ² − its fitted mean)(1[own logger] − p̃): sums to the gradient, each of mean 0.
+
+        Without the mean, which adds up to 0 at every pair, the spread would be that of where an episode goes.
+        """
+        episode, n, own = self.data.episode, self.data.n_episodes, self.own
+        mean = (self.level / (self.share @ np.exp(t)))[self.pair] * np.exp(t)[own[episode]]
+        surprise, tilted = self.square - mean, _tilted(self.share, t)
+        gradient = -np.stack([sum_by(episode, surprise * tilted[self.pair, j], n) for j in range(len(t))], axis=1)
+        gradient[np.arange(n), own] += sum_by(episode, surprise, n)
+        return np.asarray(gradient)
 
 
 def _belief(gradients: FloatArray) -> float:
