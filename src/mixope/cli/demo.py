@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +18,14 @@ from mixope.cli.dataset import OURS, Dataset, Settings, write_dataset
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixope.backtesting import Backtest
     from mixope.estimate import Comparison, Estimate
+    from mixope.inspection import Inspection
+    from mixope.policies import Policy
+    from mixope.tabular import Counted
 
 RIVALS = ("emp", "bch-pooled", "known-mixture", "mwl", "wis-step", "logged-mean")
-RESULTS = ("evaluate.json", "compare.json", "inspect.json")
+RESULTS = ("evaluate.json", "compare.json", "inspect.json", "backtest.json")
 PAGES = ("report.html", "rivals.html")
 
 
@@ -35,69 +41,140 @@ def command(
 
     It is evaluated from the logs alone, with its rivals, and then shown against the exact truth. Takes a few seconds.
     """
-    from mixope.cli.views import parts
-    from mixope.cli.views.comparison import comparison_table
-    from mixope.cli.views.estimate import estimate_view
-    from mixope.cli.views.inspection import inspection_view
-    from mixope.comparison import compare
-    from mixope.estimate import Comparison
-    from mixope.evaluation import evaluate
-    from mixope.inspection import inspect
-    from mixope.logs import read
-    from mixope.policies import read_policies, read_policy
-
     began, page = time.perf_counter(), console()
     with working("simulating four taxi drivers …") as notes:
         settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
         made = write_dataset(settings, output, force=True, ours=(*OURS, *RESULTS, *PAGES))
     tell(notes)
-    logs_file, target_file, loggers_file = (output / path.name for path in (made.logs, made.target, made.loggers))
     page.print(
         f"Four policies drove a taxi in a 5 × 5 town, {made.truth['rows']:,} logged steps in {episodes} episodes. "
         "A fifth policy, the target, has never driven. What would it earn per step in the long run? Everything below "
         "comes from the logs alone, until the truth at the end."
     )
-    target, loggers = read_policy(str(target_file)), dict(read_policies(str(loggers_file)))
-
-    _announce(page, 1, "what is in the logs", f"mixope inspect {logs_file} --target {target_file}")
-    with working("inspecting …") as notes:
-        logs = read(str(logs_file))
-        found = inspect(logs, target)
-    tell(notes, besides=found.notes)
-    page.print(inspection_view(found))
-
-    asked = f"mixope evaluate {logs_file} --target {target_file}"
-    _announce(page, 2, "what the target would earn", asked)
-    with working("evaluating …") as notes:
-        result = evaluate(logs, target, seed=seed)
-    tell(notes, besides=result.alerts)
-    page.print(estimate_view(result, str(target_file)))
-
-    chosen = " ".join(f"--estimator {name}" for name in (result.estimator, *RIVALS))
-    said = f"mixope compare {logs_file} --target {target_file} --loggers {loggers_file} {chosen}"
-    _announce(page, 3, "the rivals, and the exact truth beside them", said)
-    with working("comparing …") as notes:
-        others = compare(logs, {result.target: target}, RIVALS, loggers=loggers, seed=seed)
-    rivals = Comparison((result, *others))
-    tell(notes)
-    page.print(f"the target really earns {made.truth['average']:.6g} a step")
-    page.print(comparison_table(rivals, made.truth["average"]))
-
-    page.print(parts.heading("What happened"))
-    page.print(parts.bullets(_story(made, result, rivals)))
-    for name, text in zip(RESULTS, (result.to_json(), rivals.to_json(), found.to_json()), strict=True):
-        (made.folder / name).write_text(text + "\n", encoding="utf-8")
-    truth, covered = made.truth["average"], found.coverage
-    reports.save(result, made.folder / PAGES[0], command=asked, truth=truth, coverage=covered)
-    reports.save(rivals, made.folder / PAGES[1], command=said, truth=truth, coverage=covered)
-    page.print(f"\nThe evaluation as a page, beside the truth: {output / PAGES[0]}", soft_wrap=True)
-    page.print(f"All rivals as a page: {output / PAGES[1]}", soft_wrap=True)
+    told = Story(made, output, seed, page)
+    found = told.inspect()
+    tested = told.backtest()
+    result = told.evaluate(tested)
+    rivals = told.compare(result, tested)
+    told.save(found, tested, result, rivals)
     page.print(f"\n{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}.")
 
 
-def _announce(page: Console, number: int, title: str, said: str) -> None:
-    page.print(f"\n── {number}. {title} ──", style="bold")
-    page.print(f"$ {said}\n", style="dim", soft_wrap=True)
+@dataclass(frozen=True)
+class Story:
+    """The steps of the demonstration, each with the command that does the same."""
+
+    made: Dataset
+    output: Path
+    seed: int
+    page: Console
+
+    @cached_property
+    def files(self) -> tuple[Path, Path, Path]:
+        """Logs, target, loggers, as a user would name them."""
+        logs, target, loggers = (self.output / p.name for p in (self.made.logs, self.made.target, self.made.loggers))
+        return logs, target, loggers
+
+    @cached_property
+    def seen(self) -> Counted:
+        """The logs, counted once for all steps."""
+        from mixope.tabular import count
+
+        return count(str(self.files[0]))
+
+    @cached_property
+    def target(self) -> Policy:
+        """The fifth policy."""
+        from mixope.policies import read_policy
+
+        return read_policy(str(self.files[1]))
+
+    @cached_property
+    def loggers(self) -> dict[str, Policy]:
+        """The four that drove."""
+        from mixope.policies import read_policies
+
+        return dict(read_policies(str(self.files[2])))
+
+    def inspect(self) -> Inspection:
+        """What is in the logs."""
+        from mixope.cli.views.inspection import inspection_view
+        from mixope.inspection import inspect
+
+        self._announce(1, "what is in the logs", f"mixope inspect {self.files[0]} --target {self.files[1]}")
+        with working("inspecting …") as notes:
+            found = inspect(self.seen.logs, self.target)
+        tell(notes, besides=found.notes)
+        self.page.print(inspection_view(found))
+        return found
+
+    def backtest(self) -> Backtest:
+        """Would these logs have predicted their own loggers?"""
+        from mixope.backtesting import backtest
+        from mixope.cli.views.backtest import backtest_view
+
+        said = f"mixope backtest {self.files[0]} --loggers {self.files[2]}"
+        self._announce(2, "would these logs have predicted what their own loggers earned", said)
+        with working("backtesting …") as notes:
+            tested = backtest(self.seen, loggers=self.loggers, seed=self.seed)
+        tell(notes, besides=tested.notes)
+        self.page.print(backtest_view(tested))
+        return tested
+
+    @property
+    def asked(self) -> str:
+        """The command of the evaluation."""
+        return f"mixope evaluate {self.files[0]} --target {self.files[1]} --loggers {self.files[2]} --backtest"
+
+    def evaluate(self, tested: Backtest) -> Estimate:
+        """What the target would earn; the backtest is among the checks."""
+        from mixope.cli.views.estimate import estimate_view
+        from mixope.evaluation import evaluate
+
+        self._announce(3, "what the target would earn", self.asked)
+        with working("evaluating …") as notes:
+            result = tested.judge(evaluate(self.seen, self.target, loggers=self.loggers, seed=self.seed))
+        tell(notes, besides=result.alerts)
+        self.page.print(estimate_view(result, str(self.files[1])))
+        return result
+
+    def compared(self, result: Estimate) -> str:
+        """The command of the comparison."""
+        chosen = " ".join(f"--estimator {name}" for name in (result.estimator, *RIVALS))
+        return f"mixope compare {self.files[0]} --target {self.files[1]} --loggers {self.files[2]} {chosen}"
+
+    def compare(self, result: Estimate, tested: Backtest) -> Comparison:
+        """The rivals, and now the truth."""
+        from mixope.cli.views import parts
+        from mixope.cli.views.comparison import comparison_table
+        from mixope.comparison import compare
+        from mixope.estimate import Comparison
+
+        self._announce(4, "the rivals, and the exact truth beside them", self.compared(result))
+        with working("comparing …") as notes:
+            others = compare(self.seen, {result.target: self.target}, RIVALS, loggers=self.loggers, seed=self.seed)
+        rivals = Comparison((result, *others))
+        tell(notes)
+        self.page.print(f"the target really earns {self.made.truth['average']:.6g} a step")
+        self.page.print(comparison_table(rivals, self.made.truth["average"]))
+        self.page.print(parts.heading("What happened"))
+        self.page.print(parts.bullets([*_story(self.made, result, rivals), *_backtested(tested, rivals)]))
+        return rivals
+
+    def save(self, found: Inspection, tested: Backtest, result: Estimate, rivals: Comparison) -> None:
+        """Everything as JSON, and two pages."""
+        texts = (result.to_json(), rivals.to_json(), found.to_json(), tested.to_json())
+        for name, text in zip(RESULTS, texts, strict=True):
+            (self.made.folder / name).write_text(text + "\n", encoding="utf-8")
+        extras: dict[str, Any] = {"truth": self.made.truth["average"], "coverage": found.coverage, "backtest": tested}
+        reports.save(result, self.made.folder / PAGES[0], command=self.asked, **extras)
+        reports.save(rivals, self.made.folder / PAGES[1], command=self.compared(result), **extras)
+        self.page.print(f"\nThe evaluation as a page, beside the truth: {self.output / PAGES[0]}", soft_wrap=True)
+        self.page.print(f"All rivals as a page: {self.output / PAGES[1]}", soft_wrap=True)
+
+    def _announce(self, number: int, title: str, said: str) -> None:
+        self.page.print(f"\n── {number}. {title} ──", style="bold")
+        self.page.print(f"$ {said}\n", style="dim", soft_wrap=True)
 
 
 def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
@@ -136,3 +213,17 @@ def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
             f"{'all of them' if len(warned) == len(wrong) else ', '.join(warned) or 'none of them'}."
         )
     return lines
+
+
+def _backtested(tested: Backtest, rivals: Comparison) -> list[str]:
+    """What the backtest adds, and why it is the harder question."""
+    masses = [row.uncovered_mass for row in tested.supported]
+    if not masses:
+        return [f"Backtest: {tested.summary}."]
+    target = rivals.estimates[0].uncovered_mass
+    harder = min(masses) > target
+    return [
+        f"Each logger predicted from the other three: {tested.agree} of {len(masses)} agree with what they earned. "
+        f"Without its own rows {min(masses):.1%} to {max(masses):.1%} of a logger's steps are uncovered, against "
+        f"{target:.1%} of the target's" + (": the backtest asks the harder question." if harder else ".")
+    ]

@@ -19,6 +19,7 @@ from mixope.intervals import few_episodes
 
 UNCOVERED = 0.01
 """Target mass outside the logs above which a difference is said to be biased."""
+_APPROXIMATE = "{}: an approximation error of about {:.3g} is part of its own interval and not of its differences'"
 MOST_LOGGERS = 20
 """With more loggers than this, targets are set against none: a table of all of them says nothing to a reader."""
 
@@ -64,6 +65,7 @@ def _one(group: list[Estimate], level: float, seed: int, corrects_coverage: Sequ
         alerts=(
             *left_out,
             *bias_alerts([(e.target, e.uncovered_mass) for e in usable], first.estimator in corrects_coverage),
+            *(_APPROXIMATE.format(e.target, off) for e in usable if (off := e.measures.get("approximation", 0.0)) > 0),
             *(f"{e.target}: {e.verdict}, and so is every difference with it" for e in usable if _refused(e)),
             *([few] if (few := few_episodes(first.n_episodes)) else []),
         ),
