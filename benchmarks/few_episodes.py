@@ -4,7 +4,7 @@
     python benchmarks/few_episodes.py --logs 20
 
 Logs of one to six episodes of one logger, `emp`, exact truth. Printed for each size: how often 95 % intervals hold
-the truth, and their mean width. It is why ``interval="auto"`` cuts fewer than five episodes of at least 200 steps into
+the truth, and their mean width. It is why ``interval="auto"`` cuts fewer than five episodes of at least 500 steps into
 blocks, and nothing else.
 """
 

@@ -116,7 +116,8 @@ def test_a_plug_in_without_scores_has_bootstrap_intervals_and_no_other():
 def test_only_the_answer_is_refitted_and_not_what_stands_beside_it():
     _, policy, columns = factored_log(seed=2)
     found = mixope.evaluate(columns, policy, interval="percentile", replicates=10, jobs=1)
-    assert (found.estimator, found.interval.method) == ("dr", "episode bootstrap, percentile, 10 refits")
+    assert found.estimator == "dr"
+    assert found.interval.method.startswith("episode bootstrap, percentile, 10 refits")
     assert [(e.estimator, e.interval.method) for e in found.beside] == [("emp", "clustered score, t")]
 
 
@@ -233,7 +234,7 @@ def test_blocks_know_that_steps_depend_on_each_other():
 def test_a_few_long_episodes_are_cut_and_a_few_short_ones_are_not():
     model, target, loggers, _ = chain_log(seed=0)
     policy = mixope.TabularPolicy(target)
-    long = long_log(model, loggers, 4, 400, 1)
+    long = long_log(model, loggers, 4, 600, 1)
     found = mixope.evaluate(long, policy, "emp")
     assert "blocks of" in found.interval.method
     assert any("there are 4 episodes: the interval rests on" in alert for alert in found.alerts)
@@ -242,7 +243,7 @@ def test_a_few_long_episodes_are_cut_and_a_few_short_ones_are_not():
     assert any("4 episodes" in alert for alert in asked.alerts)
     assert found.interval.width < asked.interval.width
     assert mixope.evaluate(long, policy, "wis-step").interval.method == "clustered score, t"
-    short = mixope.evaluate(long_log(model, loggers, 4, 40, 1), policy, "emp")
+    short = mixope.evaluate(long_log(model, loggers, 4, 400, 1), policy, "emp")
     assert short.interval.method == "clustered score, t"
 
 

@@ -74,7 +74,7 @@ def test_blocks_of_a_long_linear_quadratic_episode_cover():
 
 
 def test_trajectory_weights_have_episodes_and_no_blocks():
-    logs = lq_logs(episodes=4, horizon=200)
+    logs = lq_logs(episodes=4, horizon=500)
     known = {"logger-0": linear_quadratic.loggers(1)[0]}
     assert "blocks of" in ask(logs, loggers=known).interval.method
     assert ask(logs, "wis-step", loggers=known).interval.method == "clustered score, t"

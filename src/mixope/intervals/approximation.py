@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mixope.intervals.clustered import Interval, quantile
+from mixope.intervals.clustered import quantile
 from mixope.intervals.uncertainty import Uncertainty
 
 
@@ -24,5 +24,5 @@ def widen(sure: Uncertainty, value: float, approximation: float, n_episodes: int
         return sure
     reach = quantile(found.level, max((sure.n_blocks or n_episodes) - 1, 1)) * approximation
     low, high = value - np.hypot(value - found.low, reach), value + np.hypot(found.high - value, reach)
-    wider = Interval(float(low), float(high), found.level, f"{found.method} + approximation")
+    wider = replace(found, low=float(low), high=float(high), method=f"{found.method} + approximation")
     return replace(sure, interval=wider, standard_error=float(np.hypot(error, approximation)))

@@ -22,8 +22,8 @@ INTERVALS = (AUTO, *SCORE_INTERVALS, BLOCKS, *REFIT_INTERVALS)
 ALIASES = {"clustered": "t", "bootstrap": "bca"}
 FEW_LONG_EPISODES = 5
 """Fewer episodes than this say too little of the spread between them …"""
-LONG_EPISODE = 200
-"""… if each has at least so many steps that blocks of them say more."""
+LONG_EPISODE = 500
+"""… if each has at least so many steps that blocks of them say more (``benchmarks/few_episodes.py``)."""
 
 
 @dataclass(frozen=True)
