@@ -79,9 +79,9 @@ def test_a_noisy_recorder_is_weighed_down_to_the_best_there_is():
 
 
 def test_with_one_law_it_pools():
-    """The first-order optimum is c = 1, and what it does instead costs next to nothing."""
+    """The first-order optimum is c = 1: about a third of the logs look otherwise by chance, and that costs little."""
     pairs = [both(columns(seed, (0.0, 0.0))) for seed in range(20)]
-    assert sum(plain.value == weighed.value for plain, weighed in pairs) >= 8
+    assert 8 <= sum(plain.value == weighed.value for plain, weighed in pairs) <= 18
     for plain, weighed in pairs:
         assert abs(weighed.value - plain.value) < 0.3 * plain.standard_error
 
