@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import FloatArray
-from mixope.assembly import Question, assemble
+from mixope.assembly import Question, assemble, judge
 from mixope.backtesting.earnings import earned
 from mixope.backtesting.holding import HeldOut, strange_rows, without
 from mixope.backtesting.records import BacktestRow
 from mixope.diagnostics import Verdict
 from mixope.estimate import Estimate
 from mixope.estimators import DoublyRobust, Estimator
-from mixope.intervals import Interval, clustered_interval, standard_error
+from mixope.intervals import Interval, Scores, clustered_interval, standard_error
+from mixope.intervals.approximation import widen
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.transitions import Transitions
 from mixope.survey import LoggerSummary, Survey
@@ -66,13 +67,17 @@ class Predictor:
     def _estimate(self, held: HeldOut, scores: FloatArray | None) -> Estimate | None:
         if held.solution is None:
             return None
+        others, solution = self._others(held.number), held.solution
+        question = Question(self.rows.loggers[held.number], held.policy, held.estimand, self.level, self.seed)
+        sure = judge(others, question, solution, Scores(scores))
         return assemble(
-            self._others(held.number),
-            Question(self.rows.loggers[held.number], held.policy, held.estimand, self.level, self.seed),
+            others,
+            question,
             self.estimator.name,
-            held.solution,
+            solution,
             scores,
             (),
+            uncertainty=widen(sure, solution.value, solution.measures.get("approximation", 0.0), others.n_episodes),
             corrects_coverage=isinstance(self.estimator, DoublyRobust) and bool(self.rows.factors),
         )
 

@@ -211,8 +211,8 @@ def _bins(given: Iterable[Any]) -> tuple[Bin, ...]:
 def _multiple(low: float | None, high: float | None) -> str:
     """Two bounds on the weight, as multiples of the mean weight."""
     if low is None:
-        return "none" if not high else f"below {high:g}"
-    return f"{low:g} or more" if high is None else f"{low:g} to {high:g}"
+        return "0 or less"
+    return f"{low:g} × or more" if high is None else f"{low:g} to {high:g} ×"
 
 
 def _band(given: Any) -> Band | None:

@@ -112,7 +112,7 @@ def bins(axes: Axes, weights: Sequence[Bin], *, narrow: bool = False) -> None:
         axes.barh(y, found.rows_share, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
         axes.barh(y, found.weight_share, height=0.2, color=COLOURS["logger"][0], zorder=2)
         words.append(f"{found.weight_share:.1%} of weight, {found.rows_share:.1%} of rows")
-    _rows(axes, [f"× {found.label}" for found in weights], words, narrow)
+    _rows(axes, [found.label for found in weights], words, narrow)
     most = max(max(found.rows_share, found.weight_share) for found in weights)
     _scale(axes, 0.0, max(most, 1e-9) * 1.02, "share of weight (filled) and of rows (outline)", narrow, percent=True)
 
