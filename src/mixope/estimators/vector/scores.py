@@ -109,8 +109,9 @@ def score(
         raise UsageError("all weights are zero: the target cannot be followed on these logs")
     found = _solution(problem, summed, model, doubly_robust=doubly_robust, crossed=crossed)
     measures = {**found.measures, "condition": condition, "stationarity_residual": solved.residual}
-    if ratio.misfit is not None:
-        measures["behaviour_misfit"] = ratio.misfit
+    misfit = ratio.misfit if coarse is None else coarse.misfit  # more bumps, more tests that overlap
+    if misfit is not None:
+        measures["behaviour_misfit"] = misfit
     return replace(found, solved=solved, measures=measures)
 
 
