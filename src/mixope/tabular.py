@@ -23,6 +23,7 @@ from mixope.assembly import Question, assemble, judge
 from mixope.counting import Counted, count, order_rows
 from mixope.diagnostics import Diagnostic
 from mixope.diagnostics.agreement import loggers_agree
+from mixope.diagnostics.approximation import approximation
 from mixope.diagnostics.coverage import small_gaps
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.engines import in_order
@@ -32,6 +33,7 @@ from mixope.estimate import Estimate, LoggerShare
 from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
 from mixope.estimators.weight_bins import WeightBin, weight_bins
 from mixope.intervals import IntervalChoice, Scores, Uncertainty
+from mixope.intervals.approximation import widen
 from mixope.logs.validation import explain_episodes, explain_rows
 from mixope.problem import Problem
 from mixope.resampling import EpisodeCounts, Refit, count_episodes, refitted_uncertainty, tabulate
@@ -104,7 +106,11 @@ def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: E
     estimates = []
     for number, answer in enumerate(solved):
         scores = sums.scores[:, number]
-        sure, corrects = shared.uncertainty(answer, scores), corrected and isinstance(answer.estimator, DoublyRobust)
+        corrects = corrected and isinstance(answer.estimator, DoublyRobust)
+        off = answer.solution.measures.get("approximation", 0.0)
+        sure = widen(shared.uncertainty(answer, scores), answer.solution.value, off, survey.n_episodes)
+        predicted = approximation(answer.solution.measures, sure.standard_error)
+        gaps = () if corrects else small_gaps(answer.problem, answer.solution.uncovered_mass, sure.interval)
         estimates.append(
             assemble(
                 survey,
@@ -118,7 +124,8 @@ def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: E
                 further=(
                     *of_logs,
                     *value_is_steady(scores, sums.totals, sums.steps_of(number), sums.mean_step),
-                    *(() if corrects else small_gaps(answer.problem, answer.solution.uncovered_mass, sure.interval)),
+                    *gaps,
+                    *(() if predicted is None else (predicted,)),
                 ),
             )
         )

@@ -1,4 +1,8 @@
-"""Do the features follow the problem? What moves when there are half as many of them is approximation, not chance."""
+"""How much of the uncertainty is approximation, not chance?
+
+On vectors it is what moves when there are half as many features; on factors, the spread of what kriging predicts for
+actions that were never logged.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,9 @@ def approximation(measures: Mapping[str, float], standard_error: float | None) -
     if error is None or not standard_error:
         return None
     share = min(error**2 / standard_error**2, 1.0)
-    words = (
-        f"with half as many features the value is {measures['half_the_bumps']:.4g}; an error of approximation of"
-        f" {error:.2g} makes {share:.0%} of the variance behind the interval"
-    )
+    half = measures.get("half_the_bumps")
+    cause = "what was never logged is predicted" if half is None else f"with half as many features it is {half:.4g}"
+    words = f"{cause}; an error of approximation of {error:.2g} makes {share:.0%} of the variance behind the interval"
     much = share > MOST
     said = f"{words}, more than twice as much as chance" if much else words
     return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)

@@ -3,23 +3,35 @@
     average      η = Σ c ωρ (r + V(s′) − q(s,a)) / Σ c ωρ
     discounted   η = (1−γ) E_μ₀ V + Σ c ωρ (r + γ V(s′) − q(s,a)) / Σ c        (a horizon likewise, with V_t, q_t)
 
-Right if the ratio is right or the value is; its summand is the efficient influence function. With ω from counts and q
-from factors of the state (V sums over all actions, logged or not) coverage bias is corrected as far as the factors
-tell. States that are opaque ids have no such model: q is then the counted one, and ``dr`` equals ``emp``, ``lstdq``
-equals ``model``.
+Right if the ratio is right or the value is; its summand is the efficient influence function. Where states have factors
+there are two ways to say something of actions that were never logged, and so to correct coverage bias:
+
+    kriged   the counted model, completed (:mod:`mixope.estimators.completion`): ratio and value come from one chain in
+             which every action of the target counts. The default, up to MOST_STATES states.
+    linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.value_model`)
+
+Its score is w (r + t − q₋), q₋ what is predicted for the row from all others: the other rows of its pair, and the
+other pairs. Of the kriged value, what was not logged is itself uncertain; ``approximation`` is its standard deviation.
+States that are opaque ids have no such model: ``dr`` equals ``emp`` then, ``lstdq`` equals ``model``. So does ``dr``
+where all that the target does was logged.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
+from mixope.arrays import FloatArray
 from mixope.behaviours import Behaviour, CountedMixture
+from mixope.errors import UsageError
+from mixope.estimators.completed_part import Part, part_to_complete
+from mixope.estimators.completion import MOST_STATES, Completion, complete
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy
-from mixope.estimators.solution import Solution
+from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import score_table, state_ratio, state_ratio_solution
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
@@ -31,22 +43,97 @@ PLUG_IN_BIAS = "a plug-in value is biased by whatever its features miss, and not
 
 @dataclass(frozen=True)
 class DoublyRobust:
-    """EMP's ratio with a value model on the factors of the state."""
+    """EMP's ratio with a value model on the factors of the state; a behaviour of one's own needs the linear one."""
 
     name: str = "dr"
-    behaviour: Behaviour = field(default_factory=CountedMixture)
+    behaviour: Behaviour | None = None
+    value: Literal["kriged", "linear"] | None = None
     orders: tuple[int, ...] = (1, 2)
     ridges: tuple[float, ...] = RIDGES
 
+    def __post_init__(self) -> None:
+        if self.value not in (None, "kriged", "linear"):
+            raise UsageError(f"value must be 'kriged', 'linear' or None (whichever fits), got {self.value!r}")
+        if self.value == "kriged" and self.behaviour is not None:
+            raise UsageError("the kriged value counts the behaviour itself. Leave behaviour out, or use value='linear'")
+
     def solve(self, problem: Problem) -> Solution:
-        """The ratio from the flow, the value from the factors, the correction from both."""
-        flow = follow(problem, self.behaviour, np.ones(problem.transitions.n_groups))
+        """The completed model, or the ratio from the flow and the value from the factors."""
+        if not problem.transitions.factors:
+            flow = follow(problem, self.behaviour or CountedMixture(), np.ones(problem.transitions.n_groups))
+            return state_ratio_solution(flow, occupy(flow))
+        if self._krige(problem):
+            return _completed(problem)
+        flow = follow(problem, self.behaviour or CountedMixture(), np.ones(problem.transitions.n_groups))
         occupancy = occupy(flow)
         plain = state_ratio_solution(flow, occupancy)
-        if not problem.transitions.factors:
-            return plain
-        fit = fit_value(flow, self.orders, self.ridges)
-        return _corrected(flow, occupancy, plain, fit)
+        return _corrected(flow, occupancy, plain, fit_value(flow, self.orders, self.ridges))
+
+    def _krige(self, problem: Problem) -> bool:
+        if self.value is not None:
+            return self.value == "kriged"
+        return self.behaviour is None and problem.transitions.n_states <= MOST_STATES
+
+
+def _completed(problem: Problem) -> Solution:
+    """The completed model's value; where nothing was left to predict, EMP's."""
+    part = part_to_complete(problem)
+    if not part.lacks:
+        flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
+        return state_ratio_solution(flow, occupy(flow))
+    found = complete(part)
+    unit = found.pair_weight / part.pair_rows
+    likeness = found.map.likeness
+    measures = {"approximation": found.map.spread(found.law), "sill": likeness.sill, "noise": likeness.noise}
+    measures |= {f"likeness {name}": rho for name, rho in zip(part.rows.factors, likeness.decays, strict=True)}
+    return Solution(
+        value=found.value,
+        weights=_weights(part, unit),
+        scores=_scores(found, unit),
+        uncovered_mass=float(found.law @ part.uncovered) / float(found.law.sum()),
+        outside_mass=max(0.0, 1.0 - float(part.rows.rows.sum()) / float(problem.transitions.rows.sum())),
+        solved=found.solved,
+        measures=measures,
+    )
+
+
+def _weights(part: Part, unit: FloatArray) -> Weights:
+    """w of every row, scaled to a mean of one."""
+    at = unit[part.rows.pair] * float(part.rows.rows.sum())
+    total, squared = np.zeros((2, part.whole.transitions.n_groups))
+    total[part.groups], squared[part.groups] = at * part.rows.rows, at**2 * part.rows.rows
+    return Weights(total, squared, float(np.abs(at).max(initial=0.0)))
+
+
+def _scores(found: Completion, unit: FloatArray) -> FloatArray:
+    """Coefficients of w (x − q₋), x = r + t of the row.
+
+    q₋ weighs the mean of the n − 1 other rows of the pair and the prediction k from other pairs by how sure they are,
+    b and 1 − b. With ȳ the mean over all n rows, x − q₋ = x (1 + b/(n−1)) − b n ȳ/(n−1) − (1−b) k. Its variance is
+    σ² and that of q₋; only σ² is the row's own, so it is scaled down by the root of their ratio.
+    """
+    part, rows = found.part, found.part.rows
+    own, centre = np.ones(rows.n_pairs), np.zeros(rows.n_pairs)
+    for kriging in found.map.actions:
+        y, n, noise = found.pair_worth[kriging.pairs], kriging.rows, kriging.nugget
+        predicted, variance = kriging.left_out(y)
+        others = np.maximum(n - 1.0, 0.0)
+        sure = others / noise + 1.0 / variance
+        b = np.divide(others / noise, sure, out=np.zeros_like(n), where=sure > 0)
+        c = np.divide(b, others, out=np.zeros_like(b), where=others > 0)
+        scale = np.sqrt(noise * sure / (1.0 + noise * sure))
+        own[kriging.pairs], centre[kriging.pairs] = scale * (1.0 + c), scale * (c * n * y + (1.0 - b) * predicted)
+    whole = part.whole.transitions
+    scores = np.zeros((whole.n_groups, len(BASIS)))
+    rest = own[rows.pair] * (found.tail - found.zero) - centre[rows.pair]
+    scores[part.groups, BASIS.index("reward")] = (unit * own)[rows.pair]
+    scores[part.groups, BASIS.index("rows")] = unit[rows.pair] * rest
+    n_starts = float(whole.starts.sum())
+    if n_starts and part.whole.start_law is None:
+        inside = part.number[whole.state]
+        start = np.where(inside >= 0, found.start_score[inside], 0.0)
+        scores[:, BASIS.index("starts")] = start / n_starts
+    return scores
 
 
 def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit) -> Solution:
