@@ -170,3 +170,41 @@ def test_a_refused_target_is_named_beside_its_differences():
         "far: not supported by these logs, and so is every difference with it"
     ]
     assert differences_of([near, replace(far, scores=None)], 0.95) == ()
+
+
+def vectors():
+    """Two loggers push a point to and fro; the state is one float."""
+    generator, (episodes, steps) = np.random.default_rng(0), (12, 12)
+    slope = np.where(np.arange(episodes) % 2, 1.0, -0.5)
+    x, action = np.zeros((episodes, steps + 1)), np.zeros((episodes, steps), dtype=int)
+    for t in range(steps):
+        action[:, t] = generator.random(episodes) < 1 / (1 + np.exp(-slope * x[:, t]))
+        x[:, t + 1] = 0.7 * x[:, t] + action[:, t] - 0.5 + 0.3 * generator.normal(size=episodes)
+    return mixope.Logs.from_arrays(
+        observation=x[:, :-1].reshape(-1, 1),
+        next_observation=x[:, 1:].reshape(-1, 1),
+        action=action.ravel(),
+        reward=x[:, :-1].ravel(),
+        episode_id=np.repeat(np.arange(episodes), steps),
+        step=np.tile(np.arange(steps), episodes),
+        policy_id=np.repeat(np.where(slope > 0, "b", "a"), steps),
+    )
+
+
+def pushing(slope):
+    def probabilities(states):
+        right = 1 / (1 + np.exp(-slope * np.asarray(states).ravel()))
+        return np.stack([1 - right, right], axis=1)
+
+    return mixope.CallablePolicy(probabilities, actions=np.array([0, 1]))
+
+
+def test_vectors_have_differences_and_weights_by_logger_too():
+    result = mixope.compare(vectors(), {"one": pushing(0.5), "two": pushing(0.4)}, ["emp"])
+    one, two = result.estimates
+    pair = result.differences[0]["one", "two"]
+    assert pair.standard_error == pytest.approx(np.linalg.norm(one.scores - two.scores))
+    assert pair.narrower > 3
+    assert sum(logger.weight_share for logger in one.loggers) == pytest.approx(1.0)
+    assert all(0 < logger.effective_sample_size <= logger.rows for logger in one.loggers)
+    assert sum(found.rows_share for found in one.weights) == pytest.approx(1.0)
