@@ -243,13 +243,13 @@ def sweep(outcomes: Sequence[Outcome]) -> str:
     missed, held = _judged(outcomes)
     rows = []
     for check, thresholds in SWEEPS.items():
+        cells = []
         for threshold in thresholds:
-            flagged = sum(o.warned_at(check, threshold) for o in missed)
-            alarms = sum(o.warned_at(check, threshold) for o in held)
-            alone = sum(o.values[check] > threshold for o in held)
-            rates = [f"{flagged / len(missed):.1%}", f"{alarms / len(held):.1%}", f"{alone} of {len(held)}"]
-            rows.append([check, f"{threshold:g}", *rates])
-    head = ["check", "warns above", "misses flagged, broken", "false alarms, healthy", "of which by this check"]
+            flagged, alarms = (sum(o.warned_at(check, threshold) for o in part) for part in (missed, held))
+            cells.append(f"{threshold:g}: {flagged / len(missed):.1%} / {alarms / len(held):.1%}")
+        applies = [o.values[check] for o in held if np.isfinite(o.values[check])]
+        rows.append([check, *cells, f"{np.quantile(applies, 0.99):.2g}" if applies else "–"])
+    head = ["warns above: misses flagged / false alarms", *[""] * 5, "99 % of healthy logs are below"]
     return markdown(head, rows)
 
 

@@ -266,10 +266,10 @@ def test_actions_that_do_not_vary_exit_with_3(here):
 def test_logarithms_under_the_name_of_densities_are_refused(here):
     rows = log(here, action_logp=None, action_prob=columns()["action_logp"] - 9.0)
     ask = ("--target", "policies:target", "--estimator", "bch")
-    refused(3, "a positive, finite probability", rows, *ask)
+    refused(3, "looks like log-probabilities: name the column action_logp", rows, *ask)
     looked = run("inspect", rows)
     assert looked.exit_code == 3
-    assert "propensity density is not a positive number" in looked.stderr
+    assert "'action_prob' looks like log-probabilities" in looked.stderr
 
 
 def test_densities_under_the_name_of_logarithms_are_not_trusted(here):
