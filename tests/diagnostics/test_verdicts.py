@@ -6,6 +6,7 @@ import pytest
 import mixope
 from mixope import environments
 from mixope.environments import continuous, linear_quadratic
+from mixope.estimators import state_ratio
 from mixope.features import NormalisedBumps
 
 MODEL = environments.make("singlepath")
@@ -96,6 +97,18 @@ def test_a_wrong_recorder_without_a_label_comes_out():
 def test_noisy_rewards_alone_are_not_suspicious():
     alarms = [reasons(judged(logs(seed=seed, noise=2.0))) for seed in range(10)]
     assert sum(map(bool, alarms)) <= 1
+
+
+def test_the_papers_weights_are_asked_to_average_one():
+    found = judged(logs(), state_ratio.emp(form="paper"))
+    check = next(d for d in found.diagnostics if d.name == "mean weight")
+    assert check.status == "pass"
+    assert check.value == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("form", ["general", "paper"])
+def test_rows_of_other_loggers_are_not_outside(form):
+    assert judged(logs(), state_ratio.emp_single(form=form)).outside_mass == 0.0
 
 
 def test_the_logged_mean_is_a_reference_and_not_judged():

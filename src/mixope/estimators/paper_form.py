@@ -48,11 +48,12 @@ def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray,
         value=earned / float(total.sum()),
         weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))),
         uncovered_mass=_uncovered(problem, total),
-        outside_mass=1.0 - float(rows.rows.sum()) / problem.transitions.n_rows,
+        outside_mass=1.0 - float(rows.rows.sum()) / float(problem.transitions.rows[weight > 0].sum()),
         solved=solved,
-        measures=_measures(
-            behaviour, misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]
-        ),
+        measures={
+            "mean_weight": float(total.sum()) / float(rows.rows @ c),
+            **_measures(behaviour, misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]),
+        },
         known_bias=_start_up(problem),
         no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
