@@ -55,6 +55,13 @@ class Measured:
             number, error = ratio(errors(self.rows, above, **kind), errors(self.rows, below, **kind))
             yield line(claim, where, f"MSE {above} ÷ {below}{label}", number, error, side)
 
+    def bias_shares(self, claim: str, fixed: Fixed, method: str) -> Iterator[Row]:
+        """Lines of bias² ÷ MSE: how much of an error no further logs of this size would average out."""
+        for where, kind in self.logs(fixed, method):
+            mistake = errors(self.rows, method, **kind)
+            share = float(np.nanmean(mistake) ** 2 / np.nanmean(mistake**2))
+            yield line(claim, where, f"bias² ÷ MSE, {method}", share, None)
+
     def slopes(
         self, claim: str, fixed: Fixed, method: str, over: str, side: Side, border: float, centred: bool = False
     ) -> Iterator[Row]:
@@ -95,6 +102,8 @@ def _theorem_1(found: Measured) -> Iterator[Row]:
         yield line(claim, where, "Σ_s Var d(s), bch ÷ emp, exact", numbers["Σ_s"], None, "above")
         yield line(claim, where, "Var d(s), bch ÷ emp, least of all s, exact", numbers["least s"], None, "above")
     yield from found.ratios(claim, ONE, "bch", "emp", "above")
+    for method in ("emp", "bch"):
+        yield from found.bias_shares(claim, ONE, method)
 
 
 def _proposition_3(found: Measured) -> Iterator[Row]:
@@ -134,6 +143,7 @@ def _pooling(found: Measured) -> Iterator[Row]:
     for where, numbers in found.exact("first order", 4):
         yield line(claim, where, "variance emp-single ÷ emp, exact", numbers["emp-single"], None, "above")
     yield from found.ratios(claim, FOUR, "emp-single", "emp", "above")
+    yield from found.bias_shares(claim, FOUR, "emp-single")
 
 
 def _kl(found: Measured) -> Iterator[Row]:
