@@ -13,8 +13,8 @@ g the weights of :mod:`mixope.estimators.kriging`, T = G P̂ and R = G r̂ make 
     horizon      V_t = R + T V_{t+1},  d_{t+1} = d_t T         t = Σ_t w_t V_{t+1}(s′) / Σ_t w_t
 
 The value is d·R = Σ w r̂ with w = d G the weight of every logged pair. It is doubly robust in that
-Σ w (r + t − q(s,a)) adds nothing for any q that the weights balance; its summand, with q a prediction that leaves the
-row itself out, is the score. Where all that the target does was logged it *is* ``emp``, and so efficient.
+Σ w (r + t − q(s,a)) adds nothing, q(s,a) being the mean of r + t over the rows of the pair; its summand is the score.
+Where all that the target does was logged it *is* ``emp``, and so efficient.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from mixope.arrays import FloatArray, sum_by
+from mixope.estimand import Estimand
 from mixope.estimators.completed_part import Part
 from mixope.estimators.kriging import Kriging, Likeness, first_guess, measure_likeness
 from mixope.solvers.outcome import Outcome, Solved
@@ -66,10 +67,9 @@ class Map:
             weight[kriging.pairs] += (law * kriging.chance)[kriging.unseen] @ kriging.weights
         return np.asarray(weight)
 
-    def spread(self, law: FloatArray) -> float:
-        """The standard deviation of what is predicted, where the target would be by ``law``."""
-        variance = sum(k.variance((law * k.chance)[k.unseen]) for k in self.actions if len(k.unseen))
-        return float(np.sqrt(self.likeness.sill * variance))
+    def variance(self, law: FloatArray) -> float:
+        """Of what is predicted, where the target would be by ``law``."""
+        return self.likeness.sill * sum(k.variance((law * k.chance)[k.unseen]) for k in self.actions if len(k.unseen))
 
 
 def make_map(part: Part, likeness: Likeness) -> Map:
@@ -118,30 +118,61 @@ class Completion:
         rows = self.part.rows
         return np.asarray(sum_by(rows.pair, rows.rows * self.worth) / self.part.pair_rows)
 
+    @cached_property
+    def noise(self) -> FloatArray:
+        """The variance of one row about the mean of its pair, for every action; of all rows where none repeats."""
+        part, rows = self.part, self.part.rows
+        within = sum_by(rows.action, rows.rows * (self.worth - self.pair_worth[rows.pair]) ** 2, len(rows.actions))
+        known = sum_by(rows.pair_action, np.maximum(part.pair_rows - 1.0, 0.0), len(rows.actions))
+        overall = float(within.sum()) / max(float(known.sum()), 1.0)
+        return np.divide(within, known, out=np.full_like(within, overall), where=known > 0)
+
     def likeness(self) -> Likeness:
         """How alike pairs are in what they turned out to be worth."""
         part, rows = self.part, self.part.rows
-        within = float(np.sum(rows.rows * (self.worth - self.pair_worth[rows.pair]) ** 2))
-        noise = within / max(float(np.sum(np.maximum(part.pair_rows - 1.0, 0.0))), 1.0)
+        known = sum_by(rows.pair_action, np.maximum(part.pair_rows - 1.0, 0.0), len(rows.actions))
+        noise = float(known @ self.noise) / max(float(known.sum()), 1.0)
         kept = np.asarray(rows.observations)[part.states]
         return measure_likeness(kept, part.pair_state, rows.pair_action, part.pair_rows, self.pair_worth, noise)
+
+    def unseen_error(self) -> float:
+        """The standard deviation of what no score tells: of what is predicted, and of pairs that were met only once."""
+        lone = self.part.pair_rows < 2.0
+        once = float(np.sum((self.pair_weight**2 * self.noise[self.part.rows.pair_action])[lone]))
+        return float(np.sqrt(self.map.variance(self.law) + once))
 
 
 def complete(part: Part) -> Completion:
     """Solve with a first guess, measure how alike pairs are, solve again.
 
     On rewards less their mean: how alike pairs are must not depend on where rewards have their zero. Only where an
-    end is worth 0 (a discounted value or one of a horizon, in logs with ends) does the zero mean something.
+    end is worth 0 (a discounted value or one of a horizon, in logs with ends) does the zero mean something. Nor must it
+    depend on how many steps are left: for a horizon of T it is that of the discounted value with γ = 1 − 1/(T+1).
     """
-    rows = part.rows
+    rows, guess = part.rows, first_guess(np.asarray(part.rows.observations).shape[1])
     mean = float(rows.reward.sum() / rows.rows.sum())
-    centred = replace(rows, reward=rows.reward - rows.rows * mean)
-    about_zero = replace(part, problem=replace(part.problem, transitions=centred))
-    likeness = _solve(make_map(about_zero, first_guess(np.asarray(rows.observations).shape[1]))).likeness()
+    likeness = _solve(make_map(_timeless(_less(part, mean)), guess)).likeness()
     if part.problem.estimand.kind != "average" and (rows.next_state < 0).any():
         return _solve(make_map(part, likeness))
-    found = _solve(make_map(about_zero, likeness))
+    found = _solve(make_map(_less(part, mean), likeness))
     return replace(found, value=found.value + mean, zero=mean)
+
+
+def _timeless(part: Part) -> Part:
+    """The same rows; a horizon becomes a discount."""
+    horizon = part.problem.estimand.horizon
+    if part.problem.estimand.kind != "horizon" or horizon is None:
+        return part
+    return replace(
+        part, problem=replace(part.problem, estimand=Estimand("discounted", gamma=1.0 - 1.0 / (horizon + 1)))
+    )
+
+
+def _less(part: Part, mean: float) -> Part:
+    """The same rows with that much less reward each."""
+    rows = part.rows
+    centred = replace(rows, reward=rows.reward - rows.rows * mean)
+    return replace(part, problem=replace(part.problem, transitions=centred))
 
 
 def _solve(mapping: Map) -> Completion:

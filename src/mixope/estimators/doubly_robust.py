@@ -10,8 +10,8 @@ there are two ways to say something of actions that were never logged, and so to
              which every action of the target counts. The default, up to MOST_STATES states.
     linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.value_model`)
 
-Its score is w (r + t − q₋), q₋ what is predicted for the row from all others: the other rows of its pair, and the
-other pairs. Of the kriged value, what was not logged is itself uncertain; ``approximation`` is its standard deviation.
+Of the kriged value, what was not logged is itself uncertain, and a pair logged once says nothing of its own noise;
+``approximation`` is the standard deviation of both, and widens the interval.
 States that are opaque ids have no such model: ``dr`` equals ``emp`` then, ``lstdq`` equals ``model``. So does ``dr``
 where all that the target does was logged.
 """
@@ -84,7 +84,7 @@ def _completed(problem: Problem) -> Solution:
     found = complete(part)
     unit = found.pair_weight / part.pair_rows
     likeness = found.map.likeness
-    measures = {"approximation": found.map.spread(found.law), "sill": likeness.sill, "noise": likeness.noise}
+    measures = {"approximation": found.unseen_error(), "sill": likeness.sill, "noise": likeness.noise}
     measures |= {f"likeness {name}": rho for name, rho in zip(part.rows.factors, likeness.decays, strict=True)}
     return Solution(
         value=found.value,
@@ -106,23 +106,11 @@ def _weights(part: Part, unit: FloatArray) -> Weights:
 
 
 def _scores(found: Completion, unit: FloatArray) -> FloatArray:
-    """Coefficients of w (x − q₋), x = r + t of the row.
-
-    q₋ weighs the mean of the n − 1 other rows of the pair and the prediction k from other pairs by how sure they are,
-    b and 1 − b. With ȳ the mean over all n rows, x − q₋ = x (1 + b/(n−1)) − b n ȳ/(n−1) − (1−b) k. Its variance is
-    σ² and that of q₋; only σ² is the row's own, so it is scaled down by the root of their ratio.
-    """
+    """Coefficients of w (x − ȳ) √(n/(n−1)), x = r + t of the row, ȳ its mean over the n rows of the pair."""
     part, rows = found.part, found.part.rows
-    own, centre = np.ones(rows.n_pairs), np.zeros(rows.n_pairs)
-    for kriging in found.map.actions:
-        y, n, noise = found.pair_worth[kriging.pairs], kriging.rows, kriging.nugget
-        predicted, variance = kriging.left_out(y)
-        others = np.maximum(n - 1.0, 0.0)
-        sure = others / noise + 1.0 / variance
-        b = np.divide(others / noise, sure, out=np.zeros_like(n), where=sure > 0)
-        c = np.divide(b, others, out=np.zeros_like(b), where=others > 0)
-        scale = np.sqrt(noise * sure / (1.0 + noise * sure))
-        own[kriging.pairs], centre[kriging.pairs] = scale * (1.0 + c), scale * (c * n * y + (1.0 - b) * predicted)
+    n = part.pair_rows
+    own = np.sqrt(np.divide(n, n - 1.0, out=np.zeros_like(n), where=n >= 2.0))
+    centre = own * found.pair_worth
     whole = part.whole.transitions
     scores = np.zeros((whole.n_groups, len(BASIS)))
     rest = own[rows.pair] * (found.tail - found.zero) - centre[rows.pair]

@@ -124,15 +124,3 @@ class Kriging:
         own = float(mass @ self._cov(self.unseen, self.unseen) @ mass)
         lack = float(mass.sum() - self._one @ c)
         return max(own - float(c @ self._solve(c)) + lack**2 / float(self._one.sum()), 0.0)
-
-    def left_out(self, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Every logged pair predicted from the others: the prediction, and its variance in units of the sill.
-
-        With Q = A⁻¹ − A⁻¹11ᵀA⁻¹/1ᵀA⁻¹1 the error is (Qy)_i / Q_ii and its variance, own noise included, 1/Q_ii.
-        """
-        if len(self.states) == 1:
-            return worth.copy(), np.full(1, np.inf)
-        inverse = self._solve(np.eye(len(self.states)))
-        left = inverse - np.outer(self._one, self._one) / self._one.sum()
-        diagonal = np.maximum(np.diag(left), 1e-12)
-        return worth - (left @ worth) / diagonal, np.maximum(1.0 / diagonal - self.nugget / self.rows, 1e-9)
