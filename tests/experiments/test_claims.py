@@ -6,10 +6,13 @@ import pytest
 from mixope.environments import simulate
 from mixope.environments.first_order import asymptotic_variance
 from mixope.experiments import claims
-from mixope.experiments.claim_findings import CLAIMS, Measured
+from mixope.experiments.claim_findings import Measured
 from mixope.experiments.claim_lines import errors, judge, ratio, slope
 from mixope.experiments.claim_logs import ClaimLog, reward_spread, true_value
 from mixope.experiments.claim_truths import ClaimTruth, two_states
+from mixope.experiments.lines import read_lines
+from mixope.experiments.reproduction import reproduce
+from mixope.experiments.store import read_records
 from mixope.experiments.worlds import world
 
 
@@ -140,22 +143,40 @@ def test_discounted_errors_are_against_the_discounted_value():
     assert dice["error"] == pytest.approx(emp["error"], abs=1e-9)
 
 
-def test_every_claim_has_lines_from_a_small_plan():
-    settings = claims.Settings(
-        claims.SIZES["smoke"].truths[:1], (claims.Batch("singlepath", 1, (8, 16), claims.SMALL, 3),)
-    )
-    plan = claims.plan(settings, 0)
-    assert len(plan) == 1 + 2 * 3
-    rows = []
-    for repetition in plan:
-        fields = {name: getattr(repetition, name) for name in repetition.__dataclass_fields__}
-        rows += [{**fields, **row} for row in repetition.measure()]
-    found = claims.summarise(settings, rows)
-    assert {"Theorem 1", "Corollary", "SADL beats EMP when small"} <= {row["claim"] for row in found}
-    measured = [row for row in found if row["quantity"] == "MSE bch ÷ emp"]
-    assert [row["trajectories"] for row in measured] == [8, 16]
-    by_hand = [errors(rows, name, episodes=8) for name in ("bch", "emp")]
-    assert measured[0]["value"] == pytest.approx((by_hand[0] ** 2).sum() / (by_hand[1] ** 2).sum())
-    assert len(CLAIMS) == 11
-    assert len(claims.EXPERIMENT.draw(found).axes) == 6
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The smallest size, run once."""
+    where = tmp_path_factory.mktemp("claims")
+    reproduce("claims", size="smoke", output=where, jobs=1)
+    return where
+
+
+def test_a_run_writes_its_files_and_a_second_run_the_same_lines(folder):
+    before = (folder / "claims.csv").read_bytes()
+    assert {path.suffix for path in folder.iterdir()} == {".csv", ".json", ".jsonl", ".png", ".svg", ".html"}
+    reproduce("claims", size="smoke", output=folder, jobs=1)
+    assert (folder / "claims.csv").read_bytes() == before
+
+
+def test_lines_say_what_the_repetitions_measured(folder):
+    lines = read_lines(folder / "claims.csv")
+    rows = [row for record in read_records(folder).values() for row in record.whole_rows()]
+    (found,) = (r for r in lines if (r["quantity"], r["trajectories"]) == ("MSE bch ÷ emp", 12))
+    kind = {"loggers": 1, "episodes": 12, "gamma": 0.0, "change": "", "horizon": 200}
+    bch, emp = (errors(rows, name, **kind) for name in ("bch", "emp"))
+    assert found["value"] == pytest.approx((bch**2).sum() / (emp**2).sum(), rel=1e-6)
     assert list(Measured(rows).exact("no such question")) == []
+
+
+def test_orderings_that_are_certain_stand_in_the_table(folder):
+    lines = read_lines(folder / "claims.csv")
+    said = {(r["claim"], r["environment"], r["quantity"]): r["says"] for r in lines if r["error"] is None}
+    assert said["Theorem 1", "singlepath", "variance bch ÷ emp, exact"] == "holds"
+    assert said["Proposition 3", "two states", "variance exact mixture ÷ emp, exact"] == "does not"
+    assert said["Proposition 3", "two states", "variance known-mixture ÷ emp, exact"] == "holds"
+    assert said["KL-EMP overtakes EMP", "singlepath", "variance kl-emp ÷ emp, exact"] == "does not"
+    assert said["EMP beats EMP (single)", "singlepath", "variance emp-single ÷ emp, exact"] == "holds"
+    same = [r for r in lines if r["quantity"] in ("MSE sadl ÷ emp", "MSE dualdice ÷ emp, γ = 0.9")]
+    assert same
+    assert all(r["value"] == 1 for r in same)
+    assert len(claims.EXPERIMENT.draw(lines).axes) == 6

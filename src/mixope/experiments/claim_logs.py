@@ -50,7 +50,7 @@ class ClaimLog:
         rows, methods = self.episodes * self.horizon, self.methods.count(",") + 1
         if self.environment == PENDULUM:
             return methods * (0.3 + rows / 6000)
-        return 0.02 + rows / 200_000 + methods * (0.01 + rows / 1_500_000)
+        return 0.01 + rows / 400_000 + methods * (0.004 + rows / 3_000_000)
 
     def measure(self) -> list[Row]:
         """One row a method: its error, and the least variance that there can be."""
