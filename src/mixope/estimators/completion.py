@@ -142,8 +142,8 @@ class Completion:
         return float(np.sqrt(self.map.variance(self.law) + once))
 
 
-def complete(part: Part) -> Completion:
-    """Solve with a first guess, measure how alike pairs are, solve again.
+def complete(part: Part, likeness: Likeness | None = None) -> Completion:
+    """Solve with a first guess, measure how alike pairs are (unless it is given), solve again.
 
     On rewards less their mean: how alike pairs are must not depend on where rewards have their zero. Only where an
     end is worth 0 (a discounted value or one of a horizon, in logs with ends) does the zero mean something. Nor must it
@@ -151,7 +151,7 @@ def complete(part: Part) -> Completion:
     """
     rows, guess = part.rows, first_guess(np.asarray(part.rows.observations).shape[1])
     mean = float(rows.reward.sum() / rows.rows.sum())
-    likeness = _solve(make_map(_timeless(_less(part, mean)), guess)).likeness()
+    likeness = likeness or _solve(make_map(_timeless(_less(part, mean)), guess)).likeness()
     if part.problem.estimand.kind != "average" and (rows.next_state < 0).any():
         return _solve(make_map(part, likeness))
     found = _solve(make_map(_less(part, mean), likeness))
