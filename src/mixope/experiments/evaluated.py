@@ -39,7 +39,7 @@ class Evaluated:
         """Measured 2026-11-15, one core: proportional to rows, with a start; the paper's program on Taxi is dense."""
         rows, several = self.episodes * self.horizon, self.loggers > 1
         if self.environment in (PENDULUM, TRAINED):
-            base = (4.0 if several else 1.0) * math.pow(rows / 5000, 1.7)
+            base = 16.0 * math.pow(rows / 5000, 1.1) if several else 2.8 * math.pow(rows / 5000, 1.55)
             return base if self.bumps == 0 else min(base, 0.5 + rows / 5000)
         if self.form == "paper" and self.environment == "taxi":
             return (7.0 if several else 2.0) * math.sqrt(rows / 40_000)
