@@ -6,12 +6,13 @@ import pytest
 from mixope.behaviours import HeteroscedasticGaussian, MixtureOfExperts, default_row_behaviour
 from mixope.behaviours.classifier_rows import ClassifierRows
 from mixope.behaviours.experts_rows import gate_step
-from mixope.behaviours.gaussian_rows import VARIANCE_RIDGE, Quadratic, gram
+from mixope.behaviours.gaussian_fit import VARIANCE_RIDGE, gram
 from mixope.behaviours.rows_protocol import FittedBehaviour, RowBehaviour
 from mixope.environments import pendulum
 from mixope.environments.continuous import simulate
 from mixope.errors import DataError, UsageError
 from mixope.features import NormalisedBumps
+from mixope.features.quadratic import Quadratic
 from mixope.policies.gaussian import GaussianPolicy, SquashedGaussianPolicy
 
 from .test_row_protocol import make_rows

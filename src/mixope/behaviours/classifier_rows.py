@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray
-from mixope.behaviours.gaussian_rows import FittedQuadratic, Quadratic
 from mixope.behaviours.rows_protocol import check_weight, first_best, held_out, vectors
 from mixope.errors import DataError
+from mixope.features.quadratic import FittedQuadratic, Quadratic
 from mixope.statistics.rows import Rows
 
 #: As many rows settle which classifier does; the fit itself takes all.

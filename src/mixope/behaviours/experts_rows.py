@@ -16,22 +16,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray
-from mixope.behaviours.gaussian_rows import (
+from mixope.behaviours.boxed_draws import Draws
+from mixope.behaviours.gaussian_fit import (
     GAIN,
     VARIANCE_RIDGE,
-    Choice,
-    Draws,
-    FittedGaussian,
     Gaussian,
-    choose,
     defended,
     fit_gaussian,
     gram,
     improve,
     ridges,
     same_everywhere,
-    usable,
 )
+from mixope.behaviours.gaussian_rows import Choice, FittedGaussian, choose, usable
 from mixope.behaviours.rows_protocol import check_weight, first_best, held_out
 from mixope.errors import UsageError
 from mixope.features.protocol import FeatureMap
