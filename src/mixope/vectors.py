@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mixope.assembly import Question, assemble, judge
-from mixope.diagnostics.approximation import approximation
+from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.steadiness import value_is_steady
 from mixope.engines import Engine
 from mixope.errors import MixopeError, UsageError
@@ -91,16 +91,27 @@ def run_vectors(
             skipped.append((estimator.name, str(refusal).splitlines()[0]))
             continue
         question = Question(name, problem.target, estimand, level, seed)
-        scores = _scores(sampled, solution, estimator)
-        sure = judge(survey, question, solution, scores, interval)
-        off = solution.measures.get("approximation", 0.0)
-        sure = widen(sure, solution.value, off, survey.n_episodes)
-        check = approximation(solution.measures, sure.standard_error)
-        dressed = (survey, question, estimator.name, solution, scores.by_episode, _shares(survey, sampled, solution))
-        steady = value_is_steady(scores.by_episode, survey.episodes)
-        further = (check, *steady) if check else steady
-        found.append(assemble(*dressed, uncertainty=sure, on_vectors=True, further=further))
+        found.append(_dress(survey, sampled, question, estimator, solution, interval))
     return found
+
+
+def _dress(
+    survey: Survey,
+    sampled: Scan,
+    question: Question,
+    estimator: VectorEstimator,
+    solution: Solution,
+    interval: IntervalChoice,
+) -> Estimate:
+    """Interval, with what approximation adds to it, and the checks that vectors have of their own."""
+    scores, measures = _scores(sampled, solution, estimator), solution.measures
+    sure = judge(survey, question, solution, scores, interval)
+    sure = widen(sure, solution.value, measures.get("approximation", 0.0), survey.n_episodes)
+    moved = correction(measures, solution.value, sure.interval.width if sure.interval else 0.0)
+    checks = (approximation(measures, sure.standard_error), moved)
+    further = (*(check for check in checks if check), *value_is_steady(scores.by_episode, survey.episodes))
+    dressed = (survey, question, estimator.name, solution, scores.by_episode, _shares(survey, sampled, solution))
+    return assemble(*dressed, uncertainty=sure, on_vectors=True, further=further)
 
 
 def _shares(survey: Survey, scan: Scan, solution: Solution) -> tuple[LoggerShare, ...]:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import mixope
-from mixope.diagnostics.approximation import approximation
+from mixope.diagnostics.approximation import approximation, correction
 from mixope.engines import MemoryEngine
 from mixope.estimators.solution import Weights
 from mixope.estimators.vector import Scan
@@ -69,6 +69,20 @@ def test_features_that_matter_more_than_episodes_ask_for_caution(error, status):
     assert (found.status, found.value) == (status, pytest.approx(error**2))
     assert approximation({}, 1.0) is None
     assert approximation({"approximation": error, "half_the_bumps": 2.0}, None) is None
+
+
+@pytest.mark.parametrize(("corrected", "status"), [(1.4, "pass"), (1.6, "warn")])
+def test_a_plain_ratio_that_the_value_model_moves_out_of_its_interval_asks_for_caution(corrected, status):
+    found = correction({"corrected": corrected}, 1.0, 1.0)
+    assert (found.status, found.value) == (status, pytest.approx(2 * (corrected - 1.0)))
+    assert correction({}, 1.0, 1.0) is None
+    assert correction({"corrected": corrected}, 1.0, 0.0) is None
+
+
+def test_the_correction_of_emp_is_the_value_of_dr():
+    plain, robust = (mixope.evaluate(lq_logs(1, 20, 50), TARGET, name) for name in ("emp", "dr"))
+    assert plain.measures["corrected"] == pytest.approx(robust.value, abs=1e-9)
+    assert "corrected" not in robust.measures
 
 
 @pytest.mark.parametrize("name", ["dr", "emp"])

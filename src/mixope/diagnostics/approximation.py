@@ -26,3 +26,15 @@ def approximation(measures: Mapping[str, float], standard_error: float | None) -
     much = share > MOST
     said = f"{words}, more than twice as much as chance" if much else words
     return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)
+
+
+def correction(measures: Mapping[str, float], value: float, width: float) -> Diagnostic | None:
+    """How far the value model would move a plain ratio's value, in half-widths of its interval."""
+    corrected = measures.get("corrected")
+    if corrected is None or not width > 0:
+        return None
+    reach = abs(value - corrected) / (width / 2)
+    much = reach > 1.0
+    where = "outside the interval: use 'dr'" if much else "inside the interval"
+    words = f"corrected by the value model the value would be {corrected:.4g}, {where}"
+    return Diagnostic("correction", reach, 1.0, "warn" if much else "pass", words)

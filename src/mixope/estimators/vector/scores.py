@@ -131,6 +131,8 @@ def _solution(
     }
     if model is not None:
         measures |= {"plug_in": model.value, "ridge": model.ridges[ridge]}
+        if not doubly_robust:
+            measures["corrected"] = _estimate(problem, terms.at(ridge, crossed), True)[0]
     if summed.coarse is not None:
         half, _ = _estimate(problem, summed.coarse.at(ridge, crossed), doubly_robust)
         own = [_estimate(problem, each.at(ridge, crossed), False)[0] for each in (terms, summed.coarse)]
