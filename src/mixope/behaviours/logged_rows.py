@@ -34,8 +34,9 @@ class LoggedRows:
         """Recorded, or asked of the logger."""
         missing = np.isnan(rows.propensity)
         self._check_known(rows, missing)
-        _check_positive(rows)
-        result = np.log(rows.propensity)
+        _check_no_logarithms(rows)
+        with np.errstate(divide="ignore"):
+            result = np.log(rows.propensity)
         for label in np.unique(rows.logger[missing]).tolist():
             mine = missing & (rows.logger == label)
             result[mine] = self.loggers[str(label)].log_prob(rows.observation[mine], rows.action[mine])
@@ -55,12 +56,12 @@ class LoggedRows:
             )
 
 
-def _check_positive(rows: Rows) -> None:
-    """A probability or density of an action that was taken is above 0; logarithms of them often are not."""
-    wrong = rows.propensity <= 0
+def _check_no_logarithms(rows: Rows) -> None:
+    """A probability or density is not below 0; logarithms of them often are."""
+    wrong = rows.propensity < 0
     if wrong.any():
         raise DataError(
-            f"{int(wrong.sum())} of {len(rows)} propensities are not above 0",
+            f"{int(wrong.sum())} of {len(rows)} propensities are below 0",
             column="action_prob",
             rows=first_rows(wrong),
             total=int(wrong.sum()),
