@@ -171,7 +171,7 @@ def test_propensities_of_rows_that_are_no_densities_name_the_column():
         propensity=np.array([0.4, -1.2, 0.1]),
         logger=np.array(["a"] * 3),
     )
-    with pytest.raises(DataError, match="not above 0") as caught:
+    with pytest.raises(DataError, match="below 0") as caught:
         LoggedRows().log_prob(rows)
     assert (caught.value.column, caught.value.rows, caught.value.got) == ("action_prob", (1,), -1.2)
 
