@@ -105,10 +105,10 @@ def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
 
 def _share(row: Row | None) -> str:
     """As 94.2 ± 1.0 (500)."""
-    if row is None or not isinstance(row["coverage"], (int, float)):
+    share, error = (None, None) if row is None else (row.get("coverage"), row.get("coverage_error"))
+    if row is None or not isinstance(share, (int, float)) or not isinstance(error, (int, float)):
         return "–"
-    assert isinstance(row["coverage_error"], (int, float))
-    return f"{100 * row['coverage']:.1f} ± {100 * row['coverage_error']:.1f} ({row['logs']})"
+    return f"{100 * share:.1f} ± {100 * error:.1f} ({row['logs']})"
 
 
 def _of(by_kind: dict[str, Row], name: str, form: str) -> str:

@@ -82,7 +82,7 @@ def _panel(axes: Axes, groups: dict[str, dict[str, Row]]) -> None:
 
 
 def _mark(axes: Axes, row: Row, y: float, kind: str) -> None:
-    share, error = row["coverage"], row["coverage_error"]
+    share, error = row.get("coverage"), row.get("coverage_error")
     if not isinstance(share, (int, float)) or not isinstance(error, (int, float)):
         return
     colour, marker = MARKS[kind]
