@@ -169,3 +169,8 @@ def test_a_value_model_that_does_not_exist_or_does_not_fit_is_refused():
         DoublyRobust(value="cubic")
     with pytest.raises(UsageError, match="counts the behaviour itself"):
         DoublyRobust(value="kriged", behaviour=mixope.estimators.doubly_robust.CountedMixture())
+
+
+def test_a_world_too_large_to_complete_gets_the_linear_value_model(monkeypatch):
+    monkeypatch.setattr("mixope.estimators.completion.MOST_STATES", 5)
+    assert "ridge" in DoublyRobust().solve(problem(Estimand("average"))).measures

@@ -30,9 +30,10 @@ from mixope.estimand import Estimand
 from mixope.estimators.completed_part import Part
 from mixope.estimators.kriging import Kriging, Likeness, first_guess, measure_likeness
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.transitions import Transitions
 
-MOST_STATES = 3000
-"""Above this many states the dense solves cost too much."""
+MOST_STATES, MOST_WEIGHTS = 3000, 50_000_000
+"""Above this many states the dense solves cost too much, above this many states × logged pairs their weights do."""
 _CLOSE = 1e-8
 
 
@@ -166,6 +167,11 @@ def _timeless(part: Part) -> Part:
     return replace(
         part, problem=replace(part.problem, estimand=Estimand("discounted", gamma=1.0 - 1.0 / (horizon + 1)))
     )
+
+
+def is_small(rows: Transitions) -> bool:
+    """Whether a completed chain of these rows can be solved in reasonable time and memory."""
+    return rows.n_states <= MOST_STATES and rows.n_states * rows.n_pairs <= MOST_WEIGHTS
 
 
 def _less(part: Part, mean: float) -> Part:

@@ -7,7 +7,7 @@ Right if the ratio is right or the value is; its summand is the efficient influe
 there are two ways to say something of actions that were never logged, and so to correct coverage bias:
 
     kriged   the counted model, completed (:mod:`mixope.estimators.completion`): ratio and value come from one chain in
-             which every action of the target counts. The default, up to MOST_STATES states.
+             which every action of the target counts. The default, up to some thousands of states.
     linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.value_model`)
 
 Of the kriged value, what was not logged is itself uncertain, and a pair logged once says nothing of its own noise;
@@ -27,7 +27,7 @@ from mixope.arrays import FloatArray
 from mixope.behaviours import Behaviour, CountedMixture
 from mixope.errors import UsageError
 from mixope.estimators.completed_part import Part, part_to_complete
-from mixope.estimators.completion import MOST_STATES, Completion, complete
+from mixope.estimators.completion import Completion, complete, is_small
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy
@@ -72,7 +72,7 @@ class DoublyRobust:
     def _krige(self, problem: Problem) -> bool:
         if self.value is not None:
             return self.value == "kriged"
-        return self.behaviour is None and problem.transitions.n_states <= MOST_STATES
+        return self.behaviour is None and is_small(problem.transitions)
 
 
 def _completed(problem: Problem) -> Solution:

@@ -120,7 +120,9 @@ class Kriging:
 
     def variance(self, mass: FloatArray) -> float:
         """Of Σ mass(u) y(u) over the unseen states, as predicted, in units of the sill."""
-        c = self._cov(self.states, self.unseen) @ mass
-        own = float(mass @ self._cov(self.unseen, self.unseen) @ mass)
+        spread = np.zeros(len(self.chance))
+        spread[self.unseen] = mass
+        moved = self.alike @ spread + self.chance * float(self.chance @ spread)
+        c = moved[self.states]
         lack = float(mass.sum() - self._one @ c)
-        return max(own - float(c @ self._solve(c)) + lack**2 / float(self._one.sum()), 0.0)
+        return max(float(spread @ moved) - float(c @ self._solve(c)) + lack**2 / float(self._one.sum()), 0.0)
