@@ -83,7 +83,7 @@ def cells(rows: Sequence[Row]) -> dict[tuple[Cell, ...], dict[str, Row]]:
 
 
 def show(rows: Sequence[Row]) -> list[Row]:
-    """The table beneath the picture: a line a cell, a column an interval; the rest is of t."""
+    """The table beneath the picture: a column an interval; logs / those with refits; what comes last is of t."""
     present = [kind for kind in INTERVALS if any(row["interval"] == kind for row in rows)]
     found = [_shown(dict(zip(CELL, key, strict=True)), by_kind, present) for key, by_kind in cells(rows).items()]
     return sorted(found, key=lambda row: [str(row["environment"]), str(row["loggers"]), str(row["estimator"])])
@@ -95,6 +95,7 @@ def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
         "loggers": cell["loggers"],
         "estimator": cell["estimator"],
         "episodes": cell["episodes"],
+        "logs": " / ".join(str(by_kind[kind]["logs"]) for kind in (SCORES[0], REFITS[0]) if kind in by_kind),
         **{kind: _share(by_kind.get(kind)) for kind in present},
         "width": _of(by_kind, "width", ".3g"),
         "bias ÷ se": _of(by_kind, "bias_over_error", "+.2f"),
@@ -104,11 +105,11 @@ def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
 
 
 def _share(row: Row | None) -> str:
-    """As 94.2 ± 1.0 (500)."""
+    """As 94.2 ± 1.0."""
     share, error = (None, None) if row is None else (row.get("coverage"), row.get("coverage_error"))
     if row is None or not isinstance(share, (int, float)) or not isinstance(error, (int, float)):
         return "–"
-    return f"{100 * share:.1f} ± {100 * error:.1f} ({row['logs']})"
+    return f"{100 * share:.1f} ± {100 * error:.1f}"
 
 
 def _of(by_kind: dict[str, Row], name: str, form: str) -> str:
