@@ -81,10 +81,10 @@ def test_all_sources_see_the_same_log_and_repetitions_others():
     assert len({replace(PATH, repetition=k).simulation_seed() for k in range(100)}) == 100
 
 
-def _row(repetition, low, high, value, verdict="trustworthy", interval="t"):
+def _row(repetition, low, high, value, verdict="trustworthy", interval="t", error=0.5):
     cell = {"environment": "walk", "loggers": 2, "episodes": 10, "horizon": 30, "estimator": "emp"}
     said = {"verdict": verdict, "uncovered": 0.25}
-    made = {"interval": interval, "truth": 1.0, "value": value, "error": 0.5, "low": low, "high": high, **said}
+    made = {"interval": interval, "truth": 1.0, "value": value, "error": error, "low": low, "high": high, **said}
     return {**cell, "repetition": repetition, **made}
 
 
@@ -108,6 +108,13 @@ def test_a_line_says_how_often_and_why():
     assert line["bias_over_error"] == pytest.approx(1.55)
     assert line["error_ratio"] == pytest.approx(0.5 / values.std())
     assert (line["warned"], line["missed"], line["missed_warned"]) == (0.25, 2, 0.5)
+
+
+def test_errors_that_follow_the_values_are_told():
+    """The mark of heavy tails: a log without the rare large weight is low and sure of it."""
+    (line,) = summarise(None, [_row(k, 0.0, 2.0, value, error=value / 2) for k, value in enumerate((1.0, 2.0, 3.0))])
+    assert line["error_follows"] == pytest.approx(1.0)
+    assert line["error_variation"] == pytest.approx(np.sqrt(2 / 3) / 2)
 
 
 def test_lines_do_not_depend_on_the_order_of_the_run():

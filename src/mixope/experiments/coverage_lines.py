@@ -3,9 +3,11 @@
     coverage        share of the intervals that hold the truth, ± √(p (1 − p) / n)
     bias_over_error mean of value − truth, over the root mean square of the stated standard errors
     error_ratio     that root mean square over the standard deviation of the values: below 1, too sure
+    error_variation standard deviation of the stated errors over their mean: what is known of the error itself
+    error_follows   their correlation with the values: near 1, logs that lack the rare large weight lack its spread too
     warned          share of logs whose verdict is not "trustworthy"; ``missed_warned``, of those that miss
 
-Bias that is small and an error ratio near 1 leave the shape of the law (few clusters, heavy tails) as the reason.
+Little bias and an error ratio near 1 leave an error that is itself unknown (few clusters, heavy tails) as the reason.
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ def _line(rows: Sequence[Row]) -> Row:
         "bias": off,
         "bias_over_error": off / stated if stated > 0 else math.nan,
         "error_ratio": stated / spread if spread > 0 else math.nan,
+        "error_variation": float(np.std(error) / np.mean(error)) if stated > 0 else math.nan,
+        "error_follows": float(np.corrcoef(value, error)[0, 1]) if spread > 0 and np.std(error) > 0 else math.nan,
         **_warnings(made, held.tolist()),
     }
 
