@@ -58,9 +58,9 @@ SIZES: dict[Size, Settings] = {
         (
             *_small("singlepath", 2, 20, (10, 100), 500, 200),
             *_small("walk", 2, 30, (10, 100), 500, 200),
-            *_small("gridworld-slip", 4, 50, (12, 200), 500, 100),
-            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60),
-            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60),
+            *_small("gridworld-slip", 4, 50, (12, 200), 500, 200),
+            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 100),
+            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 100),
         )
     ),
 }

@@ -2,7 +2,7 @@
 
 One file a method: scores clustered by episode (t or normal), empirical likelihood over episodes, batch means for one
 long episode, percentile and BCa from the replicates of :mod:`mixope.resampling`. How often each covers is measured
-in ``benchmarks/coverage.py``.
+by ``mixope reproduce coverage``.
 """
 
 from mixope.intervals.blocks import batch_means_error, batch_means_interval, block_length, block_scores
