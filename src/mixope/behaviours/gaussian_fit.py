@@ -19,6 +19,8 @@ from mixope.errors import DataError
 SMALLEST, LARGEST = 1e-6, 1e2
 #: In rows: bumps overlap, so that even a small one smooths; the log-variance needs less detail than the mean.
 MEAN_RIDGE, VARIANCE_RIDGE = 1e-4, 1.0
+#: |log σ²| is held to this while γ moves: e^±300 are numbers, their products are not.
+_FAR = 300.0
 #: Rounds end when one gains less than this, in nats a row.
 GAIN = 1e-5
 #: ε, the share of the law of all actions together.
@@ -120,7 +122,7 @@ def _score_step(
         with np.errstate(over="ignore"):
             return float(weight @ (h + squared * np.exp(-h)) + ridge @ gamma**2)
 
-    h = design @ gamma
+    h = np.clip(design @ gamma, -_FAR, _FAR)
     step = np.linalg.solve(information, design.T @ (weight * (squared * np.exp(-h) - 1)) - ridge * gamma)
     move, now = design @ step, loss(gamma, h)
     for t in 0.5 ** np.arange(8):
