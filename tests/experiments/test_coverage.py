@@ -127,7 +127,7 @@ def test_where_there_is_no_interval_the_table_has_a_dash():
     lines = summarise(None, [_row(0, None, None, None), *(_row(k, 0.0, 2.0, 1.0, interval="normal") for k in (0, 1))])
     (shown,) = show(lines)
     assert shown["t"] == "–"
-    assert shown["normal"] == "100.0 ± 25.0"
+    assert shown["normal"] == "100.0±25.0"
 
 
 def test_a_run_cut_short_has_some_of_everything():

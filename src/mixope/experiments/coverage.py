@@ -52,7 +52,7 @@ def _small(name: str, loggers: int, horizon: int, sizes: tuple[int, ...], logs: 
 SIZES: dict[Size, Settings] = {
     "smoke": Settings((Batch("singlepath", 2, 20, (30,), "emp", 20),)),
     "quick": Settings(
-        (*_small("singlepath", 2, 20, (10, 100), 60, 4), *_small("gridworld-slip", 4, 50, (12, 200), 60, 4)), 50
+        (*_small("singlepath", 2, 20, (10, 100), 60, 20), *_small("gridworld-slip", 4, 50, (12, 200), 60, 20)), 50
     ),
     "full": Settings(
         (

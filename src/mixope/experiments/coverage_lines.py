@@ -99,7 +99,7 @@ def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
         "loggers": cell["loggers"],
         "estimator": cell["estimator"],
         "episodes": cell["episodes"],
-        "logs": " / ".join(str(by_kind[kind]["logs"]) for kind in (SCORES[0], REFITS[0]) if kind in by_kind),
+        "logs": "/".join(str(by_kind[kind]["logs"]) for kind in (SCORES[0], REFITS[0]) if kind in by_kind),
         **{kind: _share(by_kind.get(kind)) for kind in present},
         "width": _of(by_kind, "width", ".3g"),
         "bias ÷ se": _of(by_kind, "bias_over_error", "+.2f"),
@@ -109,11 +109,11 @@ def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
 
 
 def _share(row: Row | None) -> str:
-    """As 94.2 ± 1.0."""
+    """As 94.2±1.0, in one piece."""
     share, error = (None, None) if row is None else (row.get("coverage"), row.get("coverage_error"))
     if row is None or not isinstance(share, (int, float)) or not isinstance(error, (int, float)):
         return "–"
-    return f"{100 * share:.1f} ± {100 * error:.1f}"
+    return f"{100 * share:.1f}±{100 * error:.1f}"
 
 
 def _of(by_kind: dict[str, Row], name: str, form: str) -> str:
