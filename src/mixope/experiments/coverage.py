@@ -39,31 +39,40 @@ RATIOS, WEIGHTS = "emp,bch-pooled", "wis-step,is-step"
 REFITTED = f"{RATIOS},wis-step"
 
 
-def _small(name: str, loggers: int, horizon: int, sizes: tuple[int, ...], logs: int, refits: int) -> tuple[Batch, ...]:
-    """What a small environment is asked; one with true ends has no long episode to be cut into blocks."""
+def _small(
+    name: str, loggers: int, horizon: int, sizes: tuple[int, ...], logs: tuple[int, int, int]
+) -> tuple[Batch, ...]:
+    """What a small environment is asked, with so many logs for scores, blocks and refits."""
     asked = f"{RATIOS},dr,wis-step" if name == "gridworld-slip" else f"{RATIOS},{WEIGHTS}"
-    return (
-        Batch(name, loggers, horizon, sizes, asked, logs),
+    scores, blocks, refits = logs
+    found = (
+        Batch(name, loggers, horizon, sizes, asked, scores),
+        Batch(name, loggers, horizon, sizes, RATIOS, blocks, "blocks"),
         Batch(name, loggers, horizon, sizes, REFITTED, refits, "refits"),
-        *(() if name == "walk" else (Batch(name, loggers, horizon, sizes, RATIOS, logs, "blocks"),)),
     )
+    return tuple(batch for batch in found if batch.logs)
 
 
 SIZES: dict[Size, Settings] = {
     "smoke": Settings((Batch("singlepath", 2, 20, (30,), "emp", 20),)),
     "quick": Settings(
-        (*_small("singlepath", 2, 20, (10, 100), 60, 20), *_small("gridworld-slip", 4, 50, (12, 200), 60, 20)), 50
+        (
+            *_small("singlepath", 2, 20, (10, 100), (60, 60, 20)),
+            *_small("gridworld-slip", 4, 50, (12, 200), (60, 60, 20)),
+        ),
+        50,
     ),
     "full": Settings(
         (
-            *_small("singlepath", 2, 20, (10, 100), 500, 200),
-            *_small("walk", 2, 30, (10, 100), 500, 200),
-            *_small("gridworld-slip", 4, 50, (12, 200), 500, 200),
-            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 100),
-            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 100),
+            *_small("singlepath", 2, 20, (10, 100), (1000, 500, 200)),
+            *_small("walk", 2, 30, (10, 100), (1000, 0, 200)),
+            *_small("gridworld-slip", 4, 50, (12, 200), (1000, 500, 100)),
+            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60),
+            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60),
         )
     ),
 }
+"""Walk has true ends, so no long episode to be cut into blocks."""
 
 
 def plan(settings: Settings, seed: int) -> list[CoveredLog]:
