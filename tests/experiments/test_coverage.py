@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +14,13 @@ from mixope.experiments.coverage import SIZES, plan
 from mixope.experiments.coverage_lines import show, summarise
 from mixope.experiments.coverage_logs import NEAR, TARGET, CoveredLog, policies, truths
 from mixope.experiments.coverage_panels import draw
+from mixope.experiments.lines import read_lines
 from mixope.experiments.style import style
 
 SMALL = CoveredLog("gridworld-slip", 4, 12, 50, "emp,dr,wis-step", "scores", 0, seed=0, repetition=7)
 PATH = CoveredLog("singlepath", 2, 10, 20, "emp,wis-step", "refits", 30, seed=0, repetition=3)
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def _estimand(name):
@@ -143,3 +147,26 @@ def test_a_share_below_the_axis_is_an_arrow_with_its_number():
     with style():
         figure = draw(lines)
     assert [text.get_text() for text in figure.axes[0].texts] == ["0%"]
+
+
+def test_the_published_table_is_what_the_published_lines_say():
+    """docs/coverage.md against docs/paper/coverage.csv: every line of every environment."""
+    page = (DOCS / "coverage.md").read_text(encoding="utf-8")
+    written = {tuple(c.strip(" `") for c in line.strip("| ").split(" | ")) for line in page.splitlines() if "|" in line}
+    rows = read_lines(DOCS / "paper" / "coverage.csv")
+    assert {row["environment"] for row in rows} == {batch.environment for batch in SIZES["full"].batches}
+    for key in dict.fromkeys((row["environment"], row["loggers"]) for row in rows):
+        for shown in show([row for row in rows if (row["environment"], row["loggers"]) == key]):
+            assert tuple(map(str, list(shown.values())[2:])) in written, shown
+
+
+def test_the_published_lines_have_as_many_logs_as_the_full_size():
+    rows = read_lines(DOCS / "paper" / "coverage.csv")
+    for batch in SIZES["full"].batches:
+        kinds = {"scores": {"t", "pair"}, "refits": {"bca"}, "blocks": {"blocks"}}[batch.source]
+        mine = [
+            row
+            for row in rows
+            if (row["environment"], row["loggers"]) == (batch.environment, batch.loggers) and row["interval"] in kinds
+        ]
+        assert {row["logs"] + row["without"] for row in mine} == {batch.logs}, batch
