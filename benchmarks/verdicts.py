@@ -64,7 +64,7 @@ class Settings:
     episodes: tuple[int, ...] = (40, 160, 640)
     repetitions: int = 12
     slow_repetitions: int = 3
-    """On Taxi, with its two thousand states; one with factors, on which a value model is fitted, up to 160 episodes."""
+    """On Taxi, with its two thousand states; with factors, which `dr` completes, up to 160 episodes."""
     seed: int = 0
     minutes: float = 20.0
 
@@ -143,7 +143,7 @@ def judge(case: Case, here: World, key: tuple[str, str, int, int]) -> Outcome:
 
 def wanted(settings: Settings) -> Iterator[tuple[str, str, int, int]]:
     """Repetition by repetition, so that a run that is cut short is still balanced."""
-    most = {"taxi": settings.slow_repetitions, "taxi-factors": 1}
+    most = {"taxi": settings.slow_repetitions, "taxi-factors": settings.slow_repetitions}
     for repetition in range(settings.repetitions):
         for name in settings.environments:
             for episodes in settings.episodes:

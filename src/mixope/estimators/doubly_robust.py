@@ -90,7 +90,7 @@ def _completed(problem: Problem) -> Solution:
         value=found.value,
         weights=_weights(part, unit),
         scores=_scores(found, unit),
-        uncovered_mass=float(found.law @ part.uncovered) / float(found.law.sum()),
+        uncovered_mass=float(np.abs(found.law) @ part.uncovered / np.abs(found.law).sum()),
         outside_mass=max(0.0, 1.0 - float(part.rows.rows.sum()) / float(problem.transitions.rows.sum())),
         solved=found.solved,
         measures=measures,
