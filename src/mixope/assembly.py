@@ -37,7 +37,6 @@ def assemble(
     loggers: tuple[LoggerShare, ...],
     *,
     uncertainty: Uncertainty | None = None,
-    corrects_coverage: bool = False,
     on_vectors: bool = False,
     further: tuple[Diagnostic, ...] = (),
 ) -> Estimate:
@@ -49,7 +48,7 @@ def assemble(
     sure = uncertainty or judge(survey, question, solution, Scores(scores))
     size = _effective_size(solution)
     facts = _facts(survey, solution, estimator, size)
-    facts = replace(facts, corrects_coverage=corrects_coverage, on_vectors=on_vectors, n_blocks=sure.n_blocks)
+    facts = replace(facts, on_vectors=on_vectors, n_blocks=sure.n_blocks)
     judged = diagnose(facts)
     found = (*judged, *further) if judged else ()
     return Estimate(
@@ -78,6 +77,7 @@ def assemble(
         weights=solution.weight_bins,
         scores=usable,
         episodes=survey.episodes,
+        corrects_coverage=solution.corrects_coverage,
     )
 
 
@@ -125,7 +125,7 @@ def _facts(survey: Survey, solution: Solution, estimator: str, size: float) -> F
         solver_ok=solution.solved.ok,
         solver_message=solution.solved.outcome.value,
         residual=solution.solved.residual,
-        corrects_coverage=False,
+        corrects_coverage=solution.corrects_coverage,
         weighs_rows=solution.weights is not None or "effective_sample_size" in solution.measures,
         known_bias=solution.known_bias,
         unit_of_weight="episode" if "effective_episodes" in solution.measures else "row",

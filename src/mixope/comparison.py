@@ -16,7 +16,7 @@ from mixope.engines import Engine
 from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Comparison, Estimate
-from mixope.estimators import REGISTRY, DoublyRobust, make
+from mixope.estimators import REGISTRY
 from mixope.evaluation import answer, as_estimand, automatic, look
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
@@ -90,9 +90,7 @@ def _differences(
     counted = isinstance(seen, Counted)
     if counted and found and found[0].n_episodes < 2:
         return _by_blocks(seen, targets, names, options)
-    corrects = [e.name for e in map(make, names) if isinstance(e, DoublyRobust)] if counted else []
-    factored = counted and bool(seen.transitions.factors)
-    return differences_of(found, options["level"], options["seed"], corrects if factored else ())
+    return differences_of(found, options["level"], options["seed"])
 
 
 def _by_blocks(

@@ -79,6 +79,7 @@ class Estimate:
     weights: tuple[WeightBin, ...] = ()
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
     episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)
+    corrects_coverage: bool = field(default=False, repr=False)
 
     @property
     def unit(self) -> str:

@@ -30,7 +30,7 @@ from mixope.engines import in_order
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare
-from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
+from mixope.estimators import AnyEstimator, Solution, TrajectoryEstimator, make
 from mixope.estimators.weight_bins import WeightBin, weight_bins
 from mixope.intervals import IntervalChoice, Scores, Uncertainty
 from mixope.intervals.approximation import widen
@@ -102,25 +102,25 @@ def run(
 
 def _assembled(counted: Counted, survey: Survey, solved: list[Answered], sums: EpisodeSums) -> list[Estimate]:
     of_logs = _checks_of_logs(counted.transitions, sums)
-    shared, corrected = Shared(counted, survey), bool(counted.transitions.factors)
+    shared = Shared(counted, survey)
     estimates = []
     for number, answer in enumerate(solved):
         scores = sums.scores[:, number]
-        corrects = corrected and isinstance(answer.estimator, DoublyRobust)
-        off = answer.solution.measures.get("approximation", 0.0)
-        sure = widen(shared.uncertainty(answer, scores), answer.solution.value, off, survey.n_episodes)
-        predicted = approximation(answer.solution.measures, sure.standard_error)
-        gaps = () if corrects else small_gaps(answer.problem, answer.solution.uncovered_mass, sure.interval)
+        solution = answer.solution
+        off = solution.measures.get("approximation", 0.0)
+        sure = widen(shared.uncertainty(answer, scores), solution.value, off, survey.n_episodes)
+        predicted = approximation(solution.measures, sure.standard_error)
+        corrects = solution.corrects_coverage
+        gaps = () if corrects else small_gaps(answer.problem, solution.uncovered_mass, sure.interval)
         estimates.append(
             assemble(
                 survey,
                 answer.question,
                 answer.estimator.name,
-                replace(answer.solution, weight_bins=_bins(counted.transitions, answer.solution)),
+                replace(solution, weight_bins=_bins(counted.transitions, solution)),
                 scores,
-                _shares(counted.transitions, answer.solution),
+                _shares(counted.transitions, solution),
                 uncertainty=sure,
-                corrects_coverage=corrects,
                 further=(
                     *of_logs,
                     *value_is_steady(scores, sums.totals, sums.steps_of(number), sums.mean_step),

@@ -5,34 +5,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mixope.environments import efficiency_bound, from_outcomes, make, simulate, truth
+from mixope.environments import efficiency_bound, make, simulate, truth
 from mixope.environments.first_order import ESTIMATORS, Setting, asymptotic_variance, sum_variance
 from mixope.errors import MixopeError, UsageError
+from mixope.experiments.claim_truths import two_states
 
 from .worlds import random_model, random_policy
 
 EPISODES, HORIZON, LOGS = 80, 20, 1200
 WEIGHTS = (1.0, 0.3)
-
-
-@cache
-def two_states():
-    """Two states, two actions, two opposite loggers: an exact mixture policy tells much about the transitions."""
-    forward = np.array([[0.1, 0.3], [0.1, 0.9]])
-    s, a, t = (index.ravel() for index in np.indices((2, 2, 2)))
-    model = from_outcomes(
-        "two states",
-        shape=(2, 2),
-        state=s,
-        action=a,
-        next_state=t,
-        probability=np.where(t == 1, forward[s, a], 1 - forward[s, a]),
-        reward=np.array([0, 1, 0, 1, 1, 0, 1, 1], dtype=float),
-        start=np.array([0.5, 0.5]),
-    )
-    chance = ((0.3, 0.7), (0.9, 0.9), (0.1, 0.1))
-    target, *loggers = (np.stack([1 - np.array(p), np.array(p)], axis=1) for p in chance)
-    return Setting(model, target, loggers, HORIZON)
 
 
 @cache

@@ -56,7 +56,9 @@ def test_what_dr_predicts_widens_the_measured_interval():
 
 def test_refits_are_those_of_evaluate():
     logs, target = PATH._simulate(), policies("singlepath", 2)[TARGET]
-    for row in replace(PATH, estimators="emp").measure():
+    rows = replace(PATH, estimators="emp").measure()
+    assert {row["interval"] for row in rows} == {"bca", "percentile"}
+    for row in rows:
         found = mixope.evaluate(logs, target, "emp", interval=row["interval"], replicates=30, jobs=1, seed=3)
         _same(row, found)
 

@@ -10,6 +10,7 @@ from mixope.differences import Difference, Differences, JointScores, pairwise, r
 from mixope.estimand import Estimand
 from mixope.estimate import Comparison, Estimate, LoggerShare, Provenance
 from mixope.estimators.weight_bins import weight_bins
+from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.intervals import Interval
 
 CHECKS = (
@@ -46,31 +47,6 @@ class Prediction:
 class Band:
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class Gap:
-    state: tuple[int | str, ...]
-    action: int | str
-    probability: float
-    state_rows: int
-    mass: float
-
-
-@dataclass(frozen=True)
-class LoggerCoverage:
-    label: str
-    covered: float
-    alone: float
-
-
-@dataclass(frozen=True)
-class Coverage:
-    covered_rows: float
-    uncovered_mass: float
-    gaps: int
-    worst: tuple[Gap, ...]
-    loggers: tuple[LoggerCoverage, ...] = ()
 
 
 BACKTEST = tuple(

@@ -18,7 +18,7 @@ from mixope.backtesting.holding import HeldOut, strange_rows, without
 from mixope.backtesting.records import BacktestRow
 from mixope.diagnostics import Verdict
 from mixope.estimate import Estimate
-from mixope.estimators import DoublyRobust, Estimator
+from mixope.estimators import Estimator
 from mixope.intervals import Interval, Scores, clustered_interval, standard_error
 from mixope.intervals.approximation import widen
 from mixope.statistics.episodes import EpisodeTotals
@@ -78,7 +78,6 @@ class Predictor:
             scores,
             (),
             uncertainty=widen(sure, solution.value, solution.measures.get("approximation", 0.0), others.n_episodes),
-            corrects_coverage=isinstance(self.estimator, DoublyRobust) and bool(self.rows.factors),
         )
 
     def _others(self, logger: int) -> Survey:

@@ -33,6 +33,8 @@ WARN, FAIL = 3.0, 10.0
 SHARED_WARN, SHARED_FAIL = 2.0, 10.0
 LEAST = 3
 """Episodes that each half of a logger must have to be compared."""
+_MEANWHILE = "; the world may have changed meanwhile"
+_HIDDEN = "; something that is not in the state depends on the step"
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,7 @@ def value_over_episodes(scores: FloatArray, logger: IntArray) -> Diagnostic | No
         return None
     variance = float(found.covariance[0, 0])
     z = normal_of_t(float(found.difference[0]) / np.sqrt(variance), found.degrees) if variance > 0 else 0.0
-    words = _verb(abs(z), "give the same value", "do not give the same value")
-    return graded(
-        "value over episodes",
-        abs(z),
-        WARN,
-        FAIL,
-        f"early and late episodes {words} ({z:+.1f} standard deviations){_cause(abs(z))}",
-    )
+    return _judged("value over episodes", z, "early and late episodes {}give the same value", _MEANWHILE)
 
 
 def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, steps: float) -> Diagnostic | None:
@@ -84,14 +79,7 @@ def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, 
     z = trend(by_step - steps * scores) if rows.max(initial=0.0) > 1 else None
     if z is None:
         return None
-    words = _verb(abs(z), "give the same value", "do not give the same value")
-    return graded(
-        "value over steps",
-        abs(z),
-        WARN,
-        FAIL,
-        f"early and late steps of the episodes {words} ({z:+.1f} standard deviations){_hidden(abs(z))}",
-    )
+    return _judged("value over steps", z, "early and late steps of the episodes {}give the same value", _HIDDEN)
 
 
 def rewards_over_steps(probes: EpisodeProbes, steps: float) -> Diagnostic | None:
@@ -99,14 +87,7 @@ def rewards_over_steps(probes: EpisodeProbes, steps: float) -> Diagnostic | None
     z = trend(probes.reward_by_step - steps * probes.reward)
     if z is None:
         return None
-    words = _verb(abs(z), "earn the same", "do not earn the same")
-    return graded(
-        "rewards over steps",
-        abs(z),
-        WARN,
-        FAIL,
-        f"the same transitions {words} at early and late steps ({z:+.1f} standard deviations){_hidden(abs(z))}",
-    )
+    return _judged("rewards over steps", z, "the same transitions {}earn the same at early and late steps", _HIDDEN)
 
 
 def trend(by_episode: FloatArray) -> float | None:
@@ -124,14 +105,10 @@ def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic |
     if found is None:
         return None
     z = hotelling(found)
-    words = _verb(z, "met the same rewards and next states", "met different rewards or next states")
-    return graded(
-        "world over episodes",
-        z,
-        WARN,
-        FAIL,
-        f"early and late episodes {words} ({z:.1f} standard deviations){_cause(z)}",
-    )
+    bad = z > WARN
+    words = "met different rewards or next states" if bad else "met the same rewards and next states"
+    said = f"early and late episodes {words} ({z:.1f} standard deviations){_MEANWHILE if bad else ''}"
+    return graded("world over episodes", z, WARN, FAIL, said)
 
 
 def rewards_by_episode(probes: EpisodeProbes) -> Diagnostic | None:
@@ -210,13 +187,8 @@ def _scatter(part: FloatArray) -> FloatArray:
     return np.asarray(centred.T @ centred)
 
 
-def _verb(z: float, well: str, badly: str) -> str:
-    return well if z <= WARN else badly
-
-
-def _cause(z: float) -> str:
-    return "; the world may have changed meanwhile" if z > WARN else ""
-
-
-def _hidden(z: float) -> str:
-    return "; something that is not in the state depends on the step" if z > WARN else ""
+def _judged(name: str, z: float, claim: str, cause: str) -> Diagnostic:
+    """A claim that holds within chance, or its negation and what may be the cause."""
+    bad = abs(z) > WARN
+    said = f"{claim.format('do not ' if bad else '')} ({z:+.1f} standard deviations){cause if bad else ''}"
+    return graded(name, abs(z), WARN, FAIL, said)

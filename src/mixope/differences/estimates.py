@@ -24,11 +24,9 @@ MOST_LOGGERS = 20
 """With more loggers than this, targets are set against none: a table of all of them says nothing to a reader."""
 
 
-def differences_of(
-    estimates: Sequence[Estimate], level: float, seed: int = 0, corrects_coverage: Sequence[str] = ()
-) -> tuple[Differences, ...]:
+def differences_of(estimates: Sequence[Estimate], level: float, seed: int = 0) -> tuple[Differences, ...]:
     """One record for each estimator that has scores for two targets or more, in the order of the estimators."""
-    made = (_one(group, level, seed, corrects_coverage) for group in _by_estimator(estimates))
+    made = (_one(group, level, seed) for group in _by_estimator(estimates))
     return tuple(found for found in made if found is not None)
 
 
@@ -45,7 +43,7 @@ def _by_estimator(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
     return list(groups.values())
 
 
-def _one(group: list[Estimate], level: float, seed: int, corrects_coverage: Sequence[str]) -> Differences | None:
+def _one(group: list[Estimate], level: float, seed: int) -> Differences | None:
     usable = [e for e in group if _usable(e)]
     if len(usable) < 2:
         return None
@@ -64,7 +62,7 @@ def _one(group: list[Estimate], level: float, seed: int, corrects_coverage: Sequ
         loggers=loggers,
         alerts=(
             *left_out,
-            *bias_alerts([(e.target, e.uncovered_mass) for e in usable], first.estimator in corrects_coverage),
+            *bias_alerts([(e.target, e.uncovered_mass) for e in usable], any(e.corrects_coverage for e in usable)),
             *(_APPROXIMATE.format(e.target, off) for e in usable if (off := e.measures.get("approximation", 0.0)) > 0),
             *(f"{e.target}: {e.verdict}, and so is every difference with it" for e in usable if _refused(e)),
             *([few] if (few := few_episodes(first.n_episodes)) else []),

@@ -16,7 +16,7 @@ from mixope.differences.joint import JointScores, pairwise, rank
 from mixope.differences.records import Differences
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators import AnyEstimator, DoublyRobust, Solution, TrajectoryEstimator, make
+from mixope.estimators import AnyEstimator, Solution, TrajectoryEstimator, make
 from mixope.intervals import block_scores, few_episodes
 from mixope.intervals.blocks import SHORTEST
 from mixope.problem import Problem
@@ -45,7 +45,7 @@ def compare_targets(
     solutions = _solve_all(counted, targets, made, asked, loggers or {}, seed)
     by_episode = sum_scores(counted, list(solutions.values()), seed).scores
     joint = join(counted, solutions, by_episode, made)
-    corrects = isinstance(made, DoublyRobust) and bool(counted.transitions.factors)
+    corrects = any(solution.corrects_coverage for solution in solutions.values())
     masses = [(name, solution.uncovered_mass) for name, solution in solutions.items()]
     few = few_episodes(len(by_episode))
     return Differences(

@@ -32,7 +32,7 @@ from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy
 from mixope.estimators.solution import Solution, Weights
-from mixope.estimators.state_ratio import score_table, state_ratio, state_ratio_solution
+from mixope.estimators.state_ratio import emp, score_table, state_ratio, state_ratio_solution
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
@@ -59,15 +59,12 @@ class DoublyRobust:
 
     def solve(self, problem: Problem) -> Solution:
         """The completed model, or the ratio from the flow and the value from the factors."""
+        behaviour = self.behaviour or CountedMixture()
         if not problem.transitions.factors:
-            flow = follow(problem, self.behaviour or CountedMixture(), np.ones(problem.transitions.n_groups))
-            return state_ratio_solution(flow, occupy(flow))
+            return emp(behaviour=behaviour).solve(problem)
         if self._krige(problem):
             return _completed(problem)
-        flow = follow(problem, self.behaviour or CountedMixture(), np.ones(problem.transitions.n_groups))
-        occupancy = occupy(flow)
-        plain = state_ratio_solution(flow, occupancy)
-        return _corrected(flow, occupancy, plain, fit_value(flow, self.orders, self.ridges))
+        return replace(_regressed(problem, behaviour, self.orders, self.ridges), corrects_coverage=True)
 
     def _krige(self, problem: Problem) -> bool:
         if self.value is not None:
@@ -79,8 +76,7 @@ def _completed(problem: Problem) -> Solution:
     """The completed model's value; where nothing was left to predict, EMP's."""
     part = part_to_complete(problem)
     if not part.lacks:
-        flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
-        return state_ratio_solution(flow, occupy(flow))
+        return emp().solve(problem)
     found = complete(part)
     unit = found.pair_weight / part.pair_rows
     likeness = found.map.likeness
@@ -94,6 +90,7 @@ def _completed(problem: Problem) -> Solution:
         outside_mass=max(0.0, 1.0 - float(part.rows.rows.sum()) / float(problem.transitions.rows.sum())),
         solved=found.solved,
         measures=measures,
+        corrects_coverage=True,
     )
 
 
@@ -122,6 +119,14 @@ def _scores(found: Completion, unit: FloatArray) -> FloatArray:
         start = np.where(inside >= 0, found.start_score[inside], 0.0)
         scores[:, BASIS.index("starts")] = start / n_starts
     return scores
+
+
+def _regressed(problem: Problem, behaviour: Behaviour, orders: tuple[int, ...], ridges: tuple[float, ...]) -> Solution:
+    """The ratio from the flow, the value from a regression on the factors, the correction from both."""
+    flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups))
+    occupancy = occupy(flow)
+    plain = state_ratio_solution(flow, occupancy)
+    return _corrected(flow, occupancy, plain, fit_value(flow, orders, ridges))
 
 
 def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit) -> Solution:
@@ -161,14 +166,10 @@ class LstdQ:
         """On factors the linear model; on opaque ids one-hot pairs, which is the counted model."""
         if not problem.transitions.factors:
             return Model().solve(problem)
-        flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
-        occupancy = occupy(flow)
-        plain = state_ratio_solution(flow, occupancy)
-        fit = fit_value(flow, self.orders, self.ridges)
-        corrected = _corrected(flow, occupancy, plain, fit)
+        corrected = _regressed(problem, CountedMixture(), self.orders, self.ridges)
         return replace(
             corrected,
-            value=fit.value,
+            value=corrected.measures["plug_in"],
             scores=None,
             weights=None,
             no_interval_because=NO_SCORE,

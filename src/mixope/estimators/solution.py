@@ -48,6 +48,8 @@ class Solution:
     known_bias: str | None = None
     weight_bins: tuple[WeightBin, ...] = ()
     episode_weights: Weights | None = None
+    corrects_coverage: bool = False
+    """Whether a value model stands in for what was never logged."""
 
 
 def combine(parts: list[Solution], shares: list[float]) -> Solution:

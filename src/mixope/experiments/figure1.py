@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.experiments.errors import FORMS, HORIZON, TRAJECTORIES
+from mixope.experiments.errors import FORMS, HORIZON, TRAJECTORIES, Sweep
 from mixope.experiments.experiment import Experiment, Row, Size
 from mixope.experiments.methods import LOOKS
 from mixope.experiments.panels import FORM_NAMES, SWEEP_NAMES
@@ -23,32 +22,15 @@ if TYPE_CHECKING:
 SMALLEST = 1e-6
 """States of less mass, learned or exact, are drawn on the edge."""
 
-
-@dataclass(frozen=True)
-class Settings:
-    """The scatter is at the fixed point; distances are swept around it."""
-
-    environment: str
-    trajectories: tuple[int, ...]
-    horizons: tuple[int, ...]
-    fixed_trajectories: int
-    fixed_horizon: int
-    repetitions: int
-
-    def points(self) -> list[tuple[int, int]]:
-        """All (trajectories, horizon), each once."""
-        over = [(m, self.fixed_horizon) for m in self.trajectories]
-        return list(dict.fromkeys([*over, *((self.fixed_trajectories, h) for h in self.horizons)]))
-
-
-SIZES: dict[Size, Settings] = {
-    "smoke": Settings("taxi", (10, 40), (20, 40), 10, 40, 1),
-    "quick": Settings("taxi", (25, 50, 100), (50, 100, 200), 50, 100, 2),
-    "full": Settings("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 5),
+SIZES: dict[Size, Sweep] = {
+    "smoke": Sweep("taxi", (10, 40), (20, 40), 10, 40, 1, 1),
+    "quick": Sweep("taxi", (25, 50, 100), (50, 100, 200), 50, 100, 2, 2),
+    "full": Sweep("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 5, 5),
 }
+"""The scatter is at the fixed point; distances are swept around it, with as many repetitions of both forms."""
 
 
-def plan(settings: Settings, seed: int) -> list[Stationary]:
+def plan(settings: Sweep, seed: int) -> list[Stationary]:
     """Both forms at every point; the first repetition of the fixed point keeps the whole law."""
     fixed = settings.fixed_trajectories, settings.fixed_horizon
     return [
@@ -59,7 +41,7 @@ def plan(settings: Settings, seed: int) -> list[Stationary]:
     ]
 
 
-def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+def summarise(settings: Sweep, rows: Sequence[Row]) -> list[Row]:
     """Mean distance and its standard error by form, sweep, place and method; then the scatter, a line a state."""
     found: list[Row] = []
     for form in FORMS:

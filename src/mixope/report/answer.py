@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mixope.diagnostics import Verdict
-from mixope.report.coverage import Coverage
 from mixope.report.text import number
 from mixope.report.words import clean, interval_words, meaning, value_words, why
 
 if TYPE_CHECKING:
     from mixope.estimate import Estimate
+    from mixope.inspection.records import Coverage
 
 KIND = {
     Verdict.TRUSTWORTHY: "good",

@@ -36,7 +36,10 @@ def view(shown: Document) -> Group:
             pieces += [_title(f"Checks{of}"), _checks(answer)]
         pieces += [_title(f"Weights{of}"), _loggers(answer), _title(f"Coverage and stationarity{of}"), _facts(answer)]
         if answer.coverage:
-            gaps = [(g.state, g.action, number(g.probability), percent(g.mass, 4)) for g in answer.coverage.worst]
+            gaps = [
+                (str(g.state[0]), str(g.action), number(g.probability), percent(g.mass, 4))
+                for g in answer.coverage.worst
+            ]
             names = ("state", "action", "probability", "share of steps")
             pieces += [_title(f"Heaviest gaps{of}"), _table(names, gaps, right=2)]
     if shown.backtest:
