@@ -19,7 +19,7 @@ import numpy as np
 import mixope
 from mixope import environments
 from mixope.resampling import prepare, resample
-from mixope.tabular import count
+from mixope.seen import count
 from tables import markdown
 
 

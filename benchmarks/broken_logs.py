@@ -15,8 +15,9 @@ import numpy as np
 
 import mixope
 from mixope import environments
-from mixope.behaviours.protocol import Inverse
+from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.estimators import state_ratio
+from mixope.statistics.rows import Rows
 
 N_LOGGERS = 4
 HORIZON = {"walk": 50}
@@ -253,15 +254,23 @@ def _late(columns: Columns) -> np.ndarray:
     return result
 
 
-class Marginal:
+@dataclass(frozen=True)
+class Marginal(Behaviour):
     """A behaviour model that is wrong on purpose: the share of every action, whatever the state."""
 
-    name, counted, fitted = "marginal", False, True
+    name = "marginal"
 
-    def invert(self, problem: Any, weight: np.ndarray) -> Inverse:
-        rows = problem.transitions
-        share = np.bincount(rows.action, weights=rows.rows * weight, minlength=len(rows.actions))
-        return Inverse.of_groups((share / share.sum())[rows.action], rows)
+    def fit(self, rows: Rows, weight: np.ndarray, seed: int = 0) -> FittedBehaviour:
+        share = np.bincount(rows.action_code, weights=rows.times * weight)
+        return FittedMarginal(share / share.sum())
+
+
+@dataclass(frozen=True)
+class FittedMarginal(FittedBehaviour):
+    share: np.ndarray
+
+    def log_prob(self, rows: Rows) -> np.ndarray:
+        return np.log(self.share[rows.action_code])
 
 
 def constant_behaviour(name: str, episodes: int, seed: int) -> Case:

@@ -35,7 +35,7 @@ from mixope.estimators.completed_part import part_to_complete
 from mixope.estimators.completion import complete
 from mixope.estimators.kriging import Likeness
 from mixope.problem import Problem
-from mixope.tabular import count
+from mixope.seen import count
 from tables import markdown
 
 CELLS = ((1, 50), (1, 200), (4, 50), (4, 200))

@@ -35,11 +35,12 @@ import numpy as np
 
 import mixope
 from mixope import environments
+from mixope.answering import answer as run
 from mixope.behaviours import ClassifierMixture
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, AnyEstimator, state_ratio
-from mixope.tabular import count, run
+from mixope.seen import count
 from tables import markdown
 
 RESULTS = Path(__file__).parent / "results"

@@ -26,11 +26,12 @@ import numpy as np
 
 import mixope
 from mixope import environments
+from mixope.answering import answer as run
 from mixope.engines import MemoryEngine
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
 from mixope.problem import Problem
-from mixope.tabular import count, run
+from mixope.seen import count
 from tables import markdown
 
 RESULTS = Path(__file__).parent / "results"

@@ -73,8 +73,8 @@ def test_differences_are_those_of_scores_summed_by_hand():
 
 def test_any_number_of_targets_costs_two_scans(monkeypatch):
     scans = []
-    real = memory.MemoryEngine.group_sums
-    monkeypatch.setattr(memory.MemoryEngine, "group_sums", lambda *a, **k: scans.append(1) or real(*a, **k))
+    real = memory.MemoryEngine.scan
+    monkeypatch.setattr(memory.MemoryEngine, "scan", lambda *a, **k: scans.append(1) or real(*a, **k))
     columns, laws = world()
     many = {f"t{k}": mixope.TabularPolicy((1 - k / 9) * laws[2] + k / 9 * laws[0]) for k in range(6)}
     result = mixope.compare(columns, many, ["emp"], engine="memory")

@@ -1,17 +1,19 @@
 """From logs to an estimate: few scans, clear refusals, honest alerts, the same bytes for the same question."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mixope
-from mixope.engines import ENGINES, MemoryEngine
+from mixope.engines import ENGINES, MemoryEngine, memory
 from mixope.environments import simulate, singlepath, walk
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
-from mixope.logs.validation import explain_episodes
+from mixope.logs.checks import explain_episodes
+from mixope.seen import count
 
 TARGET = np.random.default_rng(0).dirichlet([3, 3], size=5)
 
@@ -31,15 +33,16 @@ class Counting:
     name = "counting"
 
     def __init__(self):
-        self.inner, self.scans, self.maps = MemoryEngine(), 0, 0
+        self.inner, self.scans, self.passes = MemoryEngine(), 0, 0
 
     def group_sums(self, logs, grouping, lookup=None):
         self.scans += 1
         return self.inner.group_sums(logs, grouping, lookup)
 
-    def map_fragments(self, *given, **options):
-        self.maps += 1
-        return self.inner.map_fragments(*given, **options)
+    def scan(self, logs, requests, expected_rows=None):
+        whole = any(request.whole_episodes for request in requests)
+        self.scans, self.passes = self.scans + (not whole), self.passes + whole
+        return self.inner.scan(logs, requests, expected_rows)
 
 
 # --- scans ---
@@ -48,7 +51,7 @@ class Counting:
 def test_one_target_takes_one_scan_and_one_for_the_interval():
     engine = Counting()
     mixope.evaluate(mixope.read(columns()), policy(), "emp", engine=engine)
-    assert (engine.scans, engine.maps) == (2, 0)
+    assert (engine.scans, engine.passes) == (2, 0)
 
 
 def test_a_hundred_targets_take_two_scans():
@@ -57,7 +60,7 @@ def test_a_hundred_targets_take_two_scans():
         mixope.read(columns()), {f"p{i}": policy(i) for i in range(100)}, ["emp", "bch-pooled"], engine=engine
     )
     assert len(table) == 200
-    assert (engine.scans, engine.maps) == (2, 0)
+    assert (engine.scans, engine.passes) == (2, 0)
     alone = mixope.evaluate(mixope.read(columns()), policy(41), "emp")
     assert table["p41", "emp"].interval == alone.interval
 
@@ -72,18 +75,7 @@ def test_auto_takes_no_more_scans_than_one_estimator():
 def test_a_trajectory_estimator_takes_one_pass_over_episodes(name):
     engine = Counting()
     mixope.evaluate(mixope.read(columns()), policy(), name, engine=engine)
-    assert (engine.scans, engine.maps) == (2, 1)
-
-
-class Losing(Counting):
-    """An engine that loses or doubles what it should hand back."""
-
-    def __init__(self, change):
-        super().__init__()
-        self.inner, self.change = MemoryEngine(fragment_rows=40), change
-
-    def map_fragments(self, *given, **options):
-        return iter(self.change(list(self.inner.map_fragments(*given, **options))))
+    assert (engine.scans, engine.passes) == (2, 1)
 
 
 LOSSES = {
@@ -94,17 +86,20 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_an_engine_that_loses_episodes_is_noticed(loss):
+@pytest.mark.parametrize("name", ["wis", "emp"])
+def test_an_engine_that_loses_or_doubles_fragments_is_noticed(name, loss, monkeypatch):
+    logs, engine = count(mixope.read(columns()), MemoryEngine(fragment_rows=40)), memory.run_parts
+    monkeypatch.setattr(memory, "run_parts", lambda *given: iter(LOSSES[loss](list(engine(*given)))))
     with pytest.raises(MixopeError, match=r"fragment|rows"):
-        mixope.evaluate(mixope.read(columns()), policy(), "wis", engine=Losing(LOSSES[loss]))
+        mixope.evaluate(logs, policy(), name)
 
 
 class Forgetful(Counting):
     """An engine whose second scan leaves out some episodes."""
 
-    def group_sums(self, logs, grouping, lookup=None):
-        sums = super().group_sums(logs, grouping, lookup)
-        return sums if lookup is None else type(sums)(grouping, sums.table.slice(3))
+    def scan(self, logs, requests, expected_rows=None):
+        (sums,) = super().scan(logs, requests, expected_rows)
+        return (replace(sums, table=sums.table.slice(3)),)
 
 
 def test_an_engine_that_loses_rows_in_the_second_scan_is_noticed():

@@ -33,6 +33,10 @@ def test_every_public_name_can_be_had():
     )
 
 
+def test_a_fresh_import_lists_the_public_names():
+    assert run("import mixope; print(dir(mixope) == sorted(mixope.__all__), 'evaluate' in dir(mixope))") == ["True"] * 2
+
+
 def test_an_unknown_name_is_an_attribute_error():
     assert run("import mixope\ntry: mixope.nonsense\nexcept AttributeError as e: print('nonsense' in str(e))") == [
         "True"

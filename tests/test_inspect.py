@@ -9,8 +9,9 @@ import pytest
 
 from mixope import LinearGaussianPolicy, Logs, TabularPolicy
 from mixope.engines import MemoryEngine
-from mixope.errors import MixopeWarning
+from mixope.errors import MixopeError, MixopeWarning
 from mixope.inspection import coverage_of, inspect
+from mixope.seen import look
 
 
 def logs(**changes):
@@ -132,8 +133,8 @@ def test_notes_are_kept(tmp_path):
 
 def test_text_and_json_say_the_same():
     found = inspect(logs(), TARGET)
-    assert "3 episodes of 1 to 3 rows" in str(found)
-    assert "25.00% of its mass uncovered" in str(found)
+    assert "1 to 3 rows, median" in str(found)
+    assert "25.00% of the target's actions" in str(found)
     assert json.loads(found.to_json()) == found.to_dict()
 
 
@@ -176,17 +177,59 @@ def test_bad_values_of_vectors_are_counted_though_nothing_else_is():
     assert json.loads(found.to_json())["vectors"]["observations"][1]["mean"] is None
 
 
+class Counting(MemoryEngine):
+    """Counts scans."""
+
+    scans = 0
+
+    def scan(self, logs, requests, expected_rows=None):
+        self.scans += 1
+        return super().scan(logs, requests, expected_rows)
+
+
+@pytest.mark.parametrize("action_kind", ["continuous", "discrete"])
+def test_vectors_are_inspected_in_one_scan(action_kind):
+    engine, changes = Counting(), {} if action_kind == "continuous" else {"action": np.tile(["u", "v", "v"], 20)}
+    found = inspect(vector_logs(**changes)[0], engine=engine, check=False)
+    assert engine.scans == 1
+    assert (found.contents.rows, found.contents.episodes, found.vectors.rows) == (60, 6, 60)
+    assert found.vectors.action_rows == (() if action_kind == "continuous" else (("u", 20), ("v", 40)))
+
+
+def test_ids_are_inspected_in_two_scans_whatever_propensities_lack():
+    engine = Counting()
+    inspect(logs(action_prob=[0.5, np.nan, 0.5, 0.5, 0.5, 0.5]), TARGET, engine=engine, check=False)
+    assert engine.scans == 2
+
+
+class Losing(MemoryEngine):
+    """An engine that loses rows, which is no matter of the data."""
+
+    def scan(self, logs, requests, expected_rows=None):
+        raise MixopeError("the engine lost fragment 3")
+
+
+def test_a_fault_of_the_engine_is_not_taken_for_bad_values():
+    states = vector_logs()[1]["observation"].copy()
+    states[0, 0] = np.nan
+    with pytest.raises(MixopeError, match="lost fragment 3"):
+        inspect(vector_logs(observation=states)[0], engine=Losing())
+
+
 def test_vectors_have_text_and_a_note_instead_of_coverage():
     target = LinearGaussianPolicy([0.1, 0.2], 0.0, 0.5)
     found = inspect(vector_logs()[0], target)
     assert found.coverage is None
     assert any("state by state" in note for note in found.notes)
-    assert "observation.1: mean" in str(found)
+    assert "observation.1" in str(found)
     assert coverage_of(vector_logs()[0], target) is None
 
 
 def test_coverage_for_a_report_is_that_of_an_inspection():
-    assert coverage_of(logs(), TARGET) == inspect(logs(), TARGET).coverage
+    expected = inspect(logs(), TARGET).coverage
+    assert coverage_of(logs(), TARGET) == expected
+    assert coverage_of(look(logs()), TARGET) == expected
+    assert coverage_of(look(vector_logs()[0]), TARGET) is None
 
 
 def test_coverage_by_logger_counts_the_pairs_that_each_has_taken():

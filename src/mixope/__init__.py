@@ -17,11 +17,11 @@ from mixope.version import __version__
 
 if TYPE_CHECKING:
     from mixope.backtesting import backtest
-    from mixope.comparison import compare
-    from mixope.differences import compare_targets
+    from mixope.comparison import compare, compare_targets
+    from mixope.differences import Comparison
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
-    from mixope.estimate import Comparison, Estimate
+    from mixope.estimate import Estimate
     from mixope.evaluation import evaluate
     from mixope.inspection import inspect
     from mixope.logs import Logs, read
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "CallablePolicy": "mixope.policies",
-    "Comparison": "mixope.estimate",
+    "Comparison": "mixope.differences",
     "DataError": "mixope.errors",
     "Estimand": "mixope.estimand",
     "Estimate": "mixope.estimate",
@@ -55,7 +55,7 @@ _HOME = {
     "UsageError": "mixope.errors",
     "backtest": "mixope.backtesting",
     "compare": "mixope.comparison",
-    "compare_targets": "mixope.differences",
+    "compare_targets": "mixope.comparison",
     "evaluate": "mixope.evaluation",
     "inspect": "mixope.inspection",
     "read": "mixope.logs",
@@ -97,3 +97,7 @@ def __getattr__(name: str) -> Any:
         globals()[name] = found
         return found
     raise AttributeError(f"module 'mixope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

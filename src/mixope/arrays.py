@@ -1,8 +1,8 @@
-"""Array types used in signatures, so that a reader sees what an array holds."""
+"""Array types used in signatures, so that a reader sees what an array holds, and what every room does with arrays."""
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,75 @@ def digest_arrays(arrays: Sequence[AnyArray]) -> str:
     return digest.hexdigest()[:16]
 
 
+def batches(items: IntArray, width: int, entries: int = 4_000_000) -> list[IntArray]:
+    """Items in batches small enough for a table of that width."""
+    step = max(1, entries // max(width, 1))
+    return [items[i : i + step] for i in range(0, len(items), step)]
+
+
 def sum_by(group: IntArray, values: FloatArray, n_groups: int = 0) -> FloatArray:
     """Σ values over the members of every group 0, 1, …; at least ``n_groups`` of them."""
     return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
+
+
+def square(left: AnyArray) -> AnyArray:
+    """leftᵀ left: one triangle is computed, the other is its mirror image."""
+    m = left.shape[1]
+    if m < _SMALL_SQUARE:
+        return np.asarray(left.T @ left)
+    from scipy.linalg import blas
+
+    upper = (blas.ssyrk if left.dtype == np.float32 else blas.dsyrk)(1.0, left.T)
+    lower = np.tril_indices(m, -1)
+    upper[lower] = upper.T[lower]
+    return np.asarray(upper)
+
+
+_SMALL_SQUARE = 64
+"""Below so many columns, computing one triangle alone saves nothing."""
+
+
+def number_tuples(columns: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
+    """The number of every row's tuple among the distinct tuples in sorted order, and the first row of each number."""
+    index = TupleIndex(columns)
+    return index.codes, index.first
+
+
+@final
+class TupleIndex:
+    """The distinct tuples of several columns of equal length, numbered in sorted order; finds others among them.
+
+    Every column is ranked among its sorted distinct values. Columns are combined one at a time: ``code · m + rank``,
+    then ranked again among the combinations that exist, so that codes stay below (distinct tuples) × (distinct values
+    of one column) and never overflow, however many columns there are.
+    """
+
+    def __init__(self, columns: Sequence[AnyArray]) -> None:
+        self._levels = [np.unique(column) for column in columns]
+        self._joint: list[IntArray] = []
+        codes = _rank(self._levels[0], columns[0])
+        for levels, column in zip(self._levels[1:], columns[1:], strict=True):
+            wide = codes * len(levels) + _rank(levels, column)
+            self._joint.append(np.unique(wide))
+            codes = _rank(self._joint[-1], wide)
+        self.codes = codes
+        self.first: IntArray = np.unique(codes, return_index=True)[1].astype(np.int64, copy=False)
+
+    def find(self, columns: Sequence[AnyArray]) -> IntArray:
+        """The number of every tuple asked for; −1 where there is none. Columns must be of the types indexed."""
+        codes = _rank(self._levels[0], columns[0])
+        for levels, joint, column in zip(self._levels[1:], self._joint, columns[1:], strict=True):
+            rank = _rank(levels, column)
+            codes = np.where((codes >= 0) & (rank >= 0), _rank(joint, codes * len(levels) + rank), -1)
+        return codes
+
+
+def _rank(levels: AnyArray, values: AnyArray) -> IntArray:
+    """Position of every value among sorted distinct levels; −1 where it is none of them."""
+    if len(levels) == 0:
+        return np.full(len(values), -1, dtype=np.int64)
+    # Python integers, because the span of 64-bit ones may exceed 64 bits.
+    if levels.dtype.kind == "i" and int(levels[-1]) - int(levels[0]) + 1 == len(levels):
+        return np.where((values >= levels[0]) & (values <= levels[-1]), values - levels[0], -1)
+    place = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+    return np.where(levels[place] == values, place, -1).astype(np.int64, copy=False)

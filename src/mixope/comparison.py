@@ -1,27 +1,24 @@
 """Several targets, several estimators, one set of scans; and which target is better.
 
-The estimates keep their scores by episode, so differences between targets cost no further scan (one long episode, which
-is cut into blocks, costs one). The outer band of a target comes from the counts and is solved once a target.
+The estimates keep their scores by episode (of a few long episodes, by step), so differences between targets cost no
+further scan. The outer band of a target comes from the counts and is solved once per target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from mixope.diagnostics import Verdict
-from mixope.differences import Differences, compare_targets, differences_of
+from mixope.answering import Skipped, answer
+from mixope.differences import Comparison, Differences, differences_of
 from mixope.engines import Engine
-from mixope.errors import MixopeError, UsageError
+from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
-from mixope.estimate import Comparison, Estimate
 from mixope.estimators import REGISTRY
-from mixope.evaluation import answer, as_estimand, automatic, look
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
-from mixope.partial import outer_band
-from mixope.tabular import Counted
+from mixope.questions import as_estimand
+from mixope.seen import look
 
 
 def compare(
@@ -50,57 +47,33 @@ def compare(
     choice = choose_interval(interval, replicates, jobs)
     if not targets:
         raise UsageError("no target was given; pass a mapping of names to policies")
-    seen = look(logs, engine, features)
+    asked = as_estimand(estimand, gamma, horizon)
+    seen = look(logs, engine, features, seed)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = [estimators] if isinstance(estimators, str) else list(estimators)
-    names = list(REGISTRY) if every else list(dict.fromkeys(automatic(seen)[0] if _auto(e) else e for e in wanted))
-    skipped: list[tuple[str, str]] | None = [] if every else None
-    question = as_estimand(estimand, gamma, horizon)
-    options: dict[str, Any] = {"estimand": question, "level": level, "loggers": loggers, "seed": seed}
-    found = answer(seen, targets, names, interval=choice, **options, skipped=skipped)
-    differences: tuple[Differences, ...] = ()
-    if isinstance(seen, Counted):
-        found = _banded(found, seen, targets)
-    if len(targets) > 1:
-        differences = _differences(found, seen, targets, names, options)
+    names = (
+        [name for name, entry in REGISTRY.items() if not entry.slow]
+        if every
+        else list(dict.fromkeys(seen.automatic[0] if _auto(e) else e for e in wanted))
+    )
+    skipped: Skipped | None = [] if every else None
+    options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
+    found = answer(seen, targets, names, skipped=skipped, **options)
+    differences = differences_of(found, level, seed) if len(targets) > 1 else ()
     return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())), differences)
+
+
+def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
+    """Differences between all pairs of targets by one estimator, and a ranking; ``options`` as for ``compare``."""
+    if len(targets) < 2:
+        raise UsageError(f"a difference needs at least two targets, got {len(targets)}")
+    found = compare(logs, targets, [estimator], **options)
+    if not found.differences:
+        reasons = [(f"{e.target}: ", e.no_interval_because, "; ") for e in found if e.no_interval_because]
+        why = [part for reason in reasons for part in reason][:-1] or ["its scores cannot be set side by side"]
+        raise UsageError(Advice(f"{found.estimates[0].estimator!r} has no joint intervals (", *why, ")"))
+    return found.differences[0]
 
 
 def _auto(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == "auto"
-
-
-def _banded(found: list[Estimate], seen: Counted, targets: Mapping[str, Any]) -> list[Estimate]:
-    """With the outer band of each target that is not wholly covered."""
-    open_ended = [e for e in found if e.uncovered_mass + e.outside_mass > 0 and e.verdict is not Verdict.REFERENCE]
-    bands = {
-        name: outer_band(seen, targets[name], estimand=open_ended[0].estimand)
-        for name in dict.fromkeys(e.target for e in open_ended)
-    }
-    return [
-        replace(e, band=(bands[e.target].low, bands[e.target].high)) if any(e is o for o in open_ended) else e
-        for e in found
-    ]
-
-
-def _differences(
-    found: list[Estimate], seen: Any, targets: Mapping[str, Any], names: Sequence[Any], options: dict[str, Any]
-) -> tuple[Differences, ...]:
-    """From the scores that the estimates keep; of one long episode, from its blocks."""
-    counted = isinstance(seen, Counted)
-    if counted and found and found[0].n_episodes < 2:
-        return _by_blocks(seen, targets, names, options)
-    return differences_of(found, options["level"], options["seed"])
-
-
-def _by_blocks(
-    seen: Counted, targets: Mapping[str, Any], names: Sequence[Any], options: dict[str, Any]
-) -> tuple[Differences, ...]:
-    """One record for each estimator that blocks allow."""
-    made = []
-    for name in names:
-        try:
-            made.append(compare_targets(seen, targets, name, **options))
-        except MixopeError:  # no scores, or too few rows for blocks: the estimates themselves have said so
-            continue
-    return tuple(made)

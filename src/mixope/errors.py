@@ -2,18 +2,103 @@
 
 An error says what was expected, what was found, where, and what to do next. The command line prints it and
 exits with ``exit_code``; the library raises it. A failure that is not one of these is a bug of ours.
+
+What to do next is often to set something, and that has other words in Python (``done='terminated'``) than on the
+command line (``--done terminated``). So sentences that name a :class:`Setting` are written as :class:`Advice`: to the
+library it is a ``str`` like any other, and another surface can have the same sentence in its own words
+(:func:`phrased`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something that a user can set or call, by its name in the library; ``...`` is a value that the user knows."""
+
+    name: str
+    value: Any = ...
+
+
+Phrase = Callable[[Setting], str]
+"""The words of a surface for a setting."""
+
+
+def in_python(setting: Setting) -> str:
+    """The words of the library."""
+    value = setting.value
+    match setting.name:
+        case "policy_column":
+            return f"name the right one with columns={{{value!r}: …}}"
+        case "loggers":
+            return f"loggers={{{'label' if value is ... else repr(value)}: policy}}"
+        case "default":
+            return "default='uniform', an action, or a probability vector"
+        case "actions":
+            return "pass actions=[…]"
+        case "format":
+            return "pass format=…"
+        case "one_policy":
+            return "read_policy(…) reads a table of one policy"
+        case "several_policies":
+            return "use it as loggers: read_policies(…) gives one policy per policy_id"
+        case "inspect":
+            return "mixope.inspect(logs, target)"
+        case "json":
+            return "to_json()"
+        case _:
+            return f"{setting.name}={_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    if value is ...:
+        return "…"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_literal(key)}: {_literal(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(map(_literal, value)) + "]" if isinstance(value, list) else repr(value)
+
+
+class Advice(str):
+    """A sentence made of text and settings; as a ``str`` it has the words of the library."""
+
+    parts: tuple[str | Setting, ...]
+
+    def __new__(cls, *parts: str | Setting) -> Advice:
+        """Join the parts."""
+        made = super().__new__(cls, "".join(in_python(p) if isinstance(p, Setting) else p for p in parts))
+        made.parts = parts
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.parts
+
+
+def phrased(text: str, phrase: Phrase) -> str:
+    """A sentence with its settings in the words of a surface; any other text as it is."""
+    if not isinstance(text, Advice):
+        return text
+    return "".join(phrase(part) if isinstance(part, Setting) else phrased(part, phrase) for part in text.parts)
 
 
 class MixopeError(Exception):
     """Base of all errors a user can cause and mend."""
 
     exit_code = 1
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, without where and what to do next where these are known apart."""
+        return str(self) if not self.args or not isinstance(self.args[0], str) else self.args[0]
+
+    def text(self, phrase: Phrase = in_python) -> str:
+        """The whole message in the words of a surface."""
+        return phrased(self.reason, phrase)
 
 
 class UsageError(MixopeError):
@@ -64,9 +149,14 @@ class DataError(MixopeError):
         self.rows, self.total, self.expected, self.got, self.hint = tuple(rows), total, expected, got, hint
         super().__init__(self.text())
 
-    def text(self) -> str:
-        """The message on several lines, one fact a line."""
-        lines = [self.problem]
+    @property
+    def reason(self) -> str:
+        """The problem in one sentence."""
+        return self.problem
+
+    def text(self, phrase: Phrase = in_python) -> str:
+        """The message on several lines, one fact per line."""
+        lines = [phrased(self.problem, phrase)]
         place = [part for part in (self.where, f"column {self.column!r}" if self.column else None) if part]
         if place:
             lines.append("  where:    " + ", ".join(place))
@@ -77,13 +167,28 @@ class DataError(MixopeError):
         elif self.total is not None:
             lines.append(f"  rows:     {self.total} in all")
         if self.expected is not None:
-            lines.append(f"  expected: {self.expected}")
+            lines.append(f"  expected: {phrased(self.expected, phrase)}")
         if self.got is not None:
             lines.append(f"  got:      {self.got}")
         if self.hint is not None:
-            lines.append(f"  try:      {self.hint}")
+            lines.append(f"  try:      {phrased(self.hint, phrase)}")
         return "\n".join(lines)
 
 
 class MixopeWarning(UserWarning):
     """The data can be used, but something about it should be known."""
+
+
+MOST_BYTES = 2 * 1024**3
+"""No single table in memory may be larger than this."""
+
+
+def must_fit(what: str, shape: Sequence[int], instead: str, bytes_each: int = 8) -> None:
+    """Refuse a table that is too large before it is made: its size, the limit, and what to do instead."""
+    size = math.prod(shape) * bytes_each
+    if size > MOST_BYTES:
+        sides = " × ".join(f"{side:,}" for side in shape)
+        raise UsageError(
+            f"{what} would be a table of {sides} entries, {size / 1024**2:,.0f} MB in memory; at most"
+            f" {MOST_BYTES / 1024**2:,.0f} MB are allowed. {instead}"
+        )

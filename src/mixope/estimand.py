@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mixope.errors import UnknownName, UsageError
+from mixope.errors import Advice, Setting, UnknownName, UsageError
 
 Kind = Literal["average", "discounted", "horizon"]
 
@@ -30,16 +30,22 @@ class Estimand:
             raise UsageError(
                 "estimand 'discounted' needs gamma (0 < gamma < 1)"
                 if self.gamma is None
-                else f"gamma = {self.gamma} was given, but the estimand is {self.kind!r}; say estimand='discounted'"
+                else Advice(
+                    f"gamma = {self.gamma} was given, but the estimand is {self.kind!r}; say ", _by("discounted")
+                )
             )
         if (self.horizon is not None) != (self.kind == "horizon"):
             raise UsageError(
                 "estimand 'horizon' needs the number of steps"
                 if self.horizon is None
-                else f"horizon = {self.horizon} was given, but the estimand is {self.kind!r}; say estimand='horizon'"
+                else Advice(
+                    f"horizon = {self.horizon} was given, but the estimand is {self.kind!r}; say ", _by("horizon")
+                )
             )
         if self.gamma is not None and not 0.0 < self.gamma < 1.0:
-            raise UsageError(f"gamma must lie between 0 and 1, got {self.gamma}; for gamma = 1 use estimand='average'")
+            raise UsageError(
+                Advice(f"gamma must lie between 0 and 1, got {self.gamma}; for gamma = 1 use ", _by("average"))
+            )
         if self.horizon is not None and self.horizon < 1:
             raise UsageError(f"horizon must be at least 1 step, got {self.horizon}")
 
@@ -52,3 +58,7 @@ class Estimand:
     def unit(self) -> str:
         """Every value is per step."""
         return "reward per step"
+
+
+def _by(kind: Kind) -> Setting:
+    return Setting("estimand", kind)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray
-from mixope.errors import DataError, UsageError
+from mixope.errors import Advice, DataError, Setting, UsageError, must_fit
 from mixope.estimand import Estimand
 from mixope.policies.protocol import DiscretePolicy, Policy
+from mixope.statistics.grouping import Lookup
+from mixope.statistics.trajectories import NumberedSteps
 from mixope.statistics.transitions import Transitions
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,29 +30,51 @@ class Problem:
     loggers: Mapping[str, Policy] = field(default_factory=dict)
     start_law: FloatArray | None = None
     seed: int = 0
+    numbers: Lookup | None = field(default=None, repr=False, compare=False)
+    """The number of every transition, by its raw values: what a request for whole episodes needs."""
+    whole: Problem | None = field(default=None, repr=False, compare=False)
+    """The question of which this is a part: its target has been asked about all pairs already."""
+
+    def steps_in_order(self) -> NumberedSteps:
+        """The request for the transition of every row, in whole episodes."""
+        if self.numbers is None:
+            raise UsageError("this problem was made from counts alone and cannot ask for whole episodes")
+        return NumberedSteps(self.numbers)
 
     @cached_property
     def pair_target(self) -> FloatArray:
-        """π(a|s) on the logged pairs."""
-        return pair_probabilities(self.target, self.transitions, "the target")
+        """π(a|s) on the logged pairs; a part reads off what the whole was told."""
+        if (whole := self._told) is None:
+            return pair_probabilities(self.target, self.transitions, "the target")
+        return whole.pair_target[np.searchsorted(whole.transitions.pair_code, self.transitions.pair_code)]
 
     @cached_property
     def state_target(self) -> FloatArray:
         """π(a|s) for every state and every logged action: shape (states, actions)."""
+        if (whole := self._told) is not None:
+            return whole.state_target
+        shape = self.transitions.n_states, len(self.transitions.actions)
+        must_fit("the target's law in every state", shape, "Use 'emp', which asks for logged pairs only")
         return state_probabilities(self.target, self.transitions)
+
+    @property
+    def _told(self) -> Problem | None:
+        return self.whole if self.whole is not None and self.whole.target is self.target else None
 
     def on_groups(self, groups: IntArray) -> Problem:
         """The same question on a part of the groups; states keep their numbers."""
-        return replace(self, transitions=restrict(self.transitions, groups))
+        return replace(self, transitions=restrict(self.transitions, groups), whole=self._told or self)
 
-    def known_logger(self, label: str) -> Policy:
-        """A logger's policy, or an error that says how to give it."""
-        if label not in self.loggers:
-            raise UsageError(
-                f"the policy of logger {label!r} is not known. Give it with loggers={{{label!r}: policy}} (or --logger"
-                f" {label}=file), or choose an estimator that does not need it, such as 'emp'"
-            )
-        return self.loggers[label]
+    def once(self, make: Callable[[Problem], T]) -> T:
+        """``make(self)``, kept: what estimators and checks alike derive from a question is derived once."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        found: T = self._kept[make]
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[Callable[[Problem], Any], Any]:
+        return {}
 
     @property
     def starts(self) -> FloatArray:
@@ -59,7 +86,9 @@ class Problem:
             raise DataError(
                 "no first observation is known, so there is no start law",
                 expected="episodes whose first step is in the logs",
-                hint="use estimand='average' on logs without terminated rows, or log the first steps",
+                hint=Advice(
+                    "use ", Setting("estimand", "average"), " on logs without terminated rows, or log the first steps"
+                ),
             )
         return law
 
@@ -100,13 +129,13 @@ def pair_probabilities(policy: Policy, transitions: Transitions, who: str) -> Fl
     return np.asarray(values, dtype=np.float64)
 
 
-def state_probabilities(policy: Policy, transitions: Transitions) -> FloatArray:
-    """π(a|s) of a policy in all states for the logged actions."""
+def state_probabilities(policy: Policy, transitions: Transitions, states: IntArray | None = None) -> FloatArray:
+    """π(a|s) of a policy for the logged actions, in all states or in some."""
+    asked = transitions.observations if states is None else transitions.observations[states]
     if isinstance(policy, DiscretePolicy):
-        probabilities = policy.probs(transitions.observations)
-        return align_actions(probabilities, policy.actions, transitions.actions)
-    n, k = transitions.n_states, len(transitions.actions)
-    observations = np.repeat(transitions.observations, k, axis=0)
+        return align_actions(policy.probs(asked), policy.actions, transitions.actions)
+    n, k = len(asked), len(transitions.actions)
+    observations = np.repeat(asked, k, axis=0)
     return np.exp(policy.log_prob(observations, np.tile(transitions.actions, n))).reshape(n, k)
 
 

@@ -11,11 +11,10 @@ import mixope
 from mixope import environments
 from mixope.backtesting import backtest, counted_policy, strange_rows, without
 from mixope.backtesting.records import share_interval
-from mixope.errors import DataError, UsageError
+from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
-from mixope.survey import survey_episodes
-from mixope.tabular import count
+from mixope.seen import count
 
 
 def world(name="gridworld-slip", loggers=3, episodes=60, horizon=50, seed=0, **options):
@@ -163,13 +162,10 @@ def test_one_logger_is_no_backtest():
         backtest(columns)
 
 
-def test_whole_episode_estimators_and_vectors_are_refused_in_words():
+def test_whole_episode_estimators_are_refused_in_words():
     columns, _ = world()
     with pytest.raises(UsageError, match="needs whole episodes"):
         backtest(columns, estimator="wis")
-    vectors = {**columns, "observation": columns["observation"] + 0.5, "next_observation": columns["observation"] + 0.5}
-    with pytest.raises((UsageError, DataError), match="vector"):
-        backtest(mixope.Logs.from_arrays(**{k: v[:, None] if "observation" in k else v for k, v in vectors.items()}))
 
 
 def test_a_policy_for_a_label_that_is_not_there_is_a_mistake():
@@ -208,7 +204,6 @@ def test_leaving_a_logger_out_leaves_the_others_as_they_are():
     assert set(rest.logger.tolist()) == {0, 1}
     assert rest.logger_means() == pytest.approx(counted.transitions.logger_means()[1:])
     assert strange_rows(counted.transitions, 0) < 0.05
-    assert survey_episodes(counted.logs, counted.engine)[0].episodes.of(0).horizon == 50
 
 
 def test_a_report_shows_the_backtest(tmp_path):
@@ -249,8 +244,8 @@ def test_counts_that_were_made_before_are_not_made_again(monkeypatch):
     columns, _ = world("singlepath")
     counted = count(columns)
     scans = []
-    real = type(counted.engine).group_sums
-    monkeypatch.setattr(type(counted.engine), "group_sums", lambda *a, **k: scans.append(1) or real(*a, **k))
+    real = type(counted.engine).scan
+    monkeypatch.setattr(type(counted.engine), "scan", lambda *a, **k: scans.append(1) or real(*a, **k))
     again = backtest(counted)
     assert len(scans) == 2
     assert again.rows == backtest(columns).rows

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mixope import environments
+from mixope import LinearGaussianPolicy, environments
 from mixope.cli import app
+from mixope.environments import continuous, linear_quadratic
 from mixope.logs import write
 
 
@@ -90,3 +91,14 @@ def test_an_evaluation_can_have_the_backtest_beside_it(logs, tmp_path):
     assert record["diagnostics"][-1]["name"] == "backtest"
     assert "No backtest was made" not in page.read_text(encoding="utf-8")
     assert "every logger predicted from the others" in CliRunner().invoke(app, arguments).stdout
+
+
+def test_vectors_are_backtested_too(tmp_path):
+    path = tmp_path / "vectors.parquet"
+    policies = [LinearGaussianPolicy([-0.3, -0.4], bias, 0.7) for bias in (0.0, 0.2)]
+    write(continuous.simulate(linear_quadratic.linear_quadratic(), policies, 16, 20, seed=0), path)
+    result = run(path, "--estimator", "emp", "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert [row["policy"] for row in record["rows"]] == ["fitted", "fitted"]
+    assert record["supported"] == 2

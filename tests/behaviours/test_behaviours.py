@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mixope.behaviours import CountedMixture, CountedPerLogger, KnownMixture, Logged
+from mixope.behaviours import CountedMixture, KnownMixture, Logged, PerLogger
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.errors import MixopeError
 
@@ -14,10 +14,16 @@ from .problems import S, by_group, laws, plain, problem, rows
 SEEDS = range(3)
 
 
+def invert(behaviour, found, weight=None):
+    """Fitted on the groups of a problem and asked about them."""
+    groups = found.transitions.as_rows()
+    weight = np.ones(len(groups)) if weight is None else weight
+    return behaviour.knowing(found.loggers).fit(groups, weight).invert(groups)
+
+
 def assert_inverse(behaviour, columns, found, b, weight=None):
-    """Σ 1/b, Σ r/b and Σ 1/b² a group, where ``b`` gives the denominator of a row."""
-    weight = np.ones(found.transitions.n_groups) if weight is None else weight
-    got = behaviour.invert(found, weight)
+    """Σ 1/b, Σ r/b and Σ 1/b² per group, where ``b`` gives the denominator of a row."""
+    got = invert(behaviour, found, weight)
     np.testing.assert_allclose(got.inverse, by_group(found, columns, lambda row: 1 / b(row)), rtol=1e-10)
     np.testing.assert_allclose(got.reward, by_group(found, columns, lambda row: row[3] / b(row)), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got.squared, by_group(found, columns, lambda row: b(row) ** -2), rtol=1e-10)
@@ -52,7 +58,7 @@ def test_each_logger_is_counted_apart(seed):
     pairs = Counter((j, s, a) for j, s, a, *_ in plain(columns))
     states = Counter((j, s) for j, s, *_ in plain(columns))
     found = problem(columns, laws(9, 1)[0])
-    assert_inverse(CountedPerLogger(), columns, found, lambda row: pairs[row[:3]] / states[row[:2]])
+    assert_inverse(PerLogger(CountedMixture()), columns, found, lambda row: pairs[row[:3]] / states[row[:2]])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,19 +101,19 @@ def test_a_logger_whose_propensities_change_is_not_one_policy():
     columns["action_prob"] = np.random.default_rng(1).uniform(0.2, 1.0, size=len(columns["step"]))
     found = problem(columns, laws(9, 1)[0])
     with pytest.raises(MixopeError, match="not one policy"):
-        KnownMixture().invert(found, np.ones(found.transitions.n_groups))
+        invert(KnownMixture(), found)
 
 
 def test_what_is_not_known_is_asked_for_by_name():
     columns = rows(0)
     del columns["action_prob"]
     found = problem(columns, laws(9, 1)[0], {"a": laws([0, 1], 2)[0]})
-    ones = np.ones(found.transitions.n_groups)
-    for behaviour in (KnownMixture(), Logged()):
-        with pytest.raises(MixopeError, match="logger 'b' is not known"):
-            behaviour.invert(found, ones)
+    with pytest.raises(MixopeError, match="logger 'b' is not known"):
+        invert(KnownMixture(), found)
+    with pytest.raises(MixopeError, match="policies of loggers 'b'"):
+        invert(Logged(), found)
     with pytest.raises(MixopeError, match="no recorded propensities"):
-        Logged().invert(problem(columns, laws(9, 1)[0]), ones)
+        invert(Logged(), problem(columns, laws(9, 1)[0]))
 
 
 def test_a_logged_action_that_its_logger_never_takes_is_an_error():
@@ -116,17 +122,17 @@ def test_a_logged_action_that_its_logger_never_takes_is_an_error():
     found = problem(columns, laws(9, 1)[0], {"a": law})
     for behaviour in (KnownMixture(), Logged()):
         with pytest.raises(MixopeError, match="positive probability for every logged action"):
-            behaviour.invert(found, np.ones(found.transitions.n_groups))
+            invert(behaviour, found)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("behaviour", [CountedMixture(), CountedPerLogger(), Logged()], ids=lambda b: b.name)
+@pytest.mark.parametrize("behaviour", [CountedMixture(), PerLogger(CountedMixture()), Logged()], ids=lambda b: b.name)
 def test_calibrated_ratios_add_up_to_the_rows_of_every_state(seed, behaviour):
     columns = rows(seed)
     keep = ~((columns["observation"] == 2) & (columns["action"] == 1))  # an action that is never logged there
     found = problem({k: v[keep] for k, v in columns.items()}, laws(9, 1)[0])
     t = found.transitions
-    ratio = found.pair_target[t.pair] * behaviour.invert(found, np.ones(t.n_groups)).inverse
+    ratio = found.pair_target[t.pair] * invert(behaviour, found).inverse
     factor = state_factors(t.state, t.rows, ratio, t.n_states)
     total, rows_of = np.zeros(S), np.zeros(S)
     for g in range(t.n_groups):
@@ -143,7 +149,7 @@ def test_a_state_where_the_target_takes_no_logged_action_has_factor_zero():
 
 def measured_misfit(columns, target):
     found = problem(columns, target)
-    t, got = found.transitions, Logged().invert(found, np.ones(found.transitions.n_groups))
+    t, got = found.transitions, invert(Logged(), found)
     target_of = found.pair_target[t.pair]
     return misfit(t.state, t.rows, target_of * got.inverse, target_of**2 * got.squared, t.n_states)
 

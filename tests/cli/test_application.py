@@ -7,12 +7,11 @@ import sys
 import pytest
 
 from mixope.cli import demo
-from mixope.cli.wording import in_command_words
 from mixope.version import __version__
 
 from .running import WALK, json_of, run
 
-COMMANDS = ("evaluate", "compare", "inspect", "simulate", "estimators", "demo")
+COMMANDS = ("evaluate", "compare", "backtest", "inspect", "simulate", "estimators", "demo")
 
 
 def test_version():
@@ -55,7 +54,7 @@ def test_an_interruption_is_one_line_and_130(failure, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("mixope.evaluation.count", interrupted)
+    monkeypatch.setattr("mixope.seen.count", interrupted)
     result = run("evaluate", *WALK)
     assert result.exit_code == 130
     assert result.stderr == "interrupted: stopped before the end; no file is left half-written\n"
@@ -65,7 +64,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mixope.evaluation.count", broken)
+    monkeypatch.setattr("mixope.seen.count", broken)
     with pytest.raises(ZeroDivisionError):
         run("evaluate", *WALK)
 
@@ -92,19 +91,16 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch):
     assert {path.name for path in folder.iterdir()} >= {*demo.RESULTS, "logs.parquet", "truth.json"}
 
 
-@pytest.mark.parametrize(
-    ("library", "command"),
-    [
-        ("done='terminated' if", "--done terminated if"),
-        ("columns={'action_logp': 'p', 'action_prob': None}", "--column action_logp=p --column action_prob="),
-        ("map it: columns={'action_prob': 'prob'}", "map it: --column action_prob=prob"),
-        ("columns={…}", "--column NAME=COLUMN"),
-        ("columns={'observation': […]}", "--column observation=COLUMN,COLUMN"),
-        ('choose with columns={"prob": ...}', "rename the right column to prob in the file"),
-        ("pass loggers={label: policy}", "pass --logger LABEL=FILE"),
-        ("say estimand='discounted'", "say --estimand discounted"),
-        ("a = {1: 2}", "a = {1: 2}"),
-    ],
-)
-def test_remedies_are_in_the_words_of_the_command_line(library, command):
-    assert in_command_words(library) == command
+def test_every_engine_can_be_chosen_and_is_named_in_the_help():
+    from mixope.engines import ENGINES
+
+    page = " ".join(run("evaluate", "--help").stdout.split())
+    for name in ENGINES:
+        assert name in page.partition("--engine")[2].partition("--memory-limit")[0]
+        assert json_of("evaluate", *WALK, "--engine", name)["provenance"]["engine"] == name
+
+
+def test_an_unknown_engine_is_told_before_anything_is_read():
+    result = run("evaluate", "nowhere.csv", "--target", "nowhere.csv", "--engine", "emory")
+    assert result.exit_code == 2
+    assert "Did you mean 'memory'?" in result.stderr

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from mixope.cli import dataset, demo
+from mixope.cli import demo
+from mixope.environments import datasets
 
 from .running import GRIDWORLD, REFERENCE, WALK, run
 
@@ -76,4 +77,4 @@ def test_the_demo_leaves_pages_and_says_where(tmp_path):
         assert (folder / name).stat().st_size > 1000
         assert str(folder / name) in result.stdout.replace("\n", "")
     assert "truth" in (folder / "report.html").read_text(encoding="utf-8")
-    dataset.check_replaceable(folder, True, (*dataset.OURS, *demo.RESULTS, *demo.PAGES))
+    datasets.check_replaceable(folder, True, (*datasets.OURS, *demo.RESULTS, *demo.PAGES))

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mixope.cli.app import app
-from mixope.experiments import registry
-from mixope.experiments.errors import Settings, Sweep
+from mixope.experiments import experiment
+from mixope.experiments.mean_squared_errors import Settings, Sweep
 
 
 def run(*words):
@@ -33,8 +33,8 @@ def test_a_file_in_the_way_is_said(tmp_path, small):
 def small(monkeypatch):
     """What the command takes for quick and full is tiny here."""
     tiny = Settings(1, (Sweep("singlepath", (8,), (10,), 8, 10, 3, 2),))
-    given = replace(registry.get("figure4"), sizes=dict.fromkeys(("quick", "full"), tiny))
-    monkeypatch.setattr(registry, "get", lambda _: given)
+    given = replace(experiment.get("figure4"), sizes=dict.fromkeys(("quick", "full"), tiny))
+    monkeypatch.setattr(experiment, "get", lambda _: given)
 
 
 def test_it_says_the_cost_first_and_the_files_last_and_resumes(tmp_path, small):

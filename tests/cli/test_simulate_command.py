@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mixope.cli import dataset
+from mixope.environments import datasets
 
 from .running import json_of, run
 
@@ -79,7 +79,7 @@ def test_a_failure_leaves_nothing_behind(failure, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr(dataset, "_truth", fail)
+    monkeypatch.setattr(datasets, "_exact_truth", fail)
     if isinstance(failure, KeyboardInterrupt):
         result = run("simulate", "walk", *SMALL, "-o", tmp_path / "data")
         assert result.exit_code == 130

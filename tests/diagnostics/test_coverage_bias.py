@@ -8,7 +8,7 @@ from mixope import environments
 from mixope.diagnostics.coverage import action_spread, coverage_bias, coverage_shift
 from mixope.estimand import Estimand
 from mixope.problem import Problem
-from mixope.tabular import count
+from mixope.seen import count
 
 
 def problem(columns, target, estimand=None):

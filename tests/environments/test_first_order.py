@@ -8,7 +8,7 @@ import pytest
 from mixope.environments import efficiency_bound, make, simulate, truth
 from mixope.environments.first_order import ESTIMATORS, Setting, asymptotic_variance, sum_variance
 from mixope.errors import MixopeError, UsageError
-from mixope.experiments.claim_truths import two_states
+from mixope.experiments.claim_measurements import two_states
 
 from .worlds import random_model, random_policy
 

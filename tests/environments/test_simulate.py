@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mixope.environments import make, simulate
-from mixope.environments.sampling import laws
+from mixope.environments.simulation import laws
 from mixope.errors import UsageError
 
 from .worlds import random_model, random_policy

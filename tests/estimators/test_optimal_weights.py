@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.answering import answer as run
 from mixope.environments import make, simulate
 from mixope.environments.first_order import Setting, asymptotic_variance
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.optimal_weights import fit_log_noise
-from mixope.tabular import count, run
+from mixope.seen import count
 
 LABELS = ("logger-0", "logger-1")
 NOISE = (0.0, 3.0)
@@ -88,7 +89,7 @@ def test_with_one_law_it_pools():
 
 def test_the_interval_knows_the_gain():
     weighed, plain = evaluate(columns(1)), evaluate(columns(1), "emp")
-    assert weighed.measures["noise_ratio"] > 4
+    assert weighed.measures.noise_ratio > 4
     assert weighed.standard_error < 0.8 * plain.standard_error
     assert weighed.loggers[1].weight_share < plain.loggers[1].weight_share
 

@@ -6,13 +6,10 @@ import pytest
 from mixope.environments import simulate
 from mixope.environments.first_order import asymptotic_variance
 from mixope.experiments import claims
-from mixope.experiments.claim_findings import Measured
-from mixope.experiments.claim_lines import errors, judge, ratio, slope
-from mixope.experiments.claim_logs import ClaimLog, reward_spread, true_value
-from mixope.experiments.claim_truths import ClaimTruth, two_states
-from mixope.experiments.lines import read_lines
-from mixope.experiments.reproduction import reproduce
-from mixope.experiments.store import read_records
+from mixope.experiments.claim_findings import Measured, errors, judge, ratio, slope
+from mixope.experiments.claim_measurements import ClaimLog, ClaimTruth, reward_spread, true_value, two_states
+from mixope.experiments.reproduction import read_lines, reproduce
+from mixope.experiments.runner import read_records
 from mixope.experiments.worlds import world
 
 

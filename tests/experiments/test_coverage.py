@@ -10,11 +10,9 @@ import pytest
 
 import mixope
 from mixope.estimand import Estimand
-from mixope.experiments.coverage import SIZES, plan
-from mixope.experiments.coverage_lines import show, summarise
+from mixope.experiments.coverage import SIZES, draw, plan, show, summarise
 from mixope.experiments.coverage_logs import NEAR, TARGET, CoveredLog, policies, truths
-from mixope.experiments.coverage_panels import draw
-from mixope.experiments.lines import read_lines
+from mixope.experiments.reproduction import read_lines
 from mixope.experiments.style import style
 
 SMALL = CoveredLog("gridworld-slip", 4, 12, 50, "emp,dr,wis-step", "scores", 0, seed=0, repetition=7)
@@ -47,7 +45,7 @@ def test_intervals_from_scores_are_those_of_evaluate(name):
 
 def test_what_dr_predicts_widens_the_measured_interval():
     found = mixope.evaluate(SMALL._simulate(), policies("gridworld-slip", 4)[TARGET], "dr")
-    assert found.measures["approximation"] > 0
+    assert found.measures.approximation > 0
     assert found.interval.method.endswith("+ approximation")
     row = replace(SMALL, estimators="dr").measure()[0]
     alone = 2 * 2.200985 * np.sqrt(np.sum(found.scores**2))  # t of 11 degrees of freedom

@@ -11,15 +11,14 @@ from mixope import environments
 from mixope.environments import truth
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, make
-from mixope.experiments import registry, reproduction, worlds
-from mixope.experiments.errors import Settings, Sweep, plan, summarise
-from mixope.experiments.evaluated import Evaluated
-from mixope.experiments.lines import read_lines
-from mixope.experiments.reproduction import reproduce
-from mixope.experiments.stationary import learned_law
-from mixope.experiments.store import key_of
+from mixope.experiments import experiment as experiments
+from mixope.experiments import reproduction, worlds
+from mixope.experiments.figure1 import learned_law
+from mixope.experiments.mean_squared_errors import Evaluated, Settings, Sweep, plan, summarise
+from mixope.experiments.reproduction import read_lines, reproduce
+from mixope.experiments.runner import key_of
 from mixope.problem import Problem
-from mixope.tabular import count, solve_one
+from mixope.seen import count
 
 FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5")
 
@@ -43,7 +42,7 @@ def test_all_files_are_there_and_say_where_they_come_from(folder, name):
     assert "<svg" in (folder / f"{name}.svg").read_text()
     page = (folder / f"{name}.html").read_text()
     assert "<svg" in page
-    assert registry.get(name).title in page
+    assert experiments.get(name).title in page
     assert not re.search(r"""(src|href)=["'](?!#)""", page), "a page needs nothing outside it"
 
 
@@ -115,7 +114,7 @@ def test_with_one_logger_emp_is_the_counted_model():
     here = worlds.world("singlepath", 1)
     counted = count(here.simulate(20, 30, 1))
     problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
-    values = [solve_one(counted, problem, make(name)).value for name in ("emp", "model")]
+    values = [make(name).solve(problem).value for name in ("emp", "model")]
     assert values[0] == pytest.approx(values[1], abs=1e-12)
 
 
@@ -127,7 +126,7 @@ def test_the_learned_law_is_the_exact_one_in_the_limit(method, form):
     counted = count(here.simulate(2000, 100, 3))
     problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
     estimator = make(method) if form == "general" else REGISTRY[method].make(form="paper")
-    law = learned_law(problem, solve_one(counted, problem, estimator), method, 5)
+    law = learned_law(problem, estimator.solve(problem), method, 5)
     exact = truth.stationary(environments.make("singlepath"), here.target.probabilities)
     np.testing.assert_allclose(law, exact, atol=0.01)
 
@@ -155,23 +154,23 @@ def test_the_mean_squared_error_and_its_spread_are_those_of_the_definition():
     assert [row["sweep"] for row in summarise(settings, rows)] == ["trajectories", "horizon"]
 
 
-@pytest.mark.parametrize("name", registry.REGISTRY)
+@pytest.mark.parametrize("name", experiments.REGISTRY)
 @pytest.mark.parametrize("size", ["smoke", "quick", "full"])
 def test_every_plan_has_distinct_repetitions_with_a_cost(name, size):
-    experiment = registry.get(name)
+    experiment = experiments.get(name)
     repetitions = experiment.plan(experiment.sizes[size], 0)
     assert len({key_of(r) for r in repetitions}) == len(repetitions)
     assert all(r.seconds > 0 for r in repetitions)
 
 
 def test_a_plan_begins_with_the_first_repetition_of_everything():
-    settings = registry.get("figure2").sizes["full"]
+    settings = experiments.get("figure2").sizes["full"]
     numbers = [r.repetition for r in plan(settings, 0)]
     assert numbers == sorted(numbers)
 
 
 def test_drawing_needs_nothing_but_lines(folder):
-    experiment = registry.get("figure2")
+    experiment = experiments.get("figure2")
     lines = [row for row in _rows(folder, "figure2") if row["environment"] == "pendulum"]
     figure = experiment.draw(lines)
     assert isinstance(figure, Figure)

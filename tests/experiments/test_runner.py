@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mixope.experiments import lines, runner, store
+from mixope.experiments import reproduction, runner
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def test_a_line_cut_short_is_left_out_and_does_not_spoil_the_next(tmp_path):
     whole = runner.run(squares([3, 4]), path)
     text = path.read_text()
     path.write_text(text[:-20])
-    assert len(store.read_records(tmp_path)) == 1
+    assert len(runner.read_records(tmp_path)) == 1
     again = runner.run(squares([3, 4]), path)
     assert [(r.key, r.rows) for r in again] == [(r.key, r.rows) for r in whole]
     assert len(path.read_text().splitlines()) == 3
@@ -77,17 +77,17 @@ def test_processes_and_one_process_write_the_same_csv(tmp_path):
     tables = []
     for jobs, name in ((1, "one"), (2, "two")):
         done = runner.run(squares(range(6)), tmp_path / name / "a.jsonl", jobs=jobs)
-        lines.write_lines([row for record in done for row in record.whole_rows()], tmp_path / name / "a.csv")
+        reproduction.write_lines([row for record in done for row in record.whole_rows()], tmp_path / name / "a.csv")
         tables.append((tmp_path / name / "a.csv").read_bytes())
     assert tables[0] == tables[1]
-    assert lines.read_lines(tmp_path / "two" / "a.csv")[2]["square"] == 4
+    assert reproduction.read_lines(tmp_path / "two" / "a.csv")[2]["square"] == 4
 
 
 def test_the_cost_is_what_the_same_settings_took_else_what_was_measured_once(tmp_path):
     asked = [Squared(3, k) for k in range(4)]
     assert runner.cost(asked, tmp_path) == 8.0
-    store.append_record(
-        tmp_path / "a.jsonl", store.Record(store.key_of(asked[0]), store.settings_of(asked[0]), [], 5.0)
+    runner.append_record(
+        tmp_path / "a.jsonl", runner.Record(runner.key_of(asked[0]), runner.settings_of(asked[0]), [], 5.0)
     )
     assert runner.cost(asked[1:], tmp_path) == 15.0
 
@@ -115,4 +115,4 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
         time.sleep(0.05)
     os.killpg(child.pid, signal.SIGINT)
     assert child.wait(timeout=10) != 0
-    assert {r.rows[0]["square"] for r in store.read_records(path.parent).values()} == {25, 36}
+    assert {r.rows[0]["square"] for r in runner.read_records(path.parent).values()} == {25, 36}

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 from mixope.errors import DataError
-from mixope.features import NormalisedBumps, Nystrom, OneHot, RandomFourier, Standardise, default_size, gaussian_kernel
+from mixope.features import (
+    NormalisedBumps,
+    OneHot,
+    SparseMap,
+    Standardise,
+    default_size,
+)
 from mixope.features.kernel import median_bandwidth
 
 GENERATOR = np.random.default_rng(11)
 STATES = GENERATOR.normal(size=(400, 3)) * [1.0, 30.0, 0.01] + [0.0, 5.0, -2.0]
 MAPS = {
     "bumps": NormalisedBumps(20),
-    "nystrom": Nystrom(30),
-    "fourier": RandomFourier(40),
     "standard": Standardise(),
 }
 each = pytest.mark.parametrize("name", MAPS)
@@ -106,21 +110,6 @@ def test_bumps_grow_with_the_cube_root_of_the_rows_ten_rows_to_a_bump():
     assert [default_size(n) for n in (1, 1000, 8000, 10**9)] == [20, 100, 480, 800]
 
 
-def test_nystrom_reproduces_the_kernel_on_its_landmarks():
-    fitted = Nystrom(25, bandwidth=1.0).fit(STATES, seed=2)
-    landmarks = fitted.landmarks * fitted.scale.scale + fitted.scale.mean
-    phi = fitted.transform(landmarks)
-    assert phi @ phi.T == pytest.approx(gaussian_kernel(fitted.landmarks, fitted.landmarks, 1.0), abs=1e-8)
-
-
-def test_fourier_features_approximate_the_kernel():
-    fitted = RandomFourier(20_000, bandwidth=1.3).fit(STATES, seed=2)
-    some = STATES[:30]
-    phi, z = fitted.transform(some)[:, 1:], fitted.scale.transform(some)
-    assert np.abs(phi @ phi.T - gaussian_kernel(z, z, 1.3)).max() < 5 / np.sqrt(20_000)
-    assert (fitted.transform(some)[:, 0] == 1).all()
-
-
 def test_the_median_bandwidth_is_the_median_distance():
     states = STATES[:60]
     pairs = [np.linalg.norm(states[i] - states[j]) for i in range(60) for j in range(i)]
@@ -140,6 +129,42 @@ def test_one_hot_marks_the_state_and_refuses_strangers():
     with pytest.raises(DataError, match="not in the sample") as error:
         fitted.transform(np.array([1, 2]))
     assert error.value.rows == (1,)
+
+
+def test_one_hot_of_many_states_is_sparse_and_never_built_densely():
+    states = np.random.default_rng(0).permutation(100_000)
+    fitted = OneHot().fit(states)
+    assert isinstance(fitted, SparseMap)
+    phi = fitted.transform_sparse(states[:500])
+    assert phi.shape == (500, 100_000)
+    assert phi.nnz == 500
+    assert phi.data.nbytes + phi.indices.nbytes + phi.indptr.nbytes < 20_000
+    assert phi.indices.tolist() == states[:500].tolist()
+    with pytest.raises(DataError, match="100000 states on 500 rows are too large as a dense matrix"):
+        fitted.transform(states[:500])
+    with pytest.raises(DataError, match="too large as a dense matrix"):
+        OneHot().fit(np.arange(2000)).transform(np.zeros(60_000, dtype=int))
+
+
+@pytest.mark.parametrize("kind", ["ids", "factors", "strings", "mixed", "vectors"])
+def test_one_hot_sparse_and_dense_are_the_same(kind):
+    codes = np.random.default_rng(0).integers(4, size=(60, 3))
+    mixed = np.array([[int(a), f"s{b}", int(c)] for a, b, c in codes], dtype=object)
+    states = {"ids": codes[:, 0], "factors": codes, "strings": codes[:, 0].astype(str), "mixed": mixed}
+    chosen = states.get(kind, codes / 7)
+    fitted = OneHot().fit(chosen)
+    dense = fitted.transform(chosen)
+    assert np.array_equal(dense, fitted.transform_sparse(chosen).toarray())
+    assert dense.sum(axis=1).tolist() == [1.0] * 60
+    _, number = np.unique(chosen.reshape(60, -1).astype(str), axis=0, return_inverse=True)
+    assert len(set(zip(number.ravel().tolist(), dense.argmax(axis=1).tolist(), strict=True))) == fitted.size
+
+
+def test_states_of_another_kind_are_strangers():
+    fitted = OneHot().fit(np.array([[1, 2], [3, 4]]))
+    assert fitted.columns(np.array([["1", "2"], ["x", "y"]])).tolist() == [-1, -1]
+    with pytest.raises(DataError, match="another shape"):
+        fitted.columns(np.array([1, 2]))
 
 
 def test_one_hot_takes_vectors_too():

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.differences import JointScores, compare_targets, pairwise, rank
-from mixope.environments import simulate, truth
-from mixope.errors import DataError, UsageError
-from mixope.tabular import count
+from mixope.comparison import compare_targets
+from mixope.differences import JointScores, pairwise, rank
+from mixope.environments import continuous, linear_quadratic, simulate, truth
+from mixope.errors import UsageError
+from mixope.features import NormalisedBumps
+from mixope.seen import count
 
 from .logs import chain_log
 
@@ -105,7 +107,8 @@ def test_a_record_is_text_and_json():
     assert record["estimator"] == "emp"
     assert record["pairs"][0]["interval"]["level"] == 0.95
     assert [r["target"] for r in record["ranking"]] == [r.target for r in found.ranking]
-    assert "old − new" in str(found)
+    assert "old is best with probability" in str(found)
+    assert "40 episodes" in str(found)
     with pytest.raises(KeyError, match="'old', 'new'"):
         found["new", "old"]
 
@@ -119,10 +122,23 @@ def test_one_long_episode_is_cut_into_blocks():
     assert any("one episode" in alert for alert in found.alerts)
     assert found["old", "new"].narrower > 3
     short = {name: column[:20] for name, column in columns.items()}
-    with pytest.raises(DataError, match="too short"):
+    with pytest.raises(UsageError, match="at least two episodes"):
         compare_targets(short, policies(laws), "emp")
-    with pytest.raises(DataError, match="weighs whole episodes"):
+    with pytest.raises(UsageError, match="at least two episodes"):
         compare_targets(columns, policies(laws), "wis")
+    with pytest.raises(UsageError, match="weighs whole episodes"):
+        compare_targets(columns, policies(laws), "wis", interval="blocks")
+
+
+def test_vectors_have_differences_too():
+    loggers = linear_quadratic.loggers(4)[1:]
+    columns = continuous.simulate(linear_quadratic.linear_quadratic(), loggers, 30, 40, seed=0)
+    targets = {name: mixope.LinearGaussianPolicy([-0.4, -0.4], bias, 0.6) for name, bias in (("a", 0.0), ("b", 0.05))}
+    found = compare_targets(columns, targets, "emp", features=NormalisedBumps(20))["a", "b"]
+    alone = [mixope.evaluate(columns, t, "emp", features=NormalisedBumps(20)) for t in targets.values()]
+    assert found.value == pytest.approx(alone[0].value - alone[1].value)
+    assert found.independent_standard_error == pytest.approx(np.hypot(*(e.standard_error for e in alone)))
+    assert found.narrower > 1.5
 
 
 def test_few_episodes_and_uncovered_targets_are_said():

@@ -14,7 +14,7 @@ from mixope.errors import DataError, UnknownName, UsageError
 from mixope.estimators import LoggedMean
 from mixope.intervals import INTERVALS, IntervalChoice, choose_interval
 from mixope.resampling import prepare
-from mixope.tabular import count
+from mixope.seen import count
 
 from .logs import chain_log, ending_log, factored_log, resampled
 

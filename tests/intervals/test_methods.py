@@ -4,21 +4,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mixope.errors import UnknownName
+from mixope.estimand import Estimand
 from mixope.intervals import (
-    batch_means_error,
-    batch_means_interval,
+    SCORE_INTERVALS,
+    IntervalChoice,
+    Scores,
     bca_interval,
     block_length,
     block_scores,
     clustered_interval,
     few_episodes,
-    from_scores,
+    judge_scores,
     likelihood_interval,
     percentile_interval,
+    standard_error,
 )
-from mixope.intervals.bootstrap import acceleration, median_bias
 from mixope.intervals.likelihood import deviance
+from mixope.intervals.refits import acceleration, median_bias
 
 
 def scores_of(sample):
@@ -115,7 +117,7 @@ def test_batch_means_find_the_long_run_variance_of_an_autoregression(rho):
         x[0] = noise[0]
         for t in range(1, n):
             x[t] = rho * x[t - 1] + noise[t]
-        found.append(batch_means_error(scores_of(x)) ** 2 * n)
+        found.append(standard_error(block_scores(scores_of(x))) ** 2 * n)
     assert np.mean(found) == pytest.approx(1.0 / (1.0 - rho) ** 2, rel=0.2)
 
 
@@ -130,14 +132,21 @@ def test_blocks_are_longer_where_dependence_is_longer_and_never_fewer_than_ten()
 
 def test_independent_scores_in_blocks_have_the_plain_error():
     sample = np.random.default_rng(8).normal(size=10_000)
-    assert batch_means_error(scores_of(sample)) == pytest.approx(0.01, rel=0.2)
-    assert batch_means_error(scores_of(sample), length=1) == pytest.approx(stats.sem(sample))
+    assert standard_error(block_scores(scores_of(sample))) == pytest.approx(0.01, rel=0.2)
+    assert standard_error(block_scores(scores_of(sample), length=1)) == pytest.approx(stats.sem(sample))
+
+
+def blocks_of(value, scores):
+    by_step = Scores(np.array([scores.sum()]), scores, np.array([len(scores)]))
+    return judge_scores(IntervalChoice("blocks"), value, by_step, 0.95, Estimand(), 1)
 
 
 def test_a_short_sequence_has_no_blocks():
-    assert batch_means_interval(0.0, np.zeros(20), 0.95) is None
-    assert batch_means_interval(np.nan, np.zeros(200), 0.95) is None
-    assert batch_means_interval(1.0, np.random.default_rng(0).normal(size=200) / 200, 0.95).low < 1.0
+    assert "at least 50 steps" in blocks_of(0.0, np.zeros(20)).because
+    assert blocks_of(np.nan, np.zeros(200)).interval is None
+    found = blocks_of(1.0, np.random.default_rng(0).normal(size=200) / 200)
+    assert found.interval.low < 1.0 < found.interval.high
+    assert found.n_blocks == 13
 
 
 def test_few_episodes_are_said():
@@ -148,11 +157,9 @@ def test_few_episodes_are_said():
 
 def test_intervals_have_names():
     sample = np.random.default_rng(0).normal(size=30)
-    found = {name: from_scores(name)(0.0, scores_of(sample), 0.95).method for name in ("t", "normal", "likelihood")}
+    found = {name: SCORE_INTERVALS[name](0.0, scores_of(sample), 0.95).method for name in ("t", "normal", "likelihood")}
     assert found == {
         "t": "clustered score, t",
         "normal": "clustered score, normal",
         "likelihood": "empirical likelihood",
     }
-    with pytest.raises(UnknownName, match="'likelihood'"):
-        from_scores("likelyhood")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mixope.engines import MemoryEngine
 from mixope.errors import UsageError
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
+from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, joined
 from mixope.statistics.transitions import transition_grouping
 
 from .small_logs import episode_grouping, raw_columns, read
@@ -22,8 +22,8 @@ each = pytest.mark.parametrize("name", GROUPINGS)
 
 def rows_for(logs, lookup):
     """All canonical rows in one table, joined with the lookup."""
-    ((_, table),) = MemoryEngine().map_fragments(logs, lambda rows: rows, logs.schema.columns, lookup=lookup)
-    return table
+    rows = logs.table(logs.schema.columns)
+    return rows if lookup is None else joined(rows, lookup)
 
 
 @st.composite

@@ -74,3 +74,24 @@ def test_a_complete_parquet_log_is_a_plain_projection(tmp_path: Path) -> None:
         plan = "\n".join(row[1] for row in connection.execute(f"EXPLAIN {query}").fetchall())
     for costly in ("WINDOW", "FILTER", "ORDER_BY", "CASE", "COALESCE"):
         assert costly not in plan.upper().replace("FILTERS", "")
+
+
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain").touch()
+
+    def refuse(mask: int) -> int:
+        raise AssertionError("the umask belongs to the whole process: other threads would see it change")
+
+    monkeypatch.setattr("os.umask", refuse)
+    path = lib.write(COLUMNS, tmp_path / "log.parquet")
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_an_atomic_write_replaces_the_old_file_or_leaves_it(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "page.html"
+    with lib.atomic_write(target) as temporary:
+        Path(temporary).write_text("first")
+        assert not target.exists()
+    with pytest.raises(FileNotFoundError), lib.atomic_write(target) as temporary:
+        Path(temporary).rename(tmp_path / "stolen")
+    assert (target.read_text(), list(target.parent.iterdir())) == ("first", [target])

@@ -13,7 +13,7 @@ from ragged_logs import arrow, assert_parity, read, rows_of
 
 from mixope import logs as lib
 from mixope.errors import DataError, MixopeWarning, UnknownName, UsageError
-from mixope.logs.aliases import ALIASES
+from mixope.logs.names import ALIASES
 
 ROW = {"observation": 1, "action": 0, "reward": 1.0, "next_observation": 2, "episode_id": 3, "step": 0}
 OTHERS = {"terminated": False, "truncated": False, "policy_id": "p", "action_prob": 0.5, "action_logp": -1.0}

@@ -143,7 +143,7 @@ CANNOT_READ: dict[str, tuple[Any, list[str]]] = {
     "python objects": (pickled, ["Python objects", "unpickled"]),
     "text in numbers": (
         csv(HEADER + "0,0,1,0,1.0\n0,1,1,0,abc\n0,2,1,0,1.0\n"),
-        ["text stands in a column of numbers", "log.csv", "'reward'", "rows:     1", "'abc'"],
+        ["Text in a numeric column", "log.csv", "'reward'", "rows:     1", "'abc'"],
     ),
     "a name twice in csv": (csv("a,r,s,S\n1,1,1,1\n"), ["Two columns have the same name", "'s'"]),
     "a name twice in a table": (
@@ -312,8 +312,8 @@ def test_rows_are_counted_within_the_file_that_holds_them(tmp_path: Path) -> Non
 
 
 def test_a_stray_text_beyond_the_sample_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixope.logs.delimited.SAMPLE", 2)
-    monkeypatch.setattr("mixope.logs.delimited.WHOLE_BYTES", 0)
+    monkeypatch.setattr("mixope.logs.sources.text.SAMPLE", 2)
+    monkeypatch.setattr("mixope.logs.sources.text.WHOLE_BYTES", 0)
     logs = read(csv(HEADER + "0,0,1,0,1.0\n0,1,1,0,2.0\n0,2,1,0,abc\n0,3,1,0,1.0\n")(tmp_path))
     with duckdb.connect() as connection:
         view = logs.view(connection)
@@ -338,8 +338,8 @@ def test_unknown_formats_and_keys_are_named(tmp_path: Path) -> None:
 
 
 def test_a_file_that_breaks_half_way_is_an_error_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixope.logs.delimited.SAMPLE", 2)
-    monkeypatch.setattr("mixope.logs.delimited.WHOLE_BYTES", 0)
+    monkeypatch.setattr("mixope.logs.sources.text.SAMPLE", 2)
+    monkeypatch.setattr("mixope.logs.sources.text.WHOLE_BYTES", 0)
     good = "0,{},1,0,1.0\n"
     text = HEADER + "".join(good.format(step) for step in range(50_000)) + "0,1,2\n"
     logs = read(csv(text)(tmp_path))

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.behaviours import HeteroscedasticGaussian
 from mixope.environments import continuous, linear_quadratic
 from mixope.errors import UsageError
-from mixope.estimators.vector.neural import NeuralRatio
+from mixope.estimators.neural import NeuralRatio
 from mixope.features import NormalisedBumps
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, train
@@ -138,8 +139,8 @@ def test_the_estimator_comes_near_the_truth(logs):
     assert result.estimator == "emp-neural"
     assert abs(result.value - truth) < 0.5 * abs(result.logged_mean - truth)
     assert result.interval.low < result.interval.high
-    assert result.measures["loss_fall"] < 0.5
-    assert result.measures["seed_spread"] >= 0
+    assert result.measures.loss_fall < 0.5
+    assert result.measures.seed_spread >= 0
 
 
 def test_an_unmoved_ratio_is_a_known_bias(logs):
@@ -161,3 +162,19 @@ def test_a_discounted_value_comes_near_the_truth(logs):
     truth = linear_quadratic.discounted(system, target, 0.9)
     result = mixope.evaluate(logs, target, NeuralRatio(SMALL, tests=40), estimand="discounted", gamma=0.9)
     assert abs(result.value - truth) < 0.15 * abs(truth)
+
+
+def test_rows_in_another_order_and_other_rewards_train_the_same_network():
+    """The contract of all estimators, in one go: rewards do not teach, and the order of rows does not matter."""
+    columns = continuous.simulate(linear_quadratic.linear_quadratic(), linear_quadratic.loggers(1), 12, 25, seed=1)
+    order = np.random.default_rng(5).permutation(300)
+    changed = {name: values[order] for name, values in columns.items()}
+    changed["reward"] = 2.5 - 3.0 * changed["reward"]
+    tiny = NeuralRatio(NeuralSettings(hidden=(4, 4), seeds=1, steps=2), tests=8, behaviour=HeteroscedasticGaussian())
+    options = {"features": NormalisedBumps(8)}
+    before, after = (
+        mixope.evaluate(mixope.read(each), linear_quadratic.target(), tiny, **options) for each in (columns, changed)
+    )
+    assert after.value == pytest.approx(2.5 - 3.0 * before.value, abs=1e-6)
+    assert after.standard_error == pytest.approx(3.0 * before.standard_error, rel=1e-5)
+    assert after.effective_sample_size == pytest.approx(before.effective_sample_size, rel=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mixope.environments import from_outcomes, logged_law, paper_form_bias, singlepath, truth
-from mixope.environments.logged_law import last_law
+from mixope.environments.efficiency import last_law
 from mixope.estimators import state_ratio
 from mixope.policies import TabularPolicy
 from mixope.problem import Problem

@@ -41,9 +41,9 @@ def policy(kind, seed=6):
     return mixope.TabularPolicy(law)
 
 
-def written(base, kind_of_file, folder):
+def written(base, kind_of_file, folder, later=None):
     """The log as two sources of a format, so that the source column matters, or as arrays."""
-    later = base["episode_id"] >= 30
+    later = base["episode_id"] >= 30 if later is None else later
     parts = [{name: values[mask] for name, values in base.items()} for mask in (~later, later)]
     if kind_of_file == "memory":
         return mixope.read(*parts)

@@ -1,18 +1,23 @@
 """Every engine gives what the in-memory engine gives, on every statistic, format and kind of state."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from laws.requests import assert_same, examples, id_logs, vector_logs
 from laws.small_logs import episode_grouping, raw_columns, read
+from mixope.answering import answer as run
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine
+from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
+from mixope.seen import count
 from mixope.statistics.episodes import episode_sums
-from mixope.statistics.grouping import Aggregate, Grouping, Lookup
-from mixope.statistics.trajectories import COLUMNS, RatioColumns, merge_all, trajectories
-from mixope.statistics.transitions import encode, transition_grouping, transition_keys
-from mixope.tabular import count, run
+from mixope.statistics.grouping import Aggregate, Grouping
+from mixope.statistics.trajectories import NumberedSteps
+from mixope.statistics.transitions import encode, transition_grouping
 
 from .sources import FORMATS, KINDS, columns, policy, written
 
@@ -78,55 +83,69 @@ def test_the_total_of_all_rows(engine, kind_of_file, tmp_path):
     assert wanted.column("rows").tolist() == [len(columns("ids")["step"])]
 
 
-def scored(logs):
-    import pyarrow as pa
+@engines
+@pytest.mark.parametrize("name", examples())
+def test_every_kind_of_request(engine, name):
+    request, logs = examples()[name]
+    (wanted,) = MemoryEngine().scan(logs, [request])
+    (found,) = ENGINES[engine](fragment_rows=50).scan(logs, [request])
+    assert_same(found, wanted)
 
-    groups = MemoryEngine().group_sums(logs, transition_grouping(logs.schema))
-    keys = transition_keys(logs.schema)
-    table = groups.table.select(list(keys))
-    values = np.log(np.random.default_rng(0).uniform(0.1, 1, size=(2, groups.n_groups)))
-    for name, column in zip(("target", "own"), values, strict=True):
-        table = table.append_column(name, pa.array(column))
-    return Lookup(table, keys)
+
+@engines
+def test_all_requests_at_once_are_answered_as_one_by_one(engine):
+    """Sums by key are pushed down where they are alone, and streamed along where they are not."""
+    for logs in (id_logs(), vector_logs()):
+        requests = [request for request, of in examples().values() if of is logs]
+        together = ENGINES[engine]().scan(logs, requests)
+        for request, found in zip(requests, together, strict=True):
+            assert_same(found, MemoryEngine().scan(logs, [request])[0])
 
 
 @engines
 @formats
 @kinds
-@pytest.mark.parametrize("size", [1, 7, 64])
+@pytest.mark.parametrize("size", [1, 64])
 def test_whole_episodes_though_they_straddle_batches(engine, kind_of_file, kind, size, tmp_path):
     logs = written(columns(kind), kind_of_file, tmp_path)
-    lookup, ratio = scored(logs), RatioColumns("target", ("own",), (1.0,))
+    request = NumberedSteps(count(logs, "memory").numbers)
+    (wanted,) = MemoryEngine().scan(logs, [request])
+    assert wanted.episodes.n_episodes == 40
+    for other in (ENGINES[engine](fragment_rows=size), MemoryEngine(fragment_rows=size)):
+        assert_same(other.scan(logs, [request])[0], wanted)
 
-    def pieces(made):
-        every = made.map_fragments(
-            logs, lambda rows: trajectories(rows, ratio), COLUMNS, lookup=lookup, by_episode=True
-        )
-        numbers, parts = zip(*every, strict=True)
-        assert list(numbers) == list(range(len(parts)))
-        return merge_all(parts)
 
-    wanted, found = pieces(MemoryEngine()), pieces(ENGINES[engine](fragment_rows=size))
-    small = pieces(MemoryEngine(fragment_rows=size))
-    assert wanted.n_episodes == 40
-    for other in (found, small):
-        np.testing.assert_array_equal(other.length, wanted.length)
-        np.testing.assert_array_equal(other.terminated, wanted.terminated)
-        np.testing.assert_allclose(other.log_weight, wanted.log_weight, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(other.reward, wanted.reward)
+@dataclass(frozen=True)
+class EveryRow:
+    """The rows themselves, as they come."""
+
+    rows: tuple = ()
+    whole_episodes = False
+
+    def columns(self, schema):
+        return ("step", "reward")
+
+    def of(self, batch):
+        return EveryRow(tuple(zip(*(batch.table.column(n).to_pylist() for n in self.columns(None)), strict=True)))
+
+    def merge(self, other):
+        return EveryRow(self.rows + other.rows)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @formats
 def test_fragments_hold_every_row_once(engine, kind_of_file, tmp_path):
     logs = written(columns("ids"), kind_of_file, tmp_path)
-    parts = list(
-        ENGINES[engine](fragment_rows=50).map_fragments(logs, lambda rows: rows.to_pylist(), ["step", "reward"])
-    )
-    assert [number for number, _ in parts] == list(range(len(parts)))
-    found = sorted((row["step"], row["reward"]) for _, rows in parts for row in rows)
     base = columns("ids")
-    assert found == sorted(zip(base["step"].tolist(), base["reward"].tolist(), strict=True))
+    (found,) = ENGINES[engine](fragment_rows=50).scan(logs, [EveryRow()], len(base["step"]))
+    assert sorted(found.rows) == sorted(zip(base["step"].tolist(), base["reward"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_that_were_lost_are_noticed(engine):
+    n = len(id_logs().table(("step",)))
+    with pytest.raises(MixopeError, match=f"saw {n:,} rows in this scan, and the logs have {n + 1:,}"):
+        ENGINES[engine]().scan(id_logs(), [EveryRow()], n + 1)
 
 
 @engines
@@ -148,7 +167,7 @@ def test_engines_agree_on_drawn_logs(engine, drawn):
 @pytest.mark.parametrize("estimand", [Estimand(), Estimand("discounted", 0.9)], ids=str)
 def test_every_estimator_gives_the_same_answer(engine, kind_of_file, kind, estimand, tmp_path):
     logs = written(columns(kind), kind_of_file, tmp_path)
-    names = [n for n in REGISTRY if estimand.kind == "average" or n != "logged-mean"]
+    names = [n for n, e in REGISTRY.items() if "counts" in e.takes and (not estimand.gamma or n != "logged-mean")]
     known = {label: policy(kind, seed) for label, seed in (("logger-0", 1), ("logger-1", 2))}
     wanted, found = (
         run(count(logs, made), {"new": policy(kind)}, names, estimand=estimand, loggers=known)

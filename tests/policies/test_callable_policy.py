@@ -134,7 +134,7 @@ def test_what_is_no_policy_function_is_refused(function: object) -> None:
 
 
 def test_zero_for_unknown_actions_needs_actions() -> None:
-    with pytest.raises(UsageError, match="needs actions"):
+    with pytest.raises(UsageError, match="does not name its actions"):
         CallablePolicy(by_law, unknown_actions="zero")
 
 

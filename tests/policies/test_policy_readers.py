@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,49 @@ def test_actions_widen_a_table() -> None:
     np.testing.assert_allclose(policy.probs(np.array([4])), [[TABLE[0, 2], 0, TABLE[0, 0], TABLE[0, 1]]])
 
 
+def test_a_table_of_a_hundred_thousand_states_and_ten_thousand_actions_fits(tmp_path: Path) -> None:
+    """Five listed actions per state: a full table would take 8 GB."""
+    states, actions, each = 100_000, 10_000, 5
+    state = np.repeat(np.arange(states), each)
+    action = (state * 7 + np.tile(np.arange(each) * 1999, states)) % actions
+    columns = {"observation": state, "action": action, "prob": np.full(len(state), 1 / each)}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "p.parquet")
+    tracemalloc.start()
+    policy = read_policy(tmp_path / "p.parquet")
+    answers = policy.log_prob(state[::50], action[::50])
+    rows = policy.probs(np.array([3, 99_999]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+    assert len(policy.actions) == actions
+    np.testing.assert_allclose(answers, np.log(1 / each))
+    assert policy.log_prob(np.array([3]), np.array([22])).tolist() == [-np.inf]
+    assert [np.flatnonzero(row).tolist() for row in rows] == [sorted(action[state == s].tolist()) for s in (3, 99_999)]
+    for whole in (lambda: policy.probs(np.arange(states)), lambda: policy.probabilities):
+        with pytest.raises(DataError, match=r"10,000 actions in 100,000 states need 8 GB") as caught:
+            whole()
+        assert "at most 25,000 states at a time" in str(caught.value)
+
+
+def test_a_listing_with_gaps_is_the_table_with_zeros() -> None:
+    generator = np.random.default_rng(5)
+    table = generator.dirichlet(np.ones(12), 30) * (generator.random((30, 12)) < 0.4)
+    table[:, 3] += 1 - table.sum(axis=1)
+    state, action = np.nonzero(table)
+    shuffled = generator.permutation(len(state))
+    state, action = state[shuffled], action[shuffled]
+    columns = {"observation": state, "action": action, "prob": table[state, action]}
+    for default in (None, "uniform", 5):
+        read, full = read_policy(columns, default=default), TabularPolicy(table, default=default)
+        asked = np.arange(30) if default is None else np.array([4, 77, 9, 29, 88])
+        np.testing.assert_array_equal(read.probs(asked), full.probs(asked))
+        taken = np.resize(np.arange(12), len(asked))
+        np.testing.assert_array_equal(read.log_prob(asked, taken), full.log_prob(asked, taken))
+        assert read.fingerprint() == full.fingerprint()
+        assert read.greedy().fingerprint() == full.greedy().fingerprint()
+        np.testing.assert_array_equal(read.probabilities, full.probabilities)
+
+
 def test_policies_pass_and_callables_are_wrapped() -> None:
     policy = TabularPolicy(TABLE)
     assert read_policy(policy) is policy
@@ -259,7 +303,7 @@ BAD_FILES = {
     "no state": (HEAD + "a,0,1\n,0,1\n", "missing values", "drop these rows", "observation", (1,)),
     "comma decimals": (HEAD + '0,0,0.5\n0,1,"0,5"\n', "are not numbers", "'0,5'", "prob", (1,)),
     "real states": (HEAD + "0.25,0,1\n0.5,0,1\n", "states are real numbers", "discretise", "observation", (0, 1)),
-    "no rows": (HEAD, "no rows", "one row a state", None, ()),
+    "no rows": (HEAD, "no rows", "one row per state", None, ()),
     "nothing": ("", "cannot be read as csv", "Empty", None, ()),
     "ragged": (HEAD + "0,0\n", "cannot be read as csv", "Expected 3 columns", None, ()),
 }
@@ -313,8 +357,8 @@ BAD_SOURCES = {
         DataError,
         "values of 's' have rows of",
     ),
-    "wide actions": (lambda d: {"s": [0], "a": [[0, 1]], "p": [1]}, DataError, "one id a row"),
-    "wide prob": (lambda d: {"s": [0], "a": [0], "p": [[0.5, 0.5]]}, DataError, "one number a row"),
+    "wide actions": (lambda d: {"s": [0], "a": [[0, 1]], "p": [1]}, DataError, "one id per row"),
+    "wide prob": (lambda d: {"s": [0], "a": [0], "p": [[0.5, 0.5]]}, DataError, "one number per row"),
     "no columns": (lambda d: {}, DataError, "columns (none)"),
     "lists": (lambda d: pa.table({"s": [[1, 2]], "a": [0], "p": [1]}), DataError, "observation.x, observation.y"),
     "number": (lambda d: 3, UsageError, "cannot make a policy of int"),
@@ -342,7 +386,7 @@ BAD_CALLS = {
     "role": (lambda: read_policy(listing("integers"), columns={"probs": "p"}), UnknownName, "Did you mean 'prob'?"),
     "column": (lambda: read_policy(listing("integers"), columns={"prob": "prb"}), DataError, "did you mean 'prob'?"),
     "several": (lambda: read_policy(listing("integers"), columns={"prob": ["prob"]}), UsageError, "one column name"),
-    "outside": (lambda: read_policy(listing("integers"), actions=["up"]), DataError, "outside actions=[...]"),
+    "outside": (lambda: read_policy(listing("integers"), actions=["up"]), DataError, "outside the actions that were given"),
     "one policy": (lambda: read_policies(listing("integers")), DataError, "no column policy_id"),
     "no table": (lambda: read_policies(TABLE), UsageError, "read from a table"),
 }

@@ -88,5 +88,7 @@ def test_what_is_no_policy_is_refused_in_words(classifier, message):
 
 
 def test_options_of_tables_are_refused(classifier):
-    with pytest.raises(UsageError, match="not for classifiers"):
+    with pytest.raises(UsageError, match="default is for tables; a classifier answers"):
         read_policy(classifier, default="uniform")
+    with pytest.raises(UsageError, match="not for classifiers"):
+        read_policy(classifier, actions=[0, 1])

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from mixope.errors import DataError, UnknownName, UsageError
-from mixope.policies import DiscretePolicy, TabularPolicy
+from mixope.policies import DiscretePolicy, TabularPolicy, read_policy, uniform
 
 HALF = np.array([[0.5, 0.5], [0.25, 0.75]])
 
@@ -176,6 +177,31 @@ def test_deterministic_takes_one_action_a_state() -> None:
     assert policy.probs(np.array([0, 1])).tolist() == [[0, 1], [1, 0]]
 
 
+def test_a_sparse_array_is_the_full_one() -> None:
+    table = np.array([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]])
+    policy = TabularPolicy(sparse.coo_array(table), ["a", "b"], ["x", "z", "y"])
+    assert policy.fingerprint() == TabularPolicy(table, ["a", "b"], ["x", "z", "y"]).fingerprint()
+    np.testing.assert_array_equal(policy.probabilities, table)
+    assert read_policy(sparse.csr_array(HALF)).fingerprint() == TabularPolicy(HALF).fingerprint()
+    for wrong, words in ((-table, "outside [0, 1]"), (table / 2, "2 row(s) do not sum to one"), (table[:0], "empty")):
+        with pytest.raises(DataError) as caught:
+            TabularPolicy(sparse.csr_array(wrong))
+        assert words in str(caught.value)
+
+
+def test_a_full_table_that_does_not_fit_is_refused_before_it_is_made() -> None:
+    always = TabularPolicy.deterministic(np.zeros(300_000, dtype=int), actions=np.arange(1000))
+    assert np.exp(always.log_prob(np.array([7]), np.array([0]))).tolist() == [1.0]
+    assert always.greedy().fingerprint() == always.fingerprint()
+    for make in (
+        lambda: always.probabilities,
+        lambda: uniform(np.arange(1000)).probs(np.arange(300_000)),
+        lambda: uniform(np.arange(1000), np.arange(300_000)),
+    ):
+        with pytest.raises(DataError, match=r"1,000 actions in 300,000 states need 2\.4 GB"):
+            make()
+
+
 def test_factors_can_be_put_in_the_order_of_the_logs() -> None:
     states = np.array([[0, "a"], [1, "b"]], dtype=object)
     policy = TabularPolicy(HALF, states, factors=["x", "y"])
@@ -274,7 +300,7 @@ QUESTIONS = {
         "does not know 2 of the states asked for: 8, 9",
         "rows:     1, 2, 3",
     ),
-    "unknown actions": ([0, 1], [0, 7], "does not know 1 of the actions asked for: 7", 'unknown_actions="zero"'),
+    "unknown actions": ([0, 1], [0, 7], "does not know 1 of the actions asked for: 7", "unknown_actions='zero'"),
     "string states": (["0", "1"], [0, 0], "the policy has integer states, the logs have strings", ".astype(int)"),
     "string actions": ([0, 1], ["0", "1"], "the policy has integer actions, the logs have strings", ".astype(int)"),
     "factors": ([[0, 1]], [0], "names states by one id, the logs by 2 factors", "same state columns"),

@@ -1,17 +1,18 @@
 """Results to report on: made by hand, so that every field can be as strange as a test wants it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
-from mixope.differences import Difference, Differences, JointScores, pairwise, rank
+from mixope.differences import Comparison, Difference, Differences, JointScores, pairwise, rank
 from mixope.estimand import Estimand
-from mixope.estimate import Comparison, Estimate, LoggerShare, Provenance
-from mixope.estimators.weight_bins import weight_bins
+from mixope.estimate import Estimate, LoggerShare, Provenance
+from mixope.estimators.solution import Measures
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.intervals import Interval
+from mixope.statistics.weights import weight_bins
 
 CHECKS = (
     Diagnostic("effective sample size", 2138.0, 100, "pass", "the weighted logs are worth 2,138 of 8,000 rows (26.7%)"),
@@ -33,25 +34,20 @@ PROVENANCE = Provenance(
 )
 
 
-@dataclass(frozen=True)
-class Prediction:
-    label: str
-    predicted: float
-    low: float | None
-    high: float | None
-    earned: float
-    covered: bool
+def prediction(label, predicted=0.5, earned=0.55, covered=True, z=-0.9, **changes) -> BacktestRow:
+    """A logger as the others predict it, and what it earned."""
+    spans = {
+        "low": predicted - 0.1,
+        "high": predicted + 0.08,
+        "earned_low": earned - 0.05,
+        "earned_high": earned + 0.05,
+    }
+    made = {"verdict": "trustworthy", "uncovered_mass": 0.0, "z": z, **spans, **changes}
+    return BacktestRow(label=label, predicted=predicted, earned=earned, covered=covered, **made)
 
 
-@dataclass(frozen=True)
-class Band:
-    low: float
-    high: float
-
-
-BACKTEST = tuple(
-    Prediction(f"logger-{k}", -0.5 + 0.1 * k, -0.6 + 0.1 * k, -0.42 + 0.1 * k, -0.55 + 0.12 * k, k != 3)
-    for k in range(4)
+BACKTEST = Backtest(
+    tuple(prediction(f"logger-{k}", -0.5 + 0.1 * k, -0.55 + 0.12 * k, k != 3) for k in range(4)), "emp", 0.95
 )
 COVERAGE = Coverage(
     0.56,
@@ -65,7 +61,7 @@ WEIGHTS = weight_bins(np.array([0.0, 0.1, 0.8, 1.0, 3.0, 20.0]), np.array([50.0,
 EXTRAS = {
     "command": "mixope evaluate a.parquet --target t.csv --html x.html",
     "backtest": BACKTEST,
-    "band": Band(-0.9, 0.4),
+    "band": (-0.9, 0.4),
     "truth": -0.1213,
     "coverage": COVERAGE,
 }
@@ -94,7 +90,7 @@ def estimate(**changes) -> Estimate:
         diagnostics=CHECKS,
         solver="solved directly",
         residual=1.7e-16,
-        measures={},
+        measures=Measures(),
         alerts=("12 rows were dropped: the last row of an unfinished episode has no next observation",),
         provenance=PROVENANCE,
         weights=WEIGHTS,
@@ -164,9 +160,7 @@ def _against(pair: Difference) -> tuple[Difference, ...]:
 
 def backtest(labels=("a", "b", "c"), note="the target cannot be followed on these logs") -> Backtest:
     """One that agrees, one that does not, and one that cannot be predicted."""
-    good = BacktestRow(labels[0], 0.5, 0.4, 0.6, 0.55, 0.5, 0.6, True, "trustworthy", 0.0, -0.9)
-    far = replace(good, label=labels[1], earned=0.9, earned_low=0.8, earned_high=1.0, covered=False, z=-5.6)
-    nothing = BacktestRow(
-        labels[2], float("nan"), None, None, 0.2, 0.1, 0.3, False, "not supported by these logs", 1.0, None, note=note
-    )
+    good, far = prediction(labels[0]), prediction(labels[1], earned=0.9, covered=False, z=-5.6)
+    lost = {"verdict": "not supported by these logs", "uncovered_mass": 1.0, "low": None, "high": None, "note": note}
+    nothing = prediction(labels[2], float("nan"), 0.2, False, None, **lost)
     return Backtest((good, far, nothing), "emp", 0.95, ("policies were counted from their own rows",), PROVENANCE)

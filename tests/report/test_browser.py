@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from mixope.estimate import Comparison, LoggerShare
-from mixope.report.document import backtest_document, document
+from mixope.differences import Comparison
+from mixope.estimate import LoggerShare
+from mixope.report.document import document
 from mixope.report.html import render
 
 from . import browser, records
@@ -56,7 +57,7 @@ def pages():
         "unbroken": hostile_page("unbroken" * 60),
         "ideographs": hostile_page("日本語のロガー عربى 🚕" * 4),
         "contest": render(document(contest(), **records.EXTRAS)),
-        "backtest": render(backtest_document(records.backtest(), command="mixope backtest a.parquet --html x.html")),
+        "backtest": render(document(records.backtest(), command="mixope backtest a.parquet --html x.html")),
         "strange": hostile_backtest("<script>alert(1)</script> " + "unbroken" * 30),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mixope.estimate import Comparison
+from mixope.differences import Comparison
 from mixope.report.document import document
 
 from .records import estimate
@@ -13,7 +13,7 @@ from .records import estimate
 def test_a_companion_that_was_asked_for_too_is_shown_once():
     emp = replace(estimate(), estimator="emp", beside=())
     dr = replace(estimate(), estimator="dr", beside=(emp,))
-    shown = [row.estimator for row in document(Comparison((dr, emp))).rows]
+    shown = [found.estimator for found, _ in document(Comparison((dr, emp))).rows]
     assert sorted(shown) == ["dr", "emp"]
 
 

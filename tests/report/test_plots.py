@@ -1,15 +1,16 @@
 """Plots: nothing but records and axes; extremes are cut with an arrow, labels stay short, ticks can be told apart."""
 
 import warnings
+from functools import partial
 
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from mixope.estimate import LoggerShare
 from mixope.report import plots
-from mixope.report.answer import Logger
+from mixope.report.plots import shortened, width
 from mixope.report.svg import draw, inline
-from mixope.report.widths import shortened, width
 from mixope.report.words import rounded
 
 from .markup import parse
@@ -52,11 +53,10 @@ def test_forest_draws_every_label(narrow):
 
 
 def test_bars_of_loggers_without_weight_draw_as_nothing():
-    loggers = [Logger("a", 10, 1.0, 0.5, None, None)]
-    for plot in (plots.shares, plots.sizes):
+    for plot in (partial(plots.shares, total=10), plots.sizes):
         without, weighed = axes(), axes()
-        plot(without, loggers)
-        plot(weighed, [Logger("a", 10, 1.0, 0.5, 0.25, 5.0)])
+        plot(without, [LoggerShare("a", 10, 0.5)])
+        plot(weighed, [LoggerShare("a", 10, 0.5, 0.25, 5.0)])
         assert "a" in {text.get_text() for text in without.findobj(Text)}
         assert sum(bar.get_width() for bar in without.patches) < sum(bar.get_width() for bar in weighed.patches)
 
@@ -76,16 +76,16 @@ def test_ticks_have_the_digits_they_need(ticks, words):
 
 @pytest.mark.parametrize("text", [f"start{letter * 100}end" for letter in "iW語"])
 def test_long_labels_keep_both_ends_and_fit(text):
-    short = shortened(text, 13, 150)
-    assert 100 < width(short, 13) <= 150
+    short = shortened(text, 150)
+    assert 100 < width(short) <= 150
     assert short.startswith("start")
     assert short.endswith("end")
 
 
 def test_short_labels_are_left_alone():
-    assert shortened("two\nlines", 13, 150) == "two lines"
-    assert shortened("anything", 13, 1) == "…"
-    assert shortened("", 13, 1) == ""
+    assert shortened("two\nlines", 150) == "two lines"
+    assert shortened("anything", 1) == "…"
+    assert shortened("", 1) == ""
 
 
 def test_characters_without_a_glyph_do_not_warn():

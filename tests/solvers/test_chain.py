@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mixope.solvers import chain as chains
-from mixope.solvers.chain import Chain, factorised
+from mixope.solvers.chain import Chain, Resolvent, factorised
 from mixope.solvers.outcome import Outcome
 
 PATHS = ("dense", "sparse", "iterated")
@@ -206,13 +206,17 @@ def test_the_direct_and_the_iterated_way_agree_on_a_chain_of_middle_size(monkeyp
     np.testing.assert_allclose(iterated.potential(gain), wanted, atol=1e-8)
 
 
-def test_arpack_or_elimination_take_over_where_iteration_does_not_converge(monkeypatch):
+@pytest.mark.parametrize("factors", [True, False], ids=["elimination", "arpack"])
+def test_elimination_or_arpack_take_over_where_iteration_does_not_converge(monkeypatch, factors):
     monkeypatch.setattr(chains, "_DIRECT_STATES", 10)
     monkeypatch.setattr(chains, "_SWEEPS", 3)
+    monkeypatch.setattr(chains, "krylov", lambda *_: None)
+    if not factors:
+        monkeypatch.setattr(chains, "_FACTOR_STATES", 0)
     matrix = local_chain(300, 3, seed=5)
     chain = Chain(matrix)
     d, solved = chain.stationary
-    assert solved.outcome in (Outcome.KRYLOV, Outcome.DIRECT)
+    assert solved.outcome is (Outcome.DIRECT if factors else Outcome.KRYLOV)
     assert solved.ok
     np.testing.assert_allclose(d, dense_stationary(matrix.toarray()), atol=1e-9)
     gain = np.arange(300.0)
@@ -228,3 +232,40 @@ def test_what_is_called_solved_is_solved_also_for_a_discount_near_one(monkeypatc
     d, solved = sparse_chain(matrix).discounted_occupancy(start, 0.9999)
     wanted = (1 - 0.9999) * start @ np.linalg.inv(np.eye(30) - 0.9999 * matrix)
     assert not solved.ok or np.abs(d - wanted).sum() < 1e-8
+
+
+def test_a_krylov_method_takes_over_where_sweeps_do_not_converge(monkeypatch):
+    monkeypatch.setattr(chains, "_DIRECT_STATES", 10)
+    monkeypatch.setattr(chains, "_SWEEPS", 40)
+    matrix = local_chain(300, 3, seed=5)
+    d, solved = Chain(matrix).stationary
+    assert solved.outcome is Outcome.ITERATED
+    np.testing.assert_allclose(d, dense_stationary(matrix.toarray()), atol=1e-9)
+
+
+@pytest.mark.parametrize("way", PATHS)
+@settings(max_examples=40)
+@given(drawn=irreducible())
+def test_the_gain_is_earnings_over_time(way, drawn):
+    """η = d·r / d·t, also where the last state takes no time, as one that restarts episodes does."""
+    matrix, generator = drawn
+    reward, time = generator.normal(size=len(matrix)), np.ones(len(matrix))
+    time[-1] = 0.0
+    d = dense_stationary(matrix)
+    with pytest.MonkeyPatch.context() as patch:
+        force(way, patch)
+        assert sparse_chain(matrix).gain(reward, time) == pytest.approx(d @ reward / (d @ time), abs=1e-8)
+
+
+@pytest.mark.parametrize("way", PATHS)
+@settings(max_examples=40)
+@given(drawn=irreducible(), side=st.sampled_from(["N", "T"]))
+def test_leaking_chains_are_solved_from_both_sides_without_a_discount(way, drawn, side):
+    matrix, generator = drawn
+    matrix = matrix * generator.uniform(0.6, 0.95, size=(len(matrix), 1))
+    right = generator.normal(size=len(matrix))
+    system = np.eye(len(matrix)) - matrix
+    with pytest.MonkeyPatch.context() as patch:
+        force(way, patch)
+        found, _ = Resolvent(sparse.csr_matrix(matrix), 1.0).solve(right, side)
+    np.testing.assert_allclose(found, np.linalg.solve(system if side == "N" else system.T, right), atol=1e-8)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mixope import environments
+from mixope.seen import count
 from mixope.statistics.episodes import episode_sums, score_lookup
 from mixope.statistics.probes import make_probes
 from mixope.statistics.transitions import BASIS
-from mixope.tabular import count
 
 
 def columns(noise=1.0):

@@ -6,17 +6,16 @@ from scipy import stats
 
 import mixope
 from mixope.diagnostics.approximation import approximation, correction
-from mixope.engines import MemoryEngine
-from mixope.estimators.solution import Weights
-from mixope.estimators.vector import Scan
-from mixope.estimators.vector.scores import EpisodeTerms, Summed, _choose, _solution
-from mixope.estimators.vector.value import ValueFit, fold_of, value_design, value_moments
+from mixope.diagnostics.evidence import Evidence
+from mixope.estimators import Measures, Solution, Weights
+from mixope.estimators.feature_scores import EpisodeTerms, ScorePart, Summed, _choose, _solution
+from mixope.estimators.feature_value import ValueSums, ValueSystem, value_design
 from mixope.features import NormalisedBumps
-from mixope.intervals import Interval, Uncertainty
-from mixope.intervals.approximation import widen
+from mixope.intervals import Interval, Uncertainty, widen
 from mixope.statistics.moments import Moments
+from mixope.statistics.weights import WeightCount
 
-from .worlds import TARGET, lq_logs, lq_problem
+from .worlds import TARGET, lq_logs, posed
 
 
 def solved(truth, fine, coarse, name):
@@ -26,21 +25,23 @@ def solved(truth, fine, coarse, name):
     def terms(off):
         return EpisodeTerms(one, one, one * (truth + off), none + truth + off / 2, none, one, 0 * one)
 
-    summed = Summed(terms(fine), terms(coarse), Weights(one, one, 1.0), ())
-    problem = lq_problem(lq_logs(1, 4, 5))
-    return _solution(problem, summed, problem.value, doubly_robust=name == "dr", crossed=False)
+    summed = Summed(terms(fine), terms(coarse), Weights(one, one, 1.0), ScorePart(None, WeightCount.of(one, one)))
+    problem = posed(lq_logs(1, 4, 5)).problem
+    model = ValueSystem(problem, None, None, (1e-6,))
+    model.__dict__["value"] = truth
+    return _solution(problem, summed, model, doubly_robust=name == "dr", crossed=False)
 
 
 def test_the_error_left_is_the_change_with_half_the_bumps_and_a_quarter_of_that_of_the_ratio():
     found = solved(2.0, -0.2, -0.6, "dr")
     assert found.value == pytest.approx(1.9)
-    assert found.measures["half_the_bumps"] == pytest.approx(1.7)
-    assert found.measures["approximation"] == pytest.approx(np.hypot(0.2, 0.4 / 4))
+    assert found.measures.half_the_bumps == pytest.approx(1.7)
+    assert found.measures.approximation == pytest.approx(np.hypot(0.2, 0.4 / 4))
 
 
 def test_a_plain_ratio_is_left_as_it_is_with_the_whole_change_as_its_error():
     found = solved(1.0, 0.25, 0.5, "emp")
-    assert (found.value, found.measures["approximation"]) == (1.25, 0.25)
+    assert (found.value, found.measures.approximation) == (1.25, 0.25)
 
 
 def sure(low=0.8, high=1.4, blocks=None):
@@ -63,45 +64,51 @@ def test_without_an_error_of_approximation_nothing_changes(error):
     assert widen(Uncertainty(because="no"), 1.0, 0.3, 12) == Uncertainty(because="no")
 
 
+def evidence(width, **measures):
+    """An estimate of one with an interval of this width, which is its standard error too."""
+    interval = None if width is None else Interval(1.0 - width / 2, 1.0 + width / 2, 0.9, "by hand")
+    return Evidence(Solution(1.0, measures=Measures(**measures)), Uncertainty(interval, width), None)
+
+
 @pytest.mark.parametrize(("error", "status"), [(0.1, "pass"), (0.9, "warn")])
 def test_features_that_matter_more_than_episodes_ask_for_caution(error, status):
-    found = approximation({"approximation": error, "half_the_bumps": 2.0}, 1.0)
+    found = approximation(evidence(1.0, approximation=error, half_the_bumps=2.0))
     assert (found.status, found.value) == (status, pytest.approx(error**2))
-    assert approximation({}, 1.0) is None
-    assert approximation({"approximation": error, "half_the_bumps": 2.0}, None) is None
+    assert approximation(evidence(1.0)) is None
+    assert approximation(evidence(None, approximation=error, half_the_bumps=2.0)) is None
 
 
 @pytest.mark.parametrize(("corrected", "status"), [(1.4, "pass"), (1.6, "warn")])
 def test_a_plain_ratio_that_the_value_model_moves_out_of_its_interval_asks_for_caution(corrected, status):
-    found = correction({"corrected": corrected}, 1.0, 1.0)
+    found = correction(evidence(1.0, corrected=corrected))
     assert (found.status, found.value) == (status, pytest.approx(2 * (corrected - 1.0)))
-    assert correction({}, 1.0, 1.0) is None
-    assert correction({"corrected": corrected}, 1.0, 0.0) is None
+    assert correction(evidence(1.0)) is None
+    assert correction(evidence(0.0, corrected=corrected)) is None
 
 
 def test_the_correction_of_emp_is_the_value_of_dr():
     plain, robust = (mixope.evaluate(lq_logs(1, 20, 50), TARGET, name) for name in ("emp", "dr"))
-    assert plain.measures["corrected"] == pytest.approx(robust.value, abs=1e-9)
-    assert "corrected" not in robust.measures
+    assert plain.measures.corrected == pytest.approx(robust.value, abs=1e-9)
+    assert robust.measures.corrected is None
 
 
 @pytest.mark.parametrize("name", ["dr", "emp"])
 def test_the_interval_says_how_much_of_it_is_approximation(name):
     found = mixope.evaluate(lq_logs(1, 20, 50), TARGET, name)
-    error, half = found.measures["approximation"], found.interval.width / 2
+    error, half = found.measures.approximation, found.interval.width / 2
     assert found.interval.method == "clustered score, t + approximation"
     chance = np.sqrt(np.sum(found.scores**2))
     assert half == pytest.approx(stats.t.ppf(0.975, 19) * np.hypot(chance, error), rel=1e-9)
     assert [d.value for d in found.diagnostics if d.name == "approximation"] == [
         pytest.approx(error**2 / found.standard_error**2)
     ]
-    change = abs(found.value - found.measures["half_the_bumps"])
+    change = abs(found.value - found.measures.half_the_bumps)
     assert error >= change - 1e-12 if name == "dr" else error == pytest.approx(change)
 
 
 def test_features_of_ones_own_are_taken_as_they_are():
     found = mixope.evaluate(lq_logs(1, 20, 50), TARGET, "dr", features=NormalisedBumps(20))
-    assert "approximation" not in found.measures
+    assert found.measures.approximation is None
     assert found.interval.method == "clustered score, t"
 
 
@@ -127,30 +134,26 @@ def terms(errors):
 )
 def test_the_smallest_ridge_that_is_sure_in_and_out_of_the_fit(errors, chosen):
     with np.errstate(invalid="ignore"):
-        assert _choose(lq_problem(lq_logs(1, 4, 5)), terms(errors), True) == chosen
+        assert _choose(posed(lq_logs(1, 4, 5)).problem, terms(errors), True) == chosen
 
 
 @pytest.mark.parametrize("gamma", [None, 0.9])
 def test_held_out_values_come_from_a_fit_without_the_fold(gamma):
-    """Against a value fitted on logs from which the fold was taken out."""
-    problem = lq_problem(lq_logs(1, 12, 30), gamma=gamma)
-    scan, folds = problem.scan, 3
-    design = value_design(scan, TARGET, problem.estimand, NormalisedBumps(8))
-    found = ValueFit(design, problem.estimand, value_moments(scan, design, folds), folds, (1e-4, 1e-2))
-    rows = scan.sample
-    fold = fold_of(rows, folds)
-    for k in np.unique(fold):
-        others = rows.take(fold != k)
-        alone = ValueFit(design, problem.estimand, _moments(problem, others, design), 1, (1e-4, 1e-2))
+    """Against a value fitted on rows from which the fold was taken out."""
+    asked = posed(lq_logs(1, 12, 30), NormalisedBumps(8), gamma=gamma)
+    problem, ridges = asked.problem, (1e-4, 1e-2)
+    request = ValueSums(value_design(problem))
+    (moments,) = asked.rounds.ask([request])
+    found = ValueSystem(problem, request.design, moments, ridges)
+    rows = problem.known.sample
+    fold = problem.fold_of(rows)
+    assert len(np.unique(fold)) == problem.folds
+    for k in range(problem.folds):
+        others = Moments()
+        for j in set(range(problem.folds)) - {k}:
+            request.accumulate(others, rows.take(fold == j), j)
+        alone = ValueSystem(problem, request.design, others, ridges)
+        alone.__dict__["start"] = found.start  # the start law is known, and so not held out
         mine = rows.take(fold == k)
-        # the start law is known, and so not held out
-        object.__setattr__(alone, "__dict__", {**alone.__dict__, "start": found.start})
-        assert found.terms(mine)[0][:, :, 1] == pytest.approx(alone.terms(mine)[0][:, :, 0], abs=1e-8)
-
-
-def _moments(problem, rows, design):
-    class Given(Scan):
-        def total(self, name, function):
-            return Moments(function(rows), len(rows), name)
-
-    return value_moments(Given(problem.scan.logs, MemoryEngine()), design, 1)
+        held_out = found.fit.terms(mine, k, logged=False)[0][:, :, 1]
+        assert held_out == pytest.approx(alone.fit.terms(mine, k, logged=False)[0][:, :, 0], abs=1e-8)

@@ -7,25 +7,24 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.behaviours.logged_rows import LoggedRows
+from mixope.behaviours import Behaviour, FittedBehaviour, Logged
 from mixope.environments import continuous, linear_quadratic
-from mixope.estimators.vector import VectorRatio
-from mixope.estimators.vector.value import FOLDS, ValueFit, value_design, value_moments
+from mixope.estimators import DoublyRobust, StateRatio
 from mixope.features import NormalisedBumps
 from mixope.intervals import standard_error
 
-from .worlds import SYSTEM, TARGET, Monomials, lq_problem
+from .worlds import SYSTEM, TARGET, Monomials, posed
 
 TRUTH = linear_quadratic.average(SYSTEM, TARGET)
 SEEDS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Behaviour, FittedBehaviour):
     """A behaviour that is what it is told to be."""
 
     policy: object
-    name: str = "fixed"
+    name = "fixed"
 
     def fit(self, sample, weight, seed=0):
         return self
@@ -38,7 +37,7 @@ def wrong_behaviour():
     return Fixed(mixope.LinearGaussianPolicy([0.3, -1.0], 0.5, 1.2))
 
 
-RATIOS = {"right": (NormalisedBumps(40), LoggedRows), "wrong": (Monomials(0), wrong_behaviour)}
+RATIOS = {"right": (NormalisedBumps(40), Logged), "wrong": (Monomials(0), wrong_behaviour)}
 VALUES = {"right": Monomials(2), "wrong": Monomials(0)}
 
 
@@ -50,11 +49,11 @@ def logs(seed):
 @cache
 def solve(ratio, value, seed, doubly_robust=True, gamma=None):
     features, behaviour = RATIOS[ratio]
-    problem = lq_problem(logs(seed), features, gamma=gamma)
-    design = value_design(problem.scan, TARGET, problem.estimand, VALUES[value])
-    moments = value_moments(problem.scan, design, FOLDS)
-    problem.__dict__["value"] = ValueFit(design, problem.estimand, moments, FOLDS)
-    return VectorRatio("dr", behaviour=behaviour(), doubly_robust=doubly_robust).solve(problem)
+    asked = posed(logs(seed), features, gamma=gamma)
+    known = asked.problem.known
+    known.maps[f"value {asked.problem.actions.size}"] = VALUES[value].fit(known.sample.observation)
+    estimator = DoublyRobust(behaviour=behaviour()) if doubly_robust else StateRatio("emp", behaviour=behaviour())
+    return asked.solve(estimator)
 
 
 def mean_error(ratio, value, truth=TRUTH, **options):
@@ -85,7 +84,7 @@ def test_each_wrong_model_alone_is_wrong():
     """Without the other's correction: the ratio's own estimate, and the value's plug-in."""
     weighed, scale = mean_error("wrong", "right", doubly_robust=False)
     assert abs(weighed) > 8 * scale
-    plugged = [solve("right", "wrong", seed).measures["plug_in"] for seed in SEEDS]
+    plugged = [solve("right", "wrong", seed).measures.plug_in for seed in SEEDS]
     assert abs(np.mean(plugged) - TRUTH) > 8 * scale
 
 

@@ -6,30 +6,25 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.behaviours import DefaultMixture
 from mixope.environments import linear_quadratic
-from mixope.estimand import Estimand
-from mixope.estimators.vector import Scan, VectorProblem
-from mixope.estimators.vector.held_out import held_out_residual
-from mixope.estimators.vector.state_ratio import VectorRatio, _weight_of
-from mixope.evaluation import look
+from mixope.estimators.feature_ratio import calibration_requests, phi_of, solve_ratios
 from mixope.features import NormalisedBumps
 
-from .worlds import lq_columns
+from .worlds import lq_columns, posed
 
 
-def ratio(columns, estimand=None):
-    seen = look(mixope.read(columns))
-    problem = VectorProblem(
-        Scan(seen.logs, seen.engine), linear_quadratic.target(), estimand or Estimand(), features=NormalisedBumps(8)
-    )
-    weights = dict.fromkeys(problem.labels, 1.0)
-    fitted = VectorRatio("emp")._behaviour(problem, weights, "mixture")
-    return problem.ratio("mixture", fitted, _weight_of(weights))
+def ratio(columns, gamma=None):
+    asked = posed(mixope.read(columns), NormalisedBumps(8), gamma=gamma)
+    problem, weights = asked.problem, dict.fromkeys(asked.problem.labels, 1.0)
+    requests = calibration_requests(problem, problem.known.fitted(DefaultMixture(), weights), weights)
+    ((system, _),) = asked.rounds.run(solve_ratios(problem, requests, asked.rounds.ask(requests)))
+    return system
 
 
-@pytest.mark.parametrize("estimand", [Estimand(), Estimand("discounted", gamma=0.9)])
-def test_a_fitted_ratio_balances_what_it_has_not_seen(estimand):
-    assert held_out_residual(ratio(lq_columns(1, 40, 20), estimand)) < 3.0
+@pytest.mark.parametrize("gamma", [None, 0.9])
+def test_a_fitted_ratio_balances_what_it_has_not_seen(gamma):
+    assert ratio(lq_columns(1, 40, 20), gamma).held_out() < 3.0
 
 
 def test_a_ratio_that_is_wrong_leaves_the_flow_unbalanced():
@@ -37,14 +32,15 @@ def test_a_ratio_that_is_wrong_leaves_the_flow_unbalanced():
     found = ratio(lq_columns(1, 80, 40))
     wrong = replace(found)
     lean = np.zeros_like(found.crossed)
-    phi = found.features.transform(found.judges.observation)
-    lean[:, np.argmin(phi.T @ found.judges.reward / phi.sum(axis=0))] = 5.0
+    judges = found.problem.known.judges
+    phi = phi_of(found.ratio.features, judges)
+    lean[:, np.argmin(phi.T @ judges.reward / phi.sum(axis=0))] = 5.0
     wrong.__dict__["crossed"] = lean
-    assert held_out_residual(found) < 3.0 < held_out_residual(wrong)
+    assert found.held_out() < 3.0 < wrong.held_out()
 
 
 def test_too_few_episodes_are_not_judged():
-    assert held_out_residual(ratio(lq_columns(1, 4, 30))) is None
+    assert ratio(lq_columns(1, 4, 30)).held_out() is None
 
 
 def test_it_is_part_of_the_verdict():

@@ -1,18 +1,22 @@
-"""Intervals by name on vectors: the same formulas from the same scores, blocks of steps, and no refits."""
+"""Intervals by name on vectors: the same formulas from the same scores, blocks of steps, and refits."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import mixope
+from intervals.logs import resampled
+from mixope.behaviours import Logged
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.environments import linear_quadratic
 from mixope.errors import UsageError
-from mixope.estimators.vector import VectorRatio
+from mixope.estimators import StateRatio, make
+from mixope.estimators.kernel import KernelRatio
 from mixope.features import OneHot
 from mixope.intervals import likelihood_interval
+from mixope.resampling import FeatureRefit
 
-from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_logs
+from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_columns, lq_logs, posed
 
 
 def ask(logs, estimator="emp", **options):
@@ -43,7 +47,7 @@ def one_long_id_log():
 def test_blocks_of_one_hot_states_are_those_of_counts(monkeypatch, engine):
     drop_ridges(monkeypatch)
     target, logs = mixope.TabularPolicy(id_policies()[0]), mixope.read(one_long_id_log())
-    pairs = {"logged-mean": ("logged-mean", "logged-mean"), "emp": (VectorRatio("emp", behaviour=Counted()), "emp")}
+    pairs = {"logged-mean": ("logged-mean", "logged-mean"), "emp": (StateRatio("emp", behaviour=Counted()), "emp")}
     for ours, counted in pairs.values():
         on_features = mixope.evaluate(logs, target, ours, features=OneHot(), engine=engine)
         on_counts = mixope.evaluate(logs, target, counted)
@@ -56,7 +60,7 @@ def test_longer_pieces_leave_value_and_blocks_nearly_as_they_are(monkeypatch):
     """Logs beyond memory are summed in pieces of several steps before they are cut into blocks."""
     logs = lq_logs(episodes=1, horizon=2000)
     plain = ask(logs)
-    monkeypatch.setattr("mixope.vectors.MOST_PIECES", 500)
+    monkeypatch.setattr("mixope.seen.MOST_PIECES", 500)
     pieces = ask(logs)
     assert pieces.value == pytest.approx(plain.value, rel=1e-12)
     assert pieces.standard_error == pytest.approx(plain.standard_error, rel=0.3)
@@ -82,7 +86,30 @@ def test_trajectory_weights_have_episodes_and_no_blocks():
         ask(logs, "wis-step", loggers=known, interval="blocks")
 
 
+@pytest.mark.parametrize("name", ["bch-pooled", "wis-step", "is", "mwl", "lstdq"])
+def test_a_replicate_equals_rows_resampled_and_read_anew(name):
+    """Up to the scale of the actions, which is that of the sample as it is."""
+    columns = lq_columns(1, 24, 20)
+    refit = FeatureRefit.prepare(mixope.read(columns), posed(mixope.read(columns), Monomials()).problem, make(name))
+    for number in range(2):
+        slow = ask(mixope.read(resampled(columns, refit.weights(number))), name)
+        assert refit.replicate(number) == pytest.approx(slow.value, rel=1e-5 if name in ("mwl", "lstdq") else 1e-9)
+
+
+@pytest.mark.parametrize("gamma", [None, 0.9])
+def test_a_replicate_of_the_kernel_form_counts_rows_and_starts_as_often_as_they_happened(gamma):
+    columns = lq_columns(1, 10, 15)
+    kernel = KernelRatio(kernel=lambda x, y: np.exp(-((x[:, None] - y[None]) ** 2).sum(axis=2)), behaviour=Logged())
+    asked = posed(mixope.read(columns), Monomials(), gamma=gamma)
+    refit = FeatureRefit.prepare(mixope.read(columns), asked.problem, kernel)
+    slow = ask(mixope.read(resampled(columns, refit.weights(0))), kernel, gamma=gamma)
+    assert refit.replicate(0) == pytest.approx(slow.value, rel=1e-8)
+
+
 @pytest.mark.parametrize("name", ["bca", "percentile"])
-def test_refits_are_refused_with_the_reason_and_what_to_use(name):
-    with pytest.raises(UsageError, match=f"interval='{name}' refits .* use t, normal, likelihood or blocks here"):
-        ask(lq_logs(), interval=name)
+def test_refits_give_intervals_to_all_even_without_scores(name):
+    logs = lq_logs(episodes=24, horizon=20)
+    for estimator in ("bch-pooled", "lstdq"):
+        found = ask(logs, estimator, interval=name, replicates=20, jobs=1)
+        assert found.interval.low < found.value < found.interval.high
+        assert found.interval.method.startswith("episode bootstrap")

@@ -46,7 +46,7 @@ def test_weights_are_nearly_one(name):
     result = found(name)
     spread = np.sqrt(result.n_rows / result.effective_sample_size - 1)
     assert spread < 0.35
-    assert result.measures["mean_weight"] == pytest.approx(1.0, abs=0.02)
+    assert result.measures.mean_weight == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["is", "wis", "is-step", "wis-step", "mis", "mis-step"])

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.estimators.vector import VectorRatio
-from mixope.estimators.vector.scores import score
+from mixope.behaviours import Behaviour, FittedBehaviour
+from mixope.estimators import DoublyRobust, StateRatio
 from mixope.features import OneHot
 
-from .worlds import A, Counted, S, drop_ridges, id_columns, id_policies, id_problem
+from .worlds import A, Counted, S, drop_ridges, id_columns, id_policies, posed_on_ids
 
 WORLDS = [pytest.param(False, id="continuing"), pytest.param(True, id="ending")]
 GAMMAS = [pytest.param(None, id="average"), pytest.param(0.8, id="discounted")]
 EXACT = {
-    "emp": (VectorRatio("emp", behaviour=Counted()), "emp"),
-    "emp as a model": (VectorRatio("emp", behaviour=Counted()), "model"),
+    "emp": (StateRatio("emp", behaviour=Counted()), "emp"),
+    "emp as a model": (StateRatio("emp", behaviour=Counted()), "model"),
     "bch": ("bch", "bch"),
     "bch-pooled": ("bch-pooled", "bch-pooled"),
     "mwl": ("mwl", "mwl"),
@@ -88,7 +88,7 @@ def test_standard_errors_and_effective_sizes_agree_too(request, monkeypatch, nam
 @discount
 def test_each_logger_alone_agrees(monkeypatch, gamma):
     drop_ridges(monkeypatch)
-    single = VectorRatio("emp-single", "per logger", behaviour=Counted(), pooled=False)
+    single = StateRatio("emp-single", behaviour=Counted(), pooled=False)
     found, expected = both(False, gamma, single, "emp-single")
     assert found.value == pytest.approx(expected.value, abs=1e-8)
 
@@ -100,11 +100,11 @@ def test_the_effective_size_of_an_average_over_loggers_agrees(monkeypatch):
 
 
 @dataclass(frozen=True)
-class CountedLabels:
+class CountedLabels(Behaviour):
     """Σ_j p̂(j|s) π_j(a|s) with p̂ counted: what the tabular known mixture divides by."""
 
     laws: tuple
-    name: str = "known mixture, counted"
+    name = "known mixture, counted"
 
     def fit(self, sample, weight, seed=0):
         share = np.zeros((len(self.laws), S))
@@ -113,7 +113,7 @@ class CountedLabels:
 
 
 @dataclass(frozen=True)
-class FittedLabels:
+class FittedLabels(FittedBehaviour):
     law: np.ndarray
 
     def log_prob(self, rows):
@@ -124,7 +124,7 @@ class FittedLabels:
 @discount
 def test_a_known_mixture_with_counted_labels_agrees(monkeypatch, ends, gamma):
     drop_ridges(monkeypatch)
-    mixed = VectorRatio("known", behaviour=CountedLabels(tuple(id_policies()[1:])))
+    mixed = StateRatio("known", behaviour=CountedLabels(tuple(id_policies()[1:])))
     found, expected = both(ends, gamma, mixed, "known-mixture")
     assert found.value == pytest.approx(expected.value, abs=1e-8)
 
@@ -134,8 +134,8 @@ def test_a_known_mixture_with_counted_labels_agrees(monkeypatch, ends, gamma):
 def test_doubly_robust_without_cross_fitting_is_emp(monkeypatch, ends, gamma):
     """On one-hot features the value model is the counted model, whose correction is zero."""
     drop_ridges(monkeypatch)
-    problem = replace(id_problem(mixope.read(id_columns(ends)), id_policies()[0], gamma), folds=1)
-    solved = VectorRatio("dr", behaviour=Counted(), doubly_robust=True).solve(problem)
+    asked = posed_on_ids(mixope.read(id_columns(ends)), id_policies()[0], gamma)
+    solved = replace(asked, problem=replace(asked.problem, folds=1)).solve(DoublyRobust(behaviour=Counted()))
     expected = mixope.evaluate(mixope.read(id_columns(ends)), mixope.TabularPolicy(id_policies()[0]), "dr", gamma=gamma)
     assert solved.value == pytest.approx(expected.value, abs=1e-8)
 
@@ -143,7 +143,7 @@ def test_doubly_robust_without_cross_fitting_is_emp(monkeypatch, ends, gamma):
 @world
 @discount
 def test_cross_fitting_moves_doubly_robust_by_less_than_a_standard_error(ends, gamma):
-    robust = VectorRatio("dr", behaviour=Counted(), doubly_robust=True)
+    robust = DoublyRobust(behaviour=Counted())
     found, expected = both(ends, gamma, robust, "dr")
     assert abs(found.value - expected.value) < 0.5 * expected.standard_error
     assert found.standard_error == pytest.approx(expected.standard_error, rel=0.15)
@@ -152,7 +152,7 @@ def test_cross_fitting_moves_doubly_robust_by_less_than_a_standard_error(ends, g
 @pytest.mark.parametrize("name", ["kl-emp", "bch-kl-pooled"])
 def test_weights_by_nearness_agree_within_a_standard_error(name):
     """The nearest logger is found on a sample of states, hence no exact equality."""
-    estimator = VectorRatio(name, behaviour=Counted(), nearest=True) if name == "kl-emp" else name
+    estimator = StateRatio(name, behaviour=Counted(), nearest=True) if name == "kl-emp" else name
     found, expected = both(False, None, estimator, name)
     assert abs(found.value - expected.value) < expected.standard_error
 
@@ -170,16 +170,15 @@ def test_string_ids_do_as_well(monkeypatch):
 
 def test_two_behaviours_of_one_type_are_two_behaviours():
     target, *loggers = id_policies()
-    problem = id_problem(mixope.read(id_columns(False)), target)
+    both = posed_on_ids(mixope.read(id_columns(False)), target)
     right, wrong = CountedLabels(tuple(loggers)), CountedLabels((loggers[1], loggers[0]))
-    alone = VectorRatio("wrong", behaviour=wrong).solve(id_problem(mixope.read(id_columns(False)), target)).value
-    VectorRatio("right", behaviour=right).solve(problem)
-    assert VectorRatio("wrong", behaviour=wrong).solve(problem).value == pytest.approx(alone, abs=1e-12)
+    alone = posed_on_ids(mixope.read(id_columns(False)), target).solve(StateRatio("wrong", behaviour=wrong)).value
+    assert both.solve(StateRatio("right", behaviour=right)).value != alone
+    assert both.solve(StateRatio("wrong", behaviour=wrong)).value == pytest.approx(alone, abs=1e-12)
 
 
 def test_the_score_pass_sums_to_zero_for_the_average(monkeypatch):
     drop_ridges(monkeypatch)
-    problem = id_problem(mixope.read(id_columns(False)), id_policies()[0])
-    behaviour = problem.fitted(Counted(), "counted")
-    ratio = problem.ratio("counted", behaviour, lambda rows: np.ones(len(rows)))
-    assert score(problem, ratio, "emp").episode_scores.sum() == pytest.approx(0.0, abs=1e-9)
+    asked = posed_on_ids(mixope.read(id_columns(False)), id_policies()[0])
+    found = asked.solve(StateRatio("emp", behaviour=Counted()))
+    assert found.episode_scores.sum() == pytest.approx(0.0, abs=1e-9)

@@ -6,14 +6,16 @@ from functools import cache, partial
 import numpy as np
 
 import mixope
+from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
 from mixope.environments import continuous, from_outcomes, linear_quadratic, simulate
-from mixope.estimators.vector import Scan, VectorProblem, state_action
-from mixope.estimators.vector import problem as problems
-from mixope.estimators.vector.ratio import RatioFit
-from mixope.estimators.vector.value import ValueFit
-from mixope.evaluation import as_estimand
+from mixope.estimators import feature_estimators, feature_ratio, feature_value
+from mixope.estimators.asking import answered
+from mixope.estimators.feature_ratio import RatioSystem
+from mixope.estimators.feature_value import ValueSystem
 from mixope.features import OneHot
+from mixope.questions import as_estimand, ask
+from mixope.seen import sample
 from mixope.solvers.linear import solve_ratio
 
 S, A = 5, 3
@@ -51,10 +53,10 @@ def id_columns(ends):
 
 
 @dataclass(frozen=True)
-class Counted:
-    """π̂₀(a|s) = n(s,a)/n(s) of the sample: what tabular EMP divides by."""
+class Counted(Behaviour):
+    """π̂₀(a|s) = n(s,a)/n(s) of the sample by a loop: what tabular EMP divides by."""
 
-    name: str = "counted"
+    name = "counted"
 
     def fit(self, sample, weight, seed=0):
         table = {}
@@ -65,7 +67,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class CountedFit:
+class CountedFit(FittedBehaviour):
     table: dict = field(repr=False)
 
     def log_prob(self, rows):
@@ -75,9 +77,9 @@ class CountedFit:
 
 def drop_ridges(monkeypatch, ridge=1e-12, value_ridge=1e-10):
     """Solve without regularisation, as the tabular estimators do."""
-    monkeypatch.setattr(problems, "RatioFit", partial(RatioFit, ridges=(ridge,)))
-    monkeypatch.setattr(problems, "ValueFit", partial(ValueFit, ridges=(value_ridge,)))
-    monkeypatch.setattr(state_action, "solve_ratio", partial(solve_ratio, ridge=ridge))
+    monkeypatch.setattr(feature_ratio, "RatioSystem", partial(RatioSystem, ridges=(ridge,)))
+    monkeypatch.setattr(feature_value, "ValueSystem", partial(ValueSystem, ridges=(value_ridge,)))
+    monkeypatch.setattr(feature_estimators, "solve_ratio", partial(solve_ratio, ridge=ridge))
 
 
 # --- a linear–quadratic system: exact truth ------------------------------------------------------------------------
@@ -92,14 +94,27 @@ def lq_logs(n_loggers=1, episodes=20, horizon=50, seed=1):
     return mixope.read(lq_columns(n_loggers, episodes, horizon, seed))
 
 
-def lq_problem(logs, features=None, *, target=TARGET, engine=None, estimand="average", gamma=None, loggers=None):
-    scan = Scan(logs, engine or MemoryEngine())
-    return VectorProblem(scan, target, as_estimand(estimand, gamma, None), loggers or {}, features)
+@dataclass
+class Posed:
+    """A question posed to logs: the problem that estimators see, and answers to what they ask."""
+
+    problem: object
+    rounds: object
+
+    def solve(self, estimator):
+        """By an estimator, or by any generator that asks."""
+        start = (lambda: estimator.solve(self.problem)) if hasattr(estimator, "solve") else (lambda: estimator)
+        return answered(start, self.rounds.ask)
 
 
-def id_problem(logs, target, gamma=None):
-    estimand = as_estimand("average", gamma, None)
-    return VectorProblem(Scan(logs, MemoryEngine()), mixope.TabularPolicy(target), estimand, {}, OneHot())
+def posed(logs, features=None, *, target=TARGET, gamma=None, engine=None):
+    seen = sample(logs, engine or MemoryEngine(), features)
+    (question,) = ask(logs, seen.labels, {"new": target}, estimand=as_estimand("average", gamma, None))
+    return Posed(seen.problem(question), seen.rounds())
+
+
+def posed_on_ids(logs, target, gamma=None):
+    return posed(logs, OneHot(), target=mixope.TabularPolicy(target), gamma=gamma)
 
 
 @dataclass(frozen=True)

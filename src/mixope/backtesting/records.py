@@ -7,19 +7,15 @@ share their rows, so they are not quite independent: the interval is a guide.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from scipy.special import betaincinv
 
 from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.estimate import Estimate, Provenance
-from mixope.report import html_fragment, write_html
-from mixope.report.plain import plain
-from mixope.report.text import number
+from mixope.rendering import ReportedRecord, plain
 
 FAR = 4.0
 """Standard errors at which a prediction is wrong beyond chance, some ten loggers being looked at."""
@@ -55,7 +51,7 @@ class BacktestRow:
 
 
 @dataclass(frozen=True)
-class Backtest:
+class Backtest(ReportedRecord):
     """Every labelled logger held out in turn."""
 
     rows: tuple[BacktestRow, ...]
@@ -112,14 +108,6 @@ class Backtest:
         return replace(estimate, diagnostics=found, verdict=verdict(found))
 
     @property
-    def kind(self) -> str:
-        """How a page shows it: good where all agree, bad where none could be predicted or one is off beyond chance."""
-        if not self.supported:
-            return "bad"
-        beyond = self.check is not None and self.check.status != "pass"
-        return "bad" if beyond else "good" if self.agree == len(self.supported) else "caution"
-
-    @property
     def summary(self) -> str:
         """The result in one sentence."""
         judged, span = len(self.supported), self.coverage_interval
@@ -132,13 +120,6 @@ class Backtest:
             f" (so few allow a true share of {span[0]:.0%} to {span[1]:.0%}); mean distance"
             f" {self.mean_abs_z:.2f} standard errors ({EXPECTED_Z:.1f} if all is well){rest}"
         )
-
-    def __str__(self) -> str:
-        header = ("logger", "predicted", "interval", "earned", "interval", "z", "uncovered", "agrees", "verdict")
-        table = [header, *(_cells(row) for row in self.rows)]
-        widths = [max(len(line[k]) for line in table) for k in range(len(header))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in table]
-        return "\n".join([*lines, self.summary, *(f"note {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are None."""
@@ -159,17 +140,6 @@ class Backtest:
         found: dict[str, Any] = plain(record)
         return found
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The record as one JSON object."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    def report(self, path: str | Path, *, command: str | None = None) -> Path:
-        """Write a self-contained HTML page."""
-        return write_html(self, path, command=command)
-
-    def _repr_html_(self) -> str:
-        return html_fragment(self)
-
 
 def share_interval(hits: int, trials: int, level: float) -> tuple[float, float]:
     """Clopper–Pearson: the shares p under which neither so few nor so many hits would surprise, each tail halved."""
@@ -177,17 +147,3 @@ def share_interval(hits: int, trials: int, level: float) -> tuple[float, float]:
     low = float(betaincinv(hits, trials - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
     return low, high
-
-
-def _cells(row: BacktestRow) -> tuple[str, ...]:
-    return (
-        row.label,
-        number(row.predicted),
-        f"[{number(row.low)}, {number(row.high)}]" if row.low is not None else "–",
-        number(row.earned),
-        f"[{number(row.earned_low)}, {number(row.earned_high)}]" if row.earned_low is not None else "–",
-        "–" if row.z is None else f"{row.z:+.2f}",
-        f"{row.uncovered_mass:.2%}",
-        "yes" if row.covered else "no" if row.supported else "–",
-        row.verdict,
-    )

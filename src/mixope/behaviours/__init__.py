@@ -1,41 +1,38 @@
 """Behaviours: what stands in the denominator of ρ, how it is calibrated, and how much each logger counts."""
 
 from mixope.behaviours.calibration import misfit, state_factors
-from mixope.behaviours.classifier import ClassifierMixture, held_out_loss
-from mixope.behaviours.classifier_rows import ClassifierRows
-from mixope.behaviours.counted import CountedMixture, CountedPerLogger
-from mixope.behaviours.default_rows import default_row_behaviour
-from mixope.behaviours.experts_rows import MixtureOfExperts
-from mixope.behaviours.gaussian_rows import HeteroscedasticGaussian
-from mixope.behaviours.known_mixture import KnownMixture
-from mixope.behaviours.known_rows import KnownMixtureRows
+from mixope.behaviours.classifier import ClassifierMixture
+from mixope.behaviours.counted import CountedMixture
+from mixope.behaviours.defaults import BEHAVIOURS, DefaultMixture, as_behaviour, behaviour_by_name, default_mixture
+from mixope.behaviours.experts import MixtureOfExperts
+from mixope.behaviours.gaussian import HeteroscedasticGaussian
+from mixope.behaviours.imitation import imitate
+from mixope.behaviours.known import KnownMixture
 from mixope.behaviours.logged import Logged
-from mixope.behaviours.logged_rows import LoggedRows
-from mixope.behaviours.logger_weights import kl_weights, sample_weights
-from mixope.behaviours.per_logger_rows import PerLoggerRows
-from mixope.behaviours.protocol import Behaviour, Inverse
-from mixope.behaviours.rows_protocol import FittedBehaviour, RowBehaviour
+from mixope.behaviours.logger_weights import kl_weights, nearest_logger_weights, sample_weights
+from mixope.behaviours.per_logger import PerLogger
+from mixope.behaviours.protocol import Behaviour, FittedBehaviour, Inverse
 
 __all__ = [
+    "BEHAVIOURS",
     "Behaviour",
     "ClassifierMixture",
-    "ClassifierRows",
     "CountedMixture",
-    "CountedPerLogger",
+    "DefaultMixture",
     "FittedBehaviour",
     "HeteroscedasticGaussian",
     "Inverse",
     "KnownMixture",
-    "KnownMixtureRows",
     "Logged",
-    "LoggedRows",
     "MixtureOfExperts",
-    "PerLoggerRows",
-    "RowBehaviour",
-    "default_row_behaviour",
-    "held_out_loss",
+    "PerLogger",
+    "as_behaviour",
+    "behaviour_by_name",
+    "default_mixture",
+    "imitate",
     "kl_weights",
     "misfit",
+    "nearest_logger_weights",
     "sample_weights",
     "state_factors",
 ]

@@ -1,19 +1,131 @@
-"""Calibration: make E[ρ | s] = 1 hold in the sample.
+"""Calibration: make E[ρ φ(s)] = E[φ(s)] hold in the sample, for every feature.
 
-Replace ρ by ρ(1 + ηᵀφ(s)) with η solving Σ c ρ(1 + ηᵀφ)φ = Σ c φ. With one-hot φ, as here, this is one factor a state:
-k(s) = Σ c / Σ c ρ over the rows at s: the target is renormalised over the actions that were logged there, and the flow
-between states becomes a stochastic matrix. Before calibration, Σ c(ρ − 1) at a state measures the behaviour model.
+Replace ρ by ρ(1 + ηᵀφ(s)) with η solving
+
+    Σ c ρ (1 + ηᵀφ) φ = Σ c φ,      that is   K η = m − k,   K = Σ c ρ φφᵀ,   m = Σ c φ,   k = Σ c ρ φ.
+
+The sums come batch by batch and add up. With one-hot φ, K is diagonal and 1 + η is one factor per state, Σ c / Σ c ρ
+over the rows at s: the target is renormalised over the actions that were logged there, and the flow between states
+becomes a stochastic matrix. Before calibration, m and k test the behaviour model for nothing: if ρ = π/b is right,
+z = Σ c(ρ − 1)φ / √(Σ c²(ρ − 1)²φ²) is about standard normal for every feature.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.errors import DataError
+
+#: Directions of the scaled K with less than this share of the largest eigenvalue are left alone.
+TOLERANCE = 1e-11
+#: States with fewer rows, or with ratios that hardly vary, do not judge a behaviour.
+_FEWEST_ROWS, _LEAST_SPREAD = 20, 1e-9
+
+
+@dataclass(frozen=True)
+class CalibrationMoments:
+    """Sums over rows: ``gram`` K, ``plain`` m, ``weighted`` k, and ``spread`` Σ c²(ρ − 1)²φ². They add up.
+
+    ``gram`` is the diagonal of K, shape (M,), where features are one-hot and sparse.
+    """
+
+    gram: FloatArray
+    plain: FloatArray
+    weighted: FloatArray
+    spread: FloatArray
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """η, and how well it could be had.
+
+    ``rank`` of K's directions were solved, with ``condition`` the ratio of the largest to the smallest of their
+    eigenvalues; ``residual`` is max |Kη − (m − k)| / max |m|: above rounding where the target avoids a feature.
+    """
+
+    eta: FloatArray
+    rank: int
+    condition: float
+    residual: float
+
+
+def calibration_moments(
+    phi: FloatArray | sparse.csr_array, ratio: FloatArray, weight: FloatArray, count: FloatArray | None = None
+) -> CalibrationMoments:
+    """K = Σ c ρ φφᵀ, m = Σ c φ, k = Σ c ρ φ and Σ c²(ρ − 1)²φ² of a batch: φ (n, M), ρ and c (n,).
+
+    Rows that happened ``count`` times count so often. A sparse φ is one-hot: one 1 per row.
+    """
+    if phi.ndim != 2 or ratio.shape != (phi.shape[0],) or weight.shape != (phi.shape[0],):
+        raise DataError(
+            "features, ratios and weights do not belong to the same rows",
+            expected="shapes (n, M), (n,) and (n,)",
+            got=f"shapes {phi.shape}, {ratio.shape} and {weight.shape}",
+        )
+    off, times = (weight * (ratio - 1)) ** 2, weight if count is None else weight * count
+    mass, spread = times * ratio, off if count is None else count * off
+    if sparse.issparse(phi):
+        back = phi.T
+        return CalibrationMoments(back @ mass, back @ times, back @ mass, back @ spread)
+    return CalibrationMoments(
+        gram=phi.T @ (phi * mass[:, None]),
+        plain=phi.T @ times,
+        weighted=phi.T @ mass,
+        spread=(phi**2).T @ spread,
+    )
+
+
+def z_scores(moments: CalibrationMoments) -> FloatArray:
+    """z = Σ c(ρ − 1)φ / √(Σ c²(ρ − 1)²φ²) for every feature; 0 where ρ = 1 throughout."""
+    off = moments.weighted - moments.plain
+    scale = np.sqrt(moments.spread)
+    return np.asarray(np.divide(off, scale, out=np.zeros_like(off), where=scale > 0))
+
+
+def solve_calibration(moments: CalibrationMoments, ridge: float = 0.0) -> Calibration:
+    """η = (K + ridge·diag K)⁺ (m − k), in the scale where diag K = 1, on its eigenvectors above the tolerance.
+
+    The scale lets a rare feature count like a common one; the truncation leaves out what features cannot tell apart.
+    """
+    gram, off = moments.gram, moments.plain - moments.weighted
+    diagonal = gram if gram.ndim == 1 else np.diag(gram)
+    seen = diagonal > 0
+    if not seen.any():
+        raise DataError(
+            "the target gives no weight to any logged row, so the ratios cannot be calibrated",
+            expected="rows whose action the target can take",
+            hint="check that actions of the logs and of the target mean the same",
+        )
+    if gram.ndim == 1:
+        eta = np.divide(off, gram * (1 + ridge), out=np.zeros_like(off), where=seen)
+        values, applied = np.ones(int(seen.sum())), gram * eta
+    else:
+        scale = np.where(seen, 1 / np.sqrt(np.where(seen, diagonal, 1.0)), 0.0)
+        values, basis = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
+        kept = values > TOLERANCE * max(float(values[-1]), 0.0)
+        values, basis = values[kept], basis[:, kept]
+        eta = scale * (basis @ ((basis.T @ (scale * off)) / (values + ridge)))
+        applied = gram @ eta
+    left = np.abs(applied - off).max() / max(float(np.abs(moments.plain).max()), np.finfo(float).tiny)
+    return Calibration(eta, len(values), float(values[-1] / values[0]), float(left))
+
+
+def apply_calibration(ratio: FloatArray, phi: FloatArray | sparse.csr_array, eta: FloatArray) -> tuple[FloatArray, int]:
+    """ρ(1 + ηᵀφ), raised to 0 where it is below, and in how many rows (or groups) that was: a number to report."""
+    factor = 1 + phi @ eta
+    clipped = int(((factor < 0) & (ratio > 0)).sum())
+    return ratio * np.maximum(factor, 0.0), clipped
+
+
+# --- one-hot states
 
 
 def state_factors(state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int) -> FloatArray:
-    """k(s) for every state; 0 where no logged action has any probability under the target."""
+    """1 + η of every state, m/k from Σ c and Σ c ρ; 0 where the target takes no logged action."""
     rows = sum_by(state, count, n_states)
     mass = sum_by(state, ratio, n_states)
     return np.divide(rows, mass, out=np.zeros(n_states), where=mass > 0)
@@ -25,11 +137,11 @@ def misfit(
     """χ² of Σ(ρ − 1) over states, standardised: near 0 if ρ = π/b is right, large if b is wrong; and its states.
 
     Under the right b, z² = (Σ(ρ−1))²/Σ(ρ−1)² at a state has mean 1; the sum over states less their
-    number, over √(2 · states), is about standard normal.
+    number, over √(2 · states), is about standard normal. ``ratio`` and ``squared`` are Σ ρ and Σ ρ² of groups.
     """
     off = sum_by(state, ratio - rows, n_states)
     spread = sum_by(state, squared - 2 * ratio + rows, n_states)
-    busy = (sum_by(state, rows, n_states) >= 20) & (spread > 1e-9)
+    busy = (sum_by(state, rows, n_states) >= _FEWEST_ROWS) & (spread > _LEAST_SPREAD)
     n = int(busy.sum())
     if n == 0:
         return 0.0, 0

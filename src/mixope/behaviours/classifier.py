@@ -1,106 +1,315 @@
-"""A classifier as the mixture: π̂₀(a|s) from any scikit-learn classifier on the factors (or features) of the state.
+"""A classifier as the mixture: π̂₀(a|s) for discrete actions, from vectors, factors or ids of the state.
 
 Counting gives an action that was never logged in a state probability 0 and says nothing of its neighbours; a classifier
-shares what it learns between states with common factors. It is fitted on the pooled (re-weighted) counts of (s, a): one
-training row a logged pair, with its count as sample weight. A misspecified one is worse than counting even after
-calibration, so its error can be measured on rows held out (:func:`held_out_loss`), and Σ(ρ − 1) is reported.
+shares what it learns between states. Candidates on rows, in order of simplicity: a multinomial logit on standardised
+coordinates, their squares and products (one-hot levels where states are factors), and gradient boosting. Log-loss on
+rows held out decides, since a misspecified model stays bad though calibrated. On counted logs, a training row is a
+logged pair with all its rows as its weight, and boosting may split down to single pairs. b is never below a floor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.behaviours.protocol import Inverse
-from mixope.errors import UsageError
-from mixope.problem import Problem
-from mixope.statistics.transitions import Transitions
+from mixope.behaviours.protocol import (
+    Behaviour,
+    FittedBehaviour,
+    distinct,
+    first_best,
+    held_out,
+    usable_rows,
+    vectors,
+)
+from mixope.errors import DataError, UsageError
+from mixope.features.one_hot import positions
+from mixope.features.quadratic import FittedQuadratic, Quadratic
+from mixope.statistics.rows import Rows
 
-_SMALLEST = 1e-6
+#: As many rows settle which classifier does; the fit itself takes all.
+MOST_FOR_CHOICE = 20_000
+#: Factors with no more levels are categories to the booster, and one-hot to the logit.
+MOST_LEVELS = 64
+#: The floor on counted logs. On rows it is 1/n of the sample: an action rarer than that would not have been seen in it.
+PAIR_FLOOR = 1e-6
+#: How long L-BFGS may take over a logit.
+LOGIT_ITERATIONS = 300
 
 
 @dataclass(frozen=True)
-class ClassifierMixture:
-    """b from ``classifier`` (default: gradient boosting) on factor codes, or on ``features(observations)``."""
+class ClassifierMixture(Behaviour):
+    """b from ``classifier`` (any scikit-learn classifier), on the state or on ``features(observations)``.
+
+    By default, whichever of a logit and two sizes of boosting wins held out; on counted logs, boosting of pairs.
+    """
 
     classifier: Any = None
     features: Callable[[AnyArray], FloatArray] | None = None
-    name: str = "classifier mixture"
-    counted: bool = False
-    fitted: bool = True
+    floor: float | None = None
+    name = "classifier mixture"
 
-    def invert(self, problem: Problem, weight: FloatArray) -> Inverse:
-        """Fit on the counts, predict on the logged pairs."""
-        rows = problem.transitions
-        design = self._design(rows)
-        law = self._fit(rows, design, rows.rows * weight, problem.seed)
-        return Inverse.of_groups(np.maximum(law[rows.state, rows.action], _SMALLEST), rows)
+    def __post_init__(self) -> None:
+        if self.floor is not None and not 0 <= self.floor < 1:
+            raise UsageError(f"expected a floor from 0 to 1, got {self.floor}")
+        if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
+            raise UsageError(f"expected a classifier with fit and predict_proba, got {self.classifier!r}")
 
-    def _design(self, rows: Transitions) -> FloatArray:
+    def fit(self, rows: Rows, weight: FloatArray, seed: int = 0) -> FittedClassifier:
+        """Choose, then fit to all rows, or to all pairs."""
+        rows, weight = usable_rows(rows, weight)
+        _check_ids(rows)
+        candidates, floor = BY_ROWS, 1 / len(rows)
+        if rows.pair is not None:
+            first, pair = distinct(rows.pair, len(rows))
+            rows, weight = rows.take(first), sum_by(pair, weight)
+            candidates, floor = BY_PAIRS, PAIR_FLOOR
+            if self.features is None and rows.observation.ndim == 1:
+                raise UsageError(
+                    "states are opaque ids: a classifier has nothing to learn from. Log the state as factors (several"
+                    " columns observation.x …), give the classifier features, or use the counted mixture"
+                )
+        if self.classifier is not None:
+            candidates = {type(self.classifier).__name__: self._given}
+        law = fit_state_law(rows, rows.action, weight, candidates, seed, self.features)
+        return FittedClassifier(law, floor if self.floor is None else self.floor)
+
+    def _given(self, encoder: Encoder, seed: int) -> Any:
+        from sklearn.base import clone
+
+        return clone(self.classifier)
+
+
+@dataclass(frozen=True)
+class FittedClassifier(FittedBehaviour):
+    """Ready: the law of actions, nowhere below the floor."""
+
+    law: StateLaw
+    floor: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of the classifier."""
+        return self.law.notes
+
+    def log_prob(self, rows: Rows) -> FloatArray:
+        """log π̂₀(a|s), one per row; an action that the sample does not have gets the floor."""
+        _check_ids(rows)
+        column = positions(rows.action, self.law.classes)
+        picked = np.where(column >= 0, self.law.probs(rows)[np.arange(len(rows)), column], 0.0)
+        return np.asarray(np.log(np.maximum(picked, self.floor)))
+
+
+def _check_ids(rows: Rows) -> None:
+    if rows.action.ndim != 1:
+        raise DataError(
+            "the actions are not ids",
+            expected="integers or strings of shape (n,)",
+            got=f"shape {rows.action.shape}",
+            hint="a Gaussian mixture or a mixture of experts takes vectors",
+        )
+
+
+# --- the law of any label given the state: of actions here, of loggers in known.py
+
+
+@dataclass(frozen=True)
+class StateLaw:
+    """p̂(class|s), classes in the order of columns; the candidate ``chosen``, by its mean ``held_out`` log p̂ per row."""
+
+    classes: AnyArray
+    encoder: Encoder
+    model: Any
+    chosen: str
+    held_out: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the model has to say of its fit."""
+        return tuple(getattr(self.model, "notes", ()))
+
+    def probs(self, rows: Rows) -> FloatArray:
+        """Shape (n, classes); where states are numbered, each distinct one is asked for once."""
+        first, back = distinct(rows.state, len(rows))
+        return self.at(rows.observation[first])[back]
+
+    def at(self, observations: AnyArray) -> FloatArray:
+        """The same for states alone."""
+        return _predict(self.model, self.encoder.transform(observations), len(self.classes))
+
+
+#: Makes an unfitted classifier for states encoded so.
+Candidate = Callable[["Encoder", int], Any]
+
+
+def fit_state_law(
+    rows: Rows,
+    labels: AnyArray,
+    weight: FloatArray,
+    candidates: Mapping[str, Candidate],
+    seed: int,
+    features: Callable[[AnyArray], FloatArray] | None = None,
+) -> StateLaw:
+    """The candidate with the best held-out log-loss, fitted to all rows; of counted pairs the first, and no loss."""
+    encoder = Encoder.fit(rows.observation, features)
+    classes, code = np.unique(labels, return_inverse=True)
+    code, design = code.astype(np.int64), encoder.transform(rows.observation)
+    if len(classes) == 1:
+        return StateLaw(classes, encoder, _fit(None, design, code, weight), "one class", 0.0)
+    makers = {name: partial(candidate, encoder, seed) for name, candidate in candidates.items()}
+    chosen, reached = next(iter(makers)), float("nan")
+    if rows.pair is None:
+        chosen, reached = _choose(makers, design, code, weight, seed)
+    return StateLaw(classes, encoder, _fit(makers[chosen](), design, code, weight), chosen, reached)
+
+
+def _choose(
+    makers: Mapping[str, Callable[[], Any]], design: FloatArray, code: IntArray, weight: FloatArray, seed: int
+) -> tuple[str, float]:
+    some = np.random.default_rng([seed, 37]).permutation(len(code))[:MOST_FOR_CHOICE]
+    design, code, weight = design[some], code[some], weight[some]
+
+    def score(make: Callable[[], Any]) -> FloatArray:
+        def trial(inside: IntArray, outside: IntArray) -> FloatArray:
+            fitted = _fit(make(), design[inside], code[inside], weight[inside])
+            law = _predict(fitted, design[outside], int(code.max()) + 1)
+            return np.asarray(np.log(np.maximum(law[np.arange(len(outside)), code[outside]], 1 / len(inside))))
+
+        return held_out(trial, len(code), seed)
+
+    best, reached = first_best(map(score, makers.values()), weight)
+    return list(makers)[best], reached
+
+
+def _fit(model: Any, design: FloatArray, code: IntArray, weight: FloatArray) -> Any:
+    """A part of the rows may hold one class only, which most classifiers refuse."""
+    if len(np.unique(code)) == 1:
+        model = shares()
+    return model.fit(design, code, sample_weight=weight)
+
+
+def _predict(model: Any, design: FloatArray, n_classes: int) -> FloatArray:
+    result = np.zeros((len(design), n_classes))
+    result[:, np.asarray(model.classes_, dtype=np.int64)] = model.predict_proba(design)
+    return result
+
+
+def shares(encoder: Encoder | None = None, seed: int = 0) -> Any:
+    """States say nothing: the shares of the classes, everywhere."""
+    from sklearn.dummy import DummyClassifier
+
+    return DummyClassifier(strategy="prior")
+
+
+class Logit:
+    """Multinomial logit on quadratics of a vector, or on one-hot levels of factors."""
+
+    def __init__(self, encoder: Encoder, seed: int = 0) -> None:
+        self.encoder = encoder
+
+    def fit(self, design: FloatArray, code: IntArray, sample_weight: FloatArray) -> Logit:
+        """By L-BFGS, with a small ridge."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        self.model = LogisticRegression(C=10.0, max_iter=LOGIT_ITERATIONS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said in the notes instead
+            self.model.fit(self.encoder.expand(design), code, sample_weight=sample_weight)
+        self.classes_ = self.model.classes_
+        return self
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Whether L-BFGS came to an end."""
+        if self.model.n_iter_.max() < LOGIT_ITERATIONS:
+            return ()
+        return (f"the logit behind the behaviour did not converge in {LOGIT_ITERATIONS} iterations of L-BFGS",)
+
+    def predict_proba(self, design: FloatArray) -> FloatArray:
+        """One row per state."""
+        return np.asarray(self.model.predict_proba(self.encoder.expand(design)))
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """Gradient boosting of so many rounds of trees; few-level factors are categories."""
+
+    rounds: int
+    leaves: int = 15
+    ridge: float = 1.0
+    smallest_leaf: int = 20
+
+    def __call__(self, encoder: Encoder, seed: int) -> Any:
+        """Unfitted."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        few = [k for k, levels in enumerate(encoder.levels) if len(levels) <= MOST_LEVELS]
+        return HistGradientBoostingClassifier(
+            categorical_features=few or None,
+            max_iter=self.rounds,
+            max_leaf_nodes=self.leaves,
+            l2_regularization=self.ridge,
+            min_samples_leaf=self.smallest_leaf,
+            early_stopping=False,
+            random_state=seed,
+        )
+
+
+#: On rows held-out loss chooses, so a few sizes do (a logistic law and a checkerboard: tests/behaviours).
+BY_ROWS: Mapping[str, Candidate] = {
+    "logit": Logit,
+    "boosting, 40 rounds": Boosting(40),
+    "boosting, 150 rounds": Boosting(150),
+}
+#: On pairs a row stands for many, so leaves of one pair are allowed. Measured on Taxi and Gridworld with factors
+#: (docs/benchmarks.md, "emp (classifier mixture)"; benchmarks/efficiency.py).
+BY_PAIRS: Mapping[str, Candidate] = {"boosting of pairs": Boosting(200, leaves=31, ridge=0.0, smallest_leaf=1)}
+
+
+# --- states as numbers
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Vectors as they are; factors and ids by the rank of their ``levels`` in the sample, −1 if it had none such."""
+
+    levels: tuple[AnyArray, ...]
+    quadratic: FittedQuadratic | None
+    features: Callable[[AnyArray], FloatArray] | None = None
+
+    @classmethod
+    def fit(cls, observations: AnyArray, features: Callable[[AnyArray], FloatArray] | None = None) -> Encoder:
+        """From the states of the sample, or from features of them."""
+        if features is not None:
+            observations = np.asarray(features(observations), dtype=np.float64)
+        if observations.dtype.kind == "f":
+            return cls((), Quadratic().fit(vectors(observations, "states")), features)
+        return cls(tuple(np.unique(column) for column in observations.reshape(len(observations), -1).T), None)
+
+    def transform(self, observations: AnyArray) -> FloatArray:
+        """Numbers of shape (n, d), which trees can split."""
         if self.features is not None:
-            return np.asarray(self.features(rows.observations), dtype=np.float64)
-        if not rows.factors:
-            raise UsageError(
-                "states are opaque ids: a classifier has nothing to learn from. Log the state as factors (several"
-                " columns observation.x …), pass features=…, or use the counted mixture"
-            )
-        return factor_codes(rows.observations)
+            observations = np.asarray(self.features(observations), dtype=np.float64)
+        columns = observations.reshape(len(observations), -1)
+        width = len(self.levels) if self.quadratic is None else len(self.quadratic.centre)
+        if columns.shape[1] != width:
+            raise DataError("the states have another shape", expected=f"{width} columns", got=f"{columns.shape[1]}")
+        if self.quadratic is not None:
+            return vectors(columns, "states")
+        codes = [positions(column, known) for column, known in zip(columns.T, self.levels, strict=True)]
+        return np.stack(codes, axis=1).astype(np.float64)
 
-    def _fit(self, rows: Transitions, design: FloatArray, count: FloatArray, seed: int) -> FloatArray:
-        """π̂₀ in every state, over the logged actions."""
-        by_pair = sum_by(rows.pair, count, rows.n_pairs)
-        used = by_pair > 0
-        actions = rows.pair_action[used]
-        law = np.zeros((rows.n_states, len(rows.actions)))
-        if len(np.unique(actions)) == 1:
-            law[:, actions[0]] = 1.0
-            return law
-        model = clone_or_default(self.classifier, design, seed)
-        model.fit(design[rows.pair_state[used]], actions, sample_weight=by_pair[used])
-        law[:, np.asarray(model.classes_, dtype=np.int64)] = model.predict_proba(design)
-        return law
-
-
-def factor_codes(observations: AnyArray) -> FloatArray:
-    """Each factor as numbers: integers as they are, strings by rank."""
-    columns = observations.reshape(len(observations), -1)
-    coded = [np.unique(columns[:, k], return_inverse=True)[1] for k in range(columns.shape[1])]
-    return np.stack(coded, axis=1).astype(np.float64)
-
-
-def clone_or_default(classifier: Any, design: FloatArray, seed: int) -> Any:
-    """An unfitted copy of the user's classifier, or the default booster with few-level factors as categories."""
-    from sklearn.base import clone
-
-    if classifier is not None:
-        return clone(classifier)
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    few = [k for k in range(design.shape[1]) if len(np.unique(design[:, k])) <= 32]
-    return HistGradientBoostingClassifier(
-        categorical_features=few,
-        max_iter=200,
-        learning_rate=0.1,
-        min_samples_leaf=1,  # a training row is a pair with all its logged rows
-        early_stopping=False,
-        random_state=seed,
-    )
-
-
-def held_out_loss(behaviour: ClassifierMixture, problem: Problem, folds: int = 3) -> float:
-    """Mean −log π̂₀ of rows left out of the fit: each row falls into one of ``folds`` parts."""
-    rows = problem.transitions
-    generator = np.random.default_rng([problem.seed, 11])
-    design = behaviour._design(rows)
-    parts: list[IntArray] = [
-        part.astype(np.int64) for part in generator.multinomial(rows.rows.astype(np.int64), np.full(folds, 1 / folds)).T
-    ]
-    loss = 0.0
-    for out in parts:
-        law = behaviour._fit(rows, design, rows.rows - out, problem.seed)
-        loss -= float(out @ np.log(np.maximum(law[rows.state, rows.action], _SMALLEST)))
-    return loss / rows.n_rows
+    def expand(self, design: FloatArray) -> FloatArray:
+        """Columns for a model that is linear in them: of a factor, one per level but the first, or its rank."""
+        if self.quadratic is not None:
+            return self.quadratic.transform(design)
+        parts = []
+        for code, n in zip(design.T, map(len, self.levels), strict=True):
+            parts.append(code[:, None] == np.arange(1, n) if n <= MOST_LEVELS else np.maximum(code, 0.0)[:, None] / n)
+        return np.concatenate(parts, axis=1, dtype=np.float64)

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mixope.cli import backtest, compare, demo, estimators, evaluate, inspect, reproduce, simulate
-from mixope.cli.console import complain
-from mixope.cli.reports import ARGUMENTS
-from mixope.cli.wording import in_command_words
+from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
+from mixope.cli import options as o
+from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json
 from mixope.errors import MixopeError
 from mixope.version import __version__
 
@@ -35,7 +34,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except MixopeError as error:
-            complain("error", in_command_words(str(error)))
+            complain("error", error.text(on_command_line))
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             complain("interrupted", STOPPED)
@@ -76,12 +75,28 @@ def mixope(
     """
 
 
+def estimators(json: o.Json = False) -> None:
+    """List the estimators: their family, whether they take vectors, what they need, when to use them."""
+    from mixope.estimators import REGISTRY
+
+    if json:
+        entries = [
+            {"name": name, "family": e.family, "needs": e.needs, "when": e.when, "vectors": "features" in e.takes}
+            for name, e in REGISTRY.items()
+        ]
+        print_json({"estimators": entries})
+    else:
+        from mixope.report.terminal import registry_view
+
+        console().print(registry_view(REGISTRY))
+
+
 app.command("evaluate", short_help="What a policy would earn, and whether to believe it.")(evaluate.command)
 app.command("compare", short_help="Several policies or estimators on the same logs.")(compare.command)
 app.command("backtest", short_help="Every logger predicted from the others.")(backtest.command)
 app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
 app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
-app.command("estimators", short_help="What there is to choose from.")(estimators.command)
+app.command("estimators", short_help="What there is to choose from.")(estimators)
 app.command("reproduce", short_help="The figures and claims of the paper.")(reproduce.command)
 app.command("demo", short_help="The whole story on a small example.")(demo.command)
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs, reports
+from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.console import complain, console, print_json, tell, working
+from mixope.cli.output import check_page, command_line, complain, print_json, show, tell, working, write_page
 
 NOT_SUPPORTED = 4
 
@@ -39,31 +39,31 @@ def command(
     """Would these logs have predicted what their own loggers earned?
 
     Each labelled logger is left out in turn, its policy is evaluated from the rows of the others, and the prediction is
-    set beside what it earned; --html writes them as a page. Policies that are not given with --logger are counted from
-    the logger's own rows. Exit codes: 0 done, 2 usage, 3 bad data, 4 no logger can be predicted (with --strict).
+    set beside what it earned; --html writes them as a page. Policies that are not given with --logger are counted from,
+    or fitted to, the logger's own rows. Exit codes: 0 done, 2 usage, 3 bad data, 4 no logger can be
+    predicted (with --strict).
     """
     from mixope.backtesting import backtest
 
-    reports.check(html)
+    check_page(html)
+    chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
         result = backtest(
             inputs.read_logs(logs, column, done),
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
             estimator=estimator,
             level=level,
-            engine=inputs.make_engine(engine, memory_limit, threads),
+            engine=chosen,
             seed=seed,
         )
         if html is not None:
-            reports.save(result, html, command=reports.command_line(context))
+            write_page(result, html, command=command_line(context))
     if json:
         tell(notes)
-        print_json(result.to_json())
+        print_json(result.to_dict())
     else:
-        from mixope.cli.views.backtest import backtest_view
-
         tell(notes, besides=result.notes)
-        console().print(backtest_view(result))
+        show(result)
     if html is not None:
         complain("report", str(html))
     if strict and not result.supported:

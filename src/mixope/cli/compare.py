@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs, reports
+from mixope.cli import inputs, output
 from mixope.cli import options as o
-from mixope.cli.console import complain, console, print_json, tell, working
+from mixope.cli.output import complain, print_json, show, tell, working
 from mixope.errors import UsageError
 
 
@@ -52,23 +52,25 @@ def command(
     and a ranking.
     """
     from mixope.comparison import compare
-    from mixope.evaluation import look
+    from mixope.inspection import coverage_of
     from mixope.intervals import choose_interval
+    from mixope.seen import look
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
     everything = "all" in estimator
     if everything and len(estimator) > 1:
         raise UsageError("--estimator all stands alone")
-    reports.check(html)
+    output.check_page(html)
     named = inputs.name_targets(target)
     inputs.check_outputs(outputs, [*named.values(), *logger])
+    chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
         rows = inputs.read_logs(logs, column, done)
         policies = {
             name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
             for name, path in named.items()
         }
-        seen = look(rows, inputs.make_engine(engine, memory_limit, threads))
+        seen = look(rows, chosen)
         result = compare(
             seen,
             policies,
@@ -82,14 +84,13 @@ def command(
             seed=seed,
         )
         if html is not None:
-            reports.write(result, html, context, seen, policies)
+            coverage = {name: coverage_of(seen, policy) for name, policy in policies.items()}
+            output.write_page(result, html, command=output.command_line(context), coverage=coverage)
     if json:
         tell(notes)
-        print_json(result.to_json())
+        print_json(result.to_dict())
     else:
-        from mixope.cli.views.comparison import comparison_view
-
         tell(notes, besides=[alert for estimate in result for alert in estimate.alerts])
-        console().print(comparison_view(result))
+        show(result)
     if html is not None:
         complain("report", str(html))

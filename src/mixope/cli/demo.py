@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,19 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import mixope
 from mixope.cli import options as o
-from mixope.cli import reports
-from mixope.cli.console import console, tell, working
-from mixope.cli.dataset import OURS, Dataset, Settings, write_dataset
+from mixope.cli.output import Work, console, show, tell, working, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from mixope.backtesting import Backtest
-    from mixope.estimate import Comparison, Estimate
+    from mixope.differences import Comparison
+    from mixope.environments.datasets import Dataset
+    from mixope.estimate import Estimate
     from mixope.inspection import Inspection
     from mixope.policies import Policy
-    from mixope.tabular import Counted
+    from mixope.seen import Counted
 
 RIVALS = ("emp", "bch-pooled", "known-mixture", "mwl", "wis-step", "logged-mean")
 RESULTS = ("evaluate.json", "compare.json", "inspect.json", "backtest.json")
@@ -41,6 +43,8 @@ def command(
 
     It is evaluated from the logs alone, with its rivals, and then shown against the exact truth. Takes a few seconds.
     """
+    from mixope.environments.datasets import OURS, Settings, write_dataset
+
     began, page = time.perf_counter(), console()
     with working("simulating four taxi drivers …") as notes:
         settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
@@ -78,47 +82,37 @@ class Story:
     @cached_property
     def seen(self) -> Counted:
         """The logs, counted once for all steps."""
-        from mixope.tabular import count
+        from mixope.seen import count
 
         return count(str(self.files[0]))
 
     @cached_property
     def target(self) -> Policy:
         """The fifth policy."""
-        from mixope.policies import read_policy
-
-        return read_policy(str(self.files[1]))
+        return mixope.read_policy(str(self.files[1]))
 
     @cached_property
     def loggers(self) -> dict[str, Policy]:
         """The four that drove."""
-        from mixope.policies import read_policies
-
-        return dict(read_policies(str(self.files[2])))
+        return dict(mixope.read_policies(str(self.files[2])))
 
     def inspect(self) -> Inspection:
         """What is in the logs."""
-        from mixope.cli.views.inspection import inspection_view
-        from mixope.inspection import inspect
-
-        self._announce(1, "what is in the logs", f"mixope inspect {self.files[0]} --target {self.files[1]}")
-        with working("inspecting …") as notes:
-            found = inspect(self.seen.logs, self.target)
+        said = f"mixope inspect {self.files[0]} --target {self.files[1]}"
+        with self._step(1, "what is in the logs", said, "inspecting …") as notes:
+            found = mixope.inspect(self.seen.logs, self.target)
         tell(notes, besides=found.notes)
-        self.page.print(inspection_view(found))
+        show(found)
         return found
 
     def backtest(self) -> Backtest:
         """Would these logs have predicted their own loggers?"""
-        from mixope.backtesting import backtest
-        from mixope.cli.views.backtest import backtest_view
-
         said = f"mixope backtest {self.files[0]} --loggers {self.files[2]}"
-        self._announce(2, "would these logs have predicted what their own loggers earned", said)
-        with working("backtesting …") as notes:
-            tested = backtest(self.seen, loggers=self.loggers, seed=self.seed)
+        title = "would these logs have predicted what their own loggers earned"
+        with self._step(2, title, said, "backtesting …") as notes:
+            tested = mixope.backtest(self.seen, loggers=self.loggers, seed=self.seed)
         tell(notes, besides=tested.notes)
-        self.page.print(backtest_view(tested))
+        show(tested)
         return tested
 
     @property
@@ -128,14 +122,10 @@ class Story:
 
     def evaluate(self, tested: Backtest) -> Estimate:
         """What the target would earn; the backtest is among the checks."""
-        from mixope.cli.views.estimate import estimate_view
-        from mixope.evaluation import evaluate
-
-        self._announce(3, "what the target would earn", self.asked)
-        with working("evaluating …") as notes:
-            result = tested.judge(evaluate(self.seen, self.target, loggers=self.loggers, seed=self.seed))
+        with self._step(3, "what the target would earn", self.asked, "evaluating …") as notes:
+            result = tested.judge(mixope.evaluate(self.seen, self.target, loggers=self.loggers, seed=self.seed))
         tell(notes, besides=result.alerts)
-        self.page.print(estimate_view(result, str(self.files[1])))
+        show(result, target=str(self.files[1]))
         return result
 
     def compared(self, result: Estimate) -> str:
@@ -145,36 +135,33 @@ class Story:
 
     def compare(self, result: Estimate, tested: Backtest) -> Comparison:
         """The rivals, and now the truth."""
-        from mixope.cli.views import parts
-        from mixope.cli.views.comparison import comparison_table
-        from mixope.comparison import compare
-        from mixope.estimate import Comparison
+        from mixope.report.terminal import bullets, comparison_table, heading
 
-        self._announce(4, "the rivals, and the exact truth beside them", self.compared(result))
-        with working("comparing …") as notes:
-            others = compare(self.seen, {result.target: self.target}, RIVALS, loggers=self.loggers, seed=self.seed)
-        rivals = Comparison((result, *others))
+        title, targets = "the rivals, and the exact truth beside them", {result.target: self.target}
+        with self._step(4, title, self.compared(result), "comparing …") as notes:
+            others = mixope.compare(self.seen, targets, RIVALS, loggers=self.loggers, seed=self.seed)
+        rivals = mixope.Comparison((result, *others))
         tell(notes)
-        self.page.print(f"the target really earns {self.made.truth['average']:.6g} a step")
+        self.page.print(f"the target really earns {self.made.truth['average']:.6g} per step")
         self.page.print(comparison_table(rivals, self.made.truth["average"]))
-        self.page.print(parts.heading("What happened"))
-        self.page.print(parts.bullets([*_story(self.made, result, rivals), *_backtested(tested, rivals)]))
+        self.page.print(heading("What happened"))
+        self.page.print(bullets([*_story(self.made, result, rivals), *_backtested(tested, rivals)]))
         return rivals
 
     def save(self, found: Inspection, tested: Backtest, result: Estimate, rivals: Comparison) -> None:
         """Everything as JSON, and two pages."""
-        texts = (result.to_json(), rivals.to_json(), found.to_json(), tested.to_json())
-        for name, text in zip(RESULTS, texts, strict=True):
-            (self.made.folder / name).write_text(text + "\n", encoding="utf-8")
+        for name, record in zip(RESULTS, (result, rivals, found, tested), strict=True):
+            (self.made.folder / name).write_text(record.to_json() + "\n", encoding="utf-8")
         extras: dict[str, Any] = {"truth": self.made.truth["average"], "coverage": found.coverage, "backtest": tested}
-        reports.save(result, self.made.folder / PAGES[0], command=self.asked, **extras)
-        reports.save(rivals, self.made.folder / PAGES[1], command=self.compared(result), **extras)
+        write_page(result, self.made.folder / PAGES[0], command=self.asked, **extras)
+        write_page(rivals, self.made.folder / PAGES[1], command=self.compared(result), **extras)
         self.page.print(f"\nThe evaluation as a page, beside the truth: {self.output / PAGES[0]}", soft_wrap=True)
         self.page.print(f"All rivals as a page: {self.output / PAGES[1]}", soft_wrap=True)
 
-    def _announce(self, number: int, title: str, said: str) -> None:
+    def _step(self, number: int, title: str, said: str, what: str) -> AbstractContextManager[Work]:
         self.page.print(f"\n── {number}. {title} ──", style="bold")
         self.page.print(f"$ {said}\n", style="dim", soft_wrap=True)
+        return working(what)
 
 
 def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
@@ -184,8 +171,9 @@ def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
     truth, error = made.truth["average"], result.value - made.truth["average"]
     best = (made.truth["efficiency_bound_mse"] or 0.0) ** 0.5
     lines = [
-        f"The four loggers earned {result.logged_mean:.4f} a step. The target really earns {truth:.4f} (solved exactly "
-        f"from the model of the town), and was estimated at {result.value:.4f} ({error:+.4f}) without ever driving.",
+        f"The four loggers earned {result.logged_mean:.4f} per step. The target really earns {truth:.4f} (solved "
+        f"exactly from the model of the town), and was estimated at {result.value:.4f} ({error:+.4f}) without "
+        "ever driving.",
     ]
     if result.interval is not None:
         low, high = result.interval.low, result.interval.high

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs, reports
+from mixope.cli import inputs, output
 from mixope.cli import options as o
-from mixope.cli.console import complain, console, print_json, tell, working
+from mixope.cli.output import complain, print_json, show, tell, working
 
 NOT_SUPPORTED = 4
 
@@ -53,18 +53,22 @@ def command(
     States and actions may be ids, factors or vectors of floats. Exit codes: 0 done, 2 usage,
     3 bad data, 4 not supported by these logs (with --strict).
     """
+    from mixope.backtesting import backtest as predict_loggers
     from mixope.diagnostics import Verdict
-    from mixope.evaluation import evaluate, look
+    from mixope.evaluation import evaluate
+    from mixope.inspection import coverage_of
     from mixope.intervals import choose_interval
+    from mixope.seen import look
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
-    reports.check(html)
+    output.check_page(html)
     inputs.check_outputs(outputs, [target, *logger])
+    chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
         rows = inputs.read_logs(logs, column, done)
         policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
         known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
-        seen = look(rows, inputs.make_engine(engine, memory_limit, threads))
+        seen = look(rows, chosen)
         result = evaluate(
             seen,
             policy,
@@ -77,19 +81,20 @@ def command(
             interval=choose_interval(interval, replicates, jobs, notes.progress),
             seed=seed,
         )
-        tested = reports.backtest_of(seen, known, level, seed) if backtest else None
+        tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None
         result = tested.judge(result) if tested else result
         if html is not None:
-            reports.write(result, html, context, seen, {result.target: policy}, tested)
+            coverage = coverage_of(seen, policy)
+            output.write_page(result, html, command=output.command_line(context), coverage=coverage, backtest=tested)
     if json:
         tell(notes)
-        print_json(reports.as_json(result, tested))
+        print_json({**result.to_dict(), **({"backtest": tested.to_dict()} if tested else {})})
     else:
-        from mixope.cli.views.estimate import estimate_view
-
         tell(notes, besides=result.alerts)
-        console().print(estimate_view(result, target))
-        reports.print_backtest(tested)
+        show(result, target=target)
+        if tested:
+            output.console().print("\nbacktest: every logger predicted from the others", style="bold")
+            show(tested)
     if html is not None:
         complain("report", str(html))
     if strict and result.verdict is Verdict.UNSUPPORTED:

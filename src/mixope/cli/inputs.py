@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixope.cli.options import Ending, EngineName, FormName, OutputsName, UnknownActions
-from mixope.errors import UsageError
+from mixope.cli.options import Ending, FormName, OutputsName, UnknownActions
+from mixope.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from mixope.engines import Engine
-    from mixope.estimators import AnyEstimator
+    from mixope.estimators import Estimator
     from mixope.logs import Logs
     from mixope.policies import Policy
 
@@ -80,7 +80,7 @@ def check_outputs(outputs: OutputsName | None, policies: Sequence[str]) -> None:
 
 
 def _is_reference(text: str) -> bool:
-    from mixope.policies.imports import is_reference
+    from mixope.policies.readers import is_reference
 
     return is_reference(text)
 
@@ -108,7 +108,7 @@ def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
 
     if not _is_reference(source) or Path(source).exists():
         return dict(read_policies(source, unknown_actions=unknown.value))
-    from mixope.policies.imports import resolve
+    from mixope.policies.readers import resolve
 
     named = resolve(source)
     if not isinstance(named, Mapping) or not named:
@@ -116,20 +116,22 @@ def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
     return {str(label): read_policy(policy) for label, policy in named.items()}
 
 
-def make_engine(name: EngineName | None, memory_limit: str | None, threads: int | None) -> Engine | str | None:
+def make_engine(name: str | None, memory_limit: str | None, threads: int | None) -> Engine | str | None:
     """The engine asked for; a limit or a number of threads asks for the embedded one."""
+    from mixope.engines import ENGINES, EmbeddedEngine
+
+    if name is not None and name not in ENGINES:
+        raise UnknownName("engine", name, ENGINES)
     if memory_limit is None and threads is None:
-        return None if name is None else name.value
-    if name is EngineName.memory:
+        return name
+    if name is not None and ENGINES[name] is not EmbeddedEngine:
         raise UsageError("--memory-limit and --threads are for --engine embedded")
     if memory_limit is not None and not _SIZE.fullmatch(memory_limit.strip()):
         raise UsageError(f"--memory-limit takes a size such as 500MB or 2GB, got {memory_limit!r}")
-    from mixope.engines import EmbeddedEngine
-
     return EmbeddedEngine(memory_limit=memory_limit, threads=threads)
 
 
-def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | AnyEstimator:
+def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | Estimator:
     """An estimator by name, or a state-ratio estimator in the paper's form, which counts states."""
     if form is FormName.general:
         return name

@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.console import console, print_json, tell, working
+from mixope.cli.output import print_json, show, tell, working
 
 
 def command(
@@ -40,18 +40,16 @@ def command(
     from mixope.inspection import inspect
 
     inputs.check_outputs(outputs, [] if target is None else [target])
+    chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("inspecting …") as notes:
         read = inputs.read_target
         policy = None if target is None else read(target, target_default, unknown_actions, trust, outputs)
-        chosen = inputs.make_engine(engine, memory_limit, threads)
         found = inspect(inputs.read_logs(logs, column, done), policy, chosen, check=check)
     if json:
         tell(notes)
-        print_json(found.to_json())
+        print_json(found.to_dict())
     else:
-        from mixope.cli.views.inspection import inspection_view
-
         tell(notes, besides=found.notes)
-        console().print(inspection_view(found))
+        show(found)
     if found.error is not None:
         raise found.error

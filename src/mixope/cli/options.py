@@ -17,13 +17,6 @@ class EstimandName(StrEnum):
     horizon = "horizon"
 
 
-class Ending(StrEnum):
-    """What a lone done column means."""
-
-    terminated = "terminated"
-    truncated = "truncated"
-
-
 class UnknownActions(StrEnum):
     """A logged action that a policy lacks."""
 
@@ -31,29 +24,9 @@ class UnknownActions(StrEnum):
     zero = "zero"
 
 
-class EngineName(StrEnum):
-    """Where the rows are added up."""
-
-    memory = "memory"
-    embedded = "embedded"
-
-
-class FormName(StrEnum):
-    """The form of the state-ratio equations."""
-
-    general = "general"
-    paper = "paper"
-
-
-class OutputsName(StrEnum):
-    """What a network gives."""
-
-    probabilities = "probabilities"
-    logits = "logits"
-    mean_std = "mean_std"
-    mean_log_std = "mean_log_std"
-
-
+Ending = StrEnum("Ending", ["terminated", "truncated"])
+FormName = StrEnum("FormName", ["general", "paper"])
+OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -168,9 +141,12 @@ Jobs = Annotated[
     ),
 ]
 Engine = Annotated[
-    EngineName | None,
+    str | None,
     typer.Option(
-        "--engine", show_default=False, help="Where rows are added up; by default embedded (DuckDB) for files."
+        "--engine",
+        metavar="NAME",
+        show_default=False,
+        help="Where rows are added up: memory, or embedded (DuckDB), which is the default for files.",
     ),
 ]
 MemoryLimit = Annotated[

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mixope.cli import options as o
-from mixope.cli.console import complain, console
+from mixope.cli.output import complain, console
 
 if TYPE_CHECKING:
     from mixope.experiments.experiment import Size
@@ -45,12 +45,12 @@ def command(
 
     Stop it at any time (Ctrl-C): the same command goes on where it stopped.
     """
-    from mixope.experiments import registry
+    from mixope.experiments import experiment
     from mixope.experiments.reproduction import reproduce
 
-    chosen = list(registry.REGISTRY) if ALL in names else list(dict.fromkeys(names))
+    chosen = list(experiment.REGISTRY) if ALL in names else list(dict.fromkeys(names))
     for name in chosen:
-        registry.get(name)
+        experiment.get(name)
     size: Size = "full" if full else "quick"
     for name in chosen:
         with _watched(name, size) as announce:
@@ -61,11 +61,8 @@ def command(
 @contextmanager
 def _watched(name: str, size: str) -> Iterator[Announce]:
     """Say what it will cost, then show on a terminal how far it is; after an interruption, what is kept."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from mixope.processes import progress_bar
 
-    screen = console(sys.stderr)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=screen, disable=not screen.is_terminal)
     kept = 0
 
     def announce(total: int, left: int, seconds: float):  # type: ignore[no-untyped-def]
@@ -73,17 +70,17 @@ def _watched(name: str, size: str) -> Iterator[Announce]:
         kept = total - left
         known = f", {kept:,} of them done before" if kept else ""
         complain("note", f"{name}, {size} size: {total:,} repetitions{known}; {_about(seconds, left)}")
-        task = progress.add_task(name, total=total, completed=kept)
 
         def tick(_: object) -> None:
             nonlocal kept
             kept += 1
-            progress.advance(task)
+            if report:
+                report(kept, total)
 
         return tick
 
     try:
-        with progress:
+        with progress_bar(name) if sys.stderr.isatty() else nullcontext() as report:
             yield announce
     except KeyboardInterrupt:
         complain("note", f"{name}: {kept:,} repetitions are kept; the same command goes on from there")

@@ -6,30 +6,21 @@ import os
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mixope.cli import options as o
-from mixope.cli.console import console, tell, working
-from mixope.cli.dataset import Dataset, Settings, write_dataset
+from mixope.cli.output import console, tell, working
+
+if TYPE_CHECKING:
+    from mixope.environments.datasets import Dataset
 
 WORLDS = "taxi, gridworld, gridworld-slip, singlepath or walk; with vectors: pendulum or linear-quadratic."
 
 
-class Format(StrEnum):
-    """How the logs are stored."""
-
-    parquet = "parquet"
-    csv = "csv"
-    arrow = "arrow"
-
-
-class Observed(StrEnum):
-    """How states are written."""
-
-    id = "id"
-    factors = "factors"
+Format = StrEnum("Format", ["parquet", "csv", "arrow"])
+Observed = StrEnum("Observed", ["id", "factors"])
 
 
 def command(
@@ -64,6 +55,8 @@ def command(
     are vectors, policies.py has the policies, and the truth of pendulum a standard error. The same seed gives the same
     bytes.
     """
+    from mixope.environments.datasets import Settings, write_dataset
+
     settings = Settings(environment, loggers, episodes, horizon, observed.value, format.value, seed, pickup_bonus)
     with working(f"simulating {environment} …") as notes:
         made = write_dataset(settings, output, force=force)
@@ -73,8 +66,8 @@ def command(
     near = truth.get("average_standard_error")
     error = f" (± {near:.2g}, simulated)" if near else ""
     console().print(
-        f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g}{error} a step "
-        f"in the long run\n\n{_next(made, shown)}",
+        f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g}{error} per step"
+        f" in the long run\n\n{_next(made, shown)}",
         soft_wrap=True,
     )
 

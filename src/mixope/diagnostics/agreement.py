@@ -8,7 +8,7 @@ for every (s, a, s′), the mean rewards of the parts by
 
 v being the largest variance that rewards between the lowest and the highest logged one can have around their mean
 (Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are χ² if the parts
-agree, and are turned into standard deviations of a normal law by the cube root (Wilson and Hilferty). The parts are the
+agree, and are turned into standard deviations of a normal law. The parts are the
 loggers; early and late episodes are compared in :mod:`mixope.diagnostics.steadiness`.
 """
 
@@ -17,9 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc, ndtri
 
 from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.diagnostics.checks import Diagnostic, graded
+from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.transitions import Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
@@ -139,8 +140,8 @@ def _rewards(parts: Parts) -> tuple[float, float]:
 
 
 def _standardised(statistic: float, degrees: float) -> float:
-    """((χ²/k)^⅓ − (1 − 2/(9k))) / √(2/(9k)): about standard normal."""
+    """The normal deviate as unlikely as χ² with these degrees of freedom; 37 is the most a float can tell."""
     if degrees <= 0:
         return 0.0
-    spread = 2.0 / (9.0 * degrees)
-    return float((max(statistic, 0.0) / degrees) ** (1 / 3) - (1 - spread)) / float(np.sqrt(spread))
+    tail = float(chdtrc(degrees, max(statistic, 0.0)))
+    return float(-ndtri(min(max(tail, 1e-300), 1.0 - 1e-16)))

@@ -6,21 +6,20 @@ actions that were never logged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from mixope.diagnostics.checks import Diagnostic
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic
 
 MOST = 0.8
 """The share of the squared standard error beyond which it is twice as large as chance, and an interval a guess."""
 
 
-def approximation(measures: Mapping[str, float], standard_error: float | None) -> Diagnostic | None:
+def approximation(evidence: Evidence) -> Diagnostic | None:
     """τ² as a share of se² + τ²; None where nothing was solved twice or there is no interval."""
-    error = measures.get("approximation")
+    error, standard_error = evidence.measures.approximation, evidence.uncertainty.standard_error
     if error is None or not standard_error:
         return None
     share = min(error**2 / standard_error**2, 1.0)
-    half = measures.get("half_the_bumps")
+    half = evidence.measures.half_the_bumps
     cause = "what was never logged is predicted" if half is None else f"with half as many features it is {half:.4g}"
     words = f"{cause}; an error of approximation of {error:.2g} makes {share:.0%} of the variance behind the interval"
     much = share > MOST
@@ -28,12 +27,12 @@ def approximation(measures: Mapping[str, float], standard_error: float | None) -
     return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)
 
 
-def correction(measures: Mapping[str, float], value: float, width: float) -> Diagnostic | None:
+def correction(evidence: Evidence) -> Diagnostic | None:
     """How far the value model would move a plain ratio's value, in half-widths of its interval."""
-    corrected = measures.get("corrected")
-    if corrected is None or not width > 0:
+    corrected, interval = evidence.measures.corrected, evidence.interval
+    if corrected is None or interval is None or not interval.width > 0:
         return None
-    reach = abs(value - corrected) / (width / 2)
+    reach = abs(evidence.value - corrected) / (interval.width / 2)
     much = reach > 1.0
     where = "outside the interval: use 'dr'" if much else "inside the interval"
     words = f"corrected by the value model the value would be {corrected:.4g}, {where}"

@@ -1,75 +1,19 @@
-"""Diagnostics of one estimate: each goes from facts to a value, a threshold, a status and a sentence.
+"""The checks of one estimate: each goes from evidence to a value, a threshold, a status and a sentence.
 
 Most have one shape, a number that should not be too high (or too low), and stand in the table :data:`GRADED`; why the
 thresholds are what they are is in docs/trust.md. The verdict is the worst of all: any failure means that the logs do
-not support an answer, any warning asks for caution. Checks of the logs themselves are in
-:mod:`mixope.diagnostics.agreement` and :mod:`mixope.diagnostics.steadiness`.
+not support an answer, any warning asks for caution. All checks, also those of the logs themselves, are in one list:
+:data:`mixope.diagnostics.CHECKS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from enum import Enum
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
-Status = Literal["pass", "warn", "fail"]
-
-
-class Verdict(Enum):
-    """Whether the number can be used."""
-
-    TRUSTWORTHY = "trustworthy"
-    CAUTION = "caution"
-    UNSUPPORTED = "not supported by these logs"
-    REFERENCE = "reference only"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """One check: what was measured, where it starts to matter, how it came out, in words."""
-
-    name: str
-    value: float
-    threshold: float
-    status: Status
-    sentence: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the checks look at."""
-
-    value: float
-    effective_sample_size: float
-    uncovered_mass: float
-    outside_mass: float
-    largest_share: float | None
-    mean_weight: float | None
-    leaked_mass: float | None
-    n_rows: float
-    n_episodes: int
-    lowest_reward: float
-    highest_reward: float
-    behaviour_misfit: float | None
-    solver_ok: bool
-    solver_message: str
-    residual: float
-    corrects_coverage: bool
-    weighs_rows: bool = True
-    known_bias: str | None = None
-    unit_of_weight: str = "row"
-    on_vectors: bool = False
-    is_reference: bool = False
-    held_out: float | None = None
-    n_blocks: int | None = None
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.errors import Advice
 
 
 @dataclass(frozen=True)
@@ -77,160 +21,170 @@ class Check:
     """A line of the table: what is measured (None where it does not apply), where it warns and fails, what it says."""
 
     name: str
-    measure: Callable[[Facts], float | None]
-    limits: Callable[[Facts], tuple[float, float]]
-    sentence: Callable[[Facts], str]
+    measure: Callable[[Evidence], float | None]
+    limits: Callable[[Evidence], tuple[float, float]]
+    sentence: Callable[[Evidence], str]
     high_is_bad: bool = True
 
-    def __call__(self, facts: Facts) -> Diagnostic | None:
-        """Judge the facts."""
-        value = self.measure(facts)
+    def __call__(self, evidence: Evidence) -> Diagnostic | None:
+        """Judge the evidence."""
+        value = self.measure(evidence)
         if value is None:
             return None
-        return graded(self.name, value, *self.limits(facts), self.sentence(facts), high_is_bad=self.high_is_bad)
+        return graded(self.name, value, *self.limits(evidence), self.sentence(evidence), high_is_bad=self.high_is_bad)
 
 
-def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
-    """A number against the threshold that it has passed, or the first one."""
-    sign = 1.0 if high_is_bad else -1.0
-    status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
-    return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
+def _fixed(warn: float, fail: float) -> Callable[[Evidence], tuple[float, float]]:
+    return lambda evidence: (warn, fail)
 
 
-def _fixed(warn: float, fail: float) -> Callable[[Facts], tuple[float, float]]:
-    return lambda facts: (warn, fail)
+def _uncovered_limits(evidence: Evidence) -> tuple[float, float]:
+    return (0.05, 0.25) if evidence.solution.corrects_coverage else (0.005, 0.10)
 
 
-def _uncovered_limits(facts: Facts) -> tuple[float, float]:
-    return (0.05, 0.25) if facts.corrects_coverage else (0.005, 0.10)
+def _misfit_limits(evidence: Evidence) -> tuple[float, float]:
+    return (20.0, 200.0) if evidence.on_features else (4.0, 25.0)  # overlapping features are not independent tests
 
 
-def _misfit_limits(facts: Facts) -> tuple[float, float]:
-    return (20.0, 200.0) if facts.on_vectors else (4.0, 25.0)  # overlapping features are not independent tests
+def _unit_of_weight(evidence: Evidence) -> str:
+    return "row" if evidence.measures.effective_episodes is None else "episode"
+
+
+_CORRECTED = " (the value model on the factors corrects for it as far as they tell)"
+_STRANGE = "; they may belong to another policy"
+
+
+def _episodes_behind(n: int, blocks: int | None) -> str:
+    said = "1 episode stands behind the interval" if n == 1 else f"{n:,} episodes stand behind the interval"
+    cut = "" if blocks is None else f", cut into {blocks} blocks of steps"
+    return said + cut + ("; fewer than 20 make it unreliable" if n < 20 else "")
 
 
 GRADED: tuple[Check, ...] = (
     Check(
         "effective sample size",  # how many rows of the target's own; a plug-in value weighs nothing
-        lambda f: f.effective_sample_size if f.weighs_rows else None,
+        lambda f: f.effective_sample_size,
         _fixed(100, 10),
         lambda f: (
-            f"the weighted logs are worth {f.effective_sample_size:,.0f} of {f.n_rows:,.0f} rows"
-            f" ({f.effective_sample_size / max(f.n_rows, 1.0):.1%})"
+            f"the weighted logs are worth {f.effective_sample_size or 0.0:,.0f} of {f.survey.n_rows:,} rows"
+            f" ({(f.effective_sample_size or 0.0) / max(f.survey.n_rows, 1):.1%})"
         ),
         high_is_bad=False,
     ),
     Check(
         "uncovered mass",  # target probability on actions never logged where it would be; vectors are not counted
-        lambda f: None if f.on_vectors else f.uncovered_mass,
+        lambda f: None if f.on_features else f.solution.uncovered_mass,
         _uncovered_limits,
         lambda f: (
-            f"{f.uncovered_mass:.2%} of the target's steps are actions never logged in their state"
-            + (" (the value model on the factors corrects for it as far as they tell)" if f.corrects_coverage else "")
+            f"{f.solution.uncovered_mass:.2%} of the target's steps are actions never logged in their state"
+            + (_CORRECTED if f.solution.corrects_coverage else "")
         ),
     ),
     Check(
         "mass outside",  # rows outside the part of the logs that was solved; vectors have no parts
-        lambda f: None if f.on_vectors else f.outside_mass,
+        lambda f: None if f.on_features else f.solution.outside_mass,
         _fixed(0.05, 0.5),
-        lambda f: f"{f.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
+        lambda f: f"{f.solution.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
     ),
     Check(
         "largest weight",  # one row should not decide
         lambda f: f.largest_share,
         _fixed(0.05, 0.25),
-        lambda f: f"the heaviest {f.unit_of_weight} carries {f.largest_share or 0.0:.2%} of all weight",
+        lambda f: f"the heaviest {_unit_of_weight(f)} carries {f.largest_share or 0.0:.2%} of all weight",
     ),
     Check(
         "leaked mass",  # state–action ratios lose mass where the target takes an action that was not logged
-        lambda f: f.leaked_mass,
+        lambda f: f.measures.leaked_mass,
         _fixed(0.005, 0.10),
-        lambda f: f"{f.leaked_mass or 0.0:.2%} of the mass leaks into actions that were never logged",
+        lambda f: f"{f.measures.leaked_mass or 0.0:.2%} of the mass leaks into actions that were never logged",
     ),
     Check(
         "episodes",  # the independent pieces; blocks of steps stand in for them where there are few and long ones
-        lambda f: float(f.n_episodes),
-        lambda f: (20, 2 if f.n_blocks is None else 1),
-        lambda f: (
-            f"{f.n_episodes:,} episode{'' if f.n_episodes == 1 else 's'} stand{'s' if f.n_episodes == 1 else ''} behind"
-            f" the interval{'' if f.n_blocks is None else f', cut into {f.n_blocks} blocks of steps'}"
-            + ("; fewer than 20 make it unreliable" if f.n_episodes < 20 else "")
-        ),
+        lambda f: float(f.survey.n_episodes),
+        lambda f: (20, 2 if f.uncertainty.n_blocks is None else 1),
+        lambda f: _episodes_behind(f.survey.n_episodes, f.uncertainty.n_blocks),
         high_is_bad=False,
     ),
     Check(
         "behaviour fit",  # Σ(ρ − 1) standardised, before calibration; counted behaviours fit by construction
-        lambda f: f.behaviour_misfit,
+        lambda f: f.measures.behaviour_misfit,
         _misfit_limits,
         lambda f: (
-            f"the behaviour's probabilities are off by {f.behaviour_misfit or 0.0:.1f} standard deviations before"
-            " calibration"
-            + ("; they may belong to another policy" if (f.behaviour_misfit or 0.0) > _misfit_limits(f)[0] else "")
+            f"the behaviour's probabilities are off by {f.measures.behaviour_misfit or 0.0:.1f} standard deviations"
+            " before calibration" + (_STRANGE if (f.measures.behaviour_misfit or 0.0) > _misfit_limits(f)[0] else "")
         ),
     ),
     Check(
         "held-out stationarity",  # the ratio of some episodes on the flow of the others, in the direction of the value
-        lambda f: f.held_out,
+        lambda f: f.measures.held_out,
         _fixed(3.0, 10.0),
         lambda f: (
             "a ratio from other episodes leaves the flow of those held out unbalanced by"
-            f" {f.held_out or 0.0:.1f} standard deviations"
+            f" {f.measures.held_out or 0.0:.1f} standard deviations"
+        ),
+    ),
+    Check(
+        "next observations",  # a column that slipped, or was shuffled, gives every row another row's outcome
+        lambda f: f.survey.astray / max(f.survey.n_rows, 1) if f.survey.astray else None,
+        _fixed(0.0, 0.1),
+        lambda f: (
+            f"{f.survey.astray:,} rows ({f.survey.astray / max(f.survey.n_rows, 1):.2%}) do not begin where the row"
+            " before them led; their next observations may belong to other rows"
+        ),
+    ),
+    Check(
+        "cut weights",  # ratios above e¹⁵, calibrations below 0 and densities above a million are cut
+        lambda f: f.n_cut / max(f.survey.n_rows, 1) if f.n_cut else None,
+        _fixed(0.02, 0.2),
+        lambda f: (
+            f"the weights of {f.n_cut:,.0f} rows ({f.n_cut / max(f.survey.n_rows, 1):.2%}) were cut: ratios above e¹⁵,"
+            " calibrations below zero, densities above a million"
         ),
     ),
 )
 
 
-def mean_weight(facts: Facts) -> Diagnostic | None:
+def mean_weight(evidence: Evidence) -> Diagnostic | None:
     """Weights that are right average to one; ratios on counts do by construction."""
-    if facts.mean_weight is None:
+    mean = evidence.measures.mean_weight
+    if mean is None:
         return None
-    off = abs(facts.mean_weight - 1.0)
     found = graded(
-        "mean weight", off, 0.2, 0.5, f"importance weights average {facts.mean_weight:.3g}; right ones average 1"
+        "mean weight", abs(mean - 1.0), 0.2, 0.5, f"importance weights average {mean:.3g}; right ones average 1"
     )
-    return replace(found, value=facts.mean_weight)
+    return replace(found, value=mean)
 
 
-def known_bias(facts: Facts) -> Diagnostic | None:
+def known_bias(evidence: Evidence) -> Diagnostic | None:
     """A method that is known to be biased on logs like these."""
-    if facts.known_bias is None:
+    bias = evidence.solution.known_bias
+    return None if bias is None else Diagnostic("known bias", 1.0, 0.0, "warn", bias)
+
+
+def has_interval(evidence: Evidence) -> Diagnostic | None:
+    """A value without an error bar is never trustworthy."""
+    if evidence.interval is not None:
         return None
-    return Diagnostic("known bias", 1.0, 0.0, "warn", facts.known_bias)
+    because = evidence.uncertainty.because or "there are no scores"
+    return Diagnostic("interval", 0.0, 1.0, "warn", Advice("there is no interval: ", because))
 
 
-def reward_range(facts: Facts) -> Diagnostic:
+def reward_range(evidence: Evidence) -> Diagnostic:
     """A mean of rewards lies among the rewards."""
-    slack = 1e-9 * max(abs(facts.lowest_reward), abs(facts.highest_reward), 1.0)
-    inside = facts.lowest_reward - slack <= facts.value <= facts.highest_reward + slack
+    low, high, value = evidence.survey.lowest, evidence.survey.highest, evidence.value
+    slack = 1e-9 * max(abs(low), abs(high), 1.0)
+    inside = low - slack <= value <= high + slack
     where = "lies inside" if inside else "lies OUTSIDE"
     return Diagnostic(
         "reward range",
-        facts.value,
-        facts.highest_reward if facts.value > facts.highest_reward else facts.lowest_reward,
+        value,
+        high if value > high else low,
         "pass" if inside else "fail",
-        f"the value {where} the logged rewards, {facts.lowest_reward:g} to {facts.highest_reward:g}",
+        f"the value {where} the logged rewards, {low:g} to {high:g}",
     )
 
 
-def solver(facts: Facts) -> Diagnostic:
+def solver(evidence: Evidence) -> Diagnostic:
     """Whether the equations were solved."""
-    return Diagnostic("solver", facts.residual, 1e-8, "pass" if facts.solver_ok else "warn", facts.solver_message)
-
-
-CHECKS: tuple[Callable[[Facts], Diagnostic | None], ...] = (*GRADED, mean_weight, known_bias, reward_range, solver)
-
-
-def diagnose(facts: Facts) -> tuple[Diagnostic, ...]:
-    """All checks; the logged mean is no estimate of the target and is not judged."""
-    found = () if facts.is_reference else tuple(check(facts) for check in CHECKS)
-    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
-
-
-def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:
-    """The worst of them; what was not judged is a reference line."""
-    if not diagnostics:
-        return Verdict.REFERENCE
-    statuses = {d.status for d in diagnostics}
-    if "fail" in statuses:
-        return Verdict.UNSUPPORTED
-    return Verdict.CAUTION if "warn" in statuses else Verdict.TRUSTWORTHY
+    solved = evidence.solution.solved
+    return Diagnostic("solver", solved.residual, 1e-8, "pass" if solved.ok else "warn", solved.outcome.value)

@@ -13,19 +13,14 @@ to the half-width of the interval, which knows nothing of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mixope.arrays import sum_by
-from mixope.behaviours import CountedMixture
-from mixope.diagnostics.checks import Diagnostic, graded
-from mixope.estimators.flow import Flow, follow
-from mixope.estimators.occupancy import Occupancy, occupy
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.estimators.flow import Flow
+from mixope.estimators.occupancy import Occupancy, pooled
 from mixope.problem import Problem
-
-if TYPE_CHECKING:
-    from mixope.intervals import Interval
 
 WARN, FAIL = 0.5, 20.0
 """Shares of the half-width; see the table in docs/trust.md."""
@@ -35,8 +30,7 @@ ROUNDING, SMALL = 1e-9, 0.005
 
 def coverage_shift(problem: Problem) -> float:
     """The shift of a problem, from its counts."""
-    flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
-    occupancy = occupy(flow)
+    flow, occupancy = pooled(problem)
     law = occupancy.law[flow.states]
     return float(law @ flow.uncovered()) / float(law.sum()) * action_spread(flow, occupancy)
 
@@ -59,12 +53,14 @@ def action_spread(flow: Flow, occupancy: Occupancy) -> float:
     return float(np.sqrt(occupancy.law[several] @ (off[several] / (actions[several] - 1)) / mass))
 
 
-def small_gaps(problem: Problem, uncovered_mass: float, interval: Interval | None) -> tuple[Diagnostic, ...]:
+def small_gaps(evidence: Evidence) -> Diagnostic | None:
     """The check where it can say something new: a gap too small for the check of its mass, beside a narrow interval."""
-    if interval is None or not ROUNDING < uncovered_mass <= SMALL:
-        return ()
-    found = coverage_bias(coverage_shift(problem), (interval.high - interval.low) / 2)
-    return () if found is None else (found,)
+    problem, interval, uncovered = evidence.problem, evidence.interval, evidence.solution.uncovered_mass
+    if not isinstance(problem, Problem) or interval is None or evidence.solution.corrects_coverage:
+        return None
+    if not ROUNDING < uncovered <= SMALL:
+        return None
+    return coverage_bias(coverage_shift(problem), interval.width / 2)
 
 
 def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:

@@ -14,7 +14,7 @@ All of it comes from sums by episode that the interval needs anyway, at no furth
                           state, such as who recorded them, matters.
 
 Differences of halves are t with ν = episodes − 2 loggers degrees of freedom, and F for T²; both are turned into
-standard deviations of a normal law (t after Wallace, F after Paulson), so that few episodes raise no false alarm.
+standard deviations of a normal law, so that few episodes raise no false alarm.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import fdtrc, ndtri, stdtr
 
 from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.diagnostics.checks import Diagnostic, graded
-from mixope.statistics.episodes import EpisodeTotals
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.probes import EpisodeProbes
 
 WARN, FAIL = 3.0, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 SHARED_WARN, SHARED_FAIL = 2.0, 10.0
+_LEAST_TAIL = 1e-300
 LEAST = 3
 """Episodes that each half of a logger must have to be compared."""
 _MEANWHILE = "; the world may have changed meanwhile"
@@ -46,21 +49,26 @@ class Halves:
     degrees: int
 
 
-def logs_are_steady(probes: EpisodeProbes, logger: IntArray, mean_step: float) -> tuple[Diagnostic, ...]:
-    """The checks of the logs, whatever was asked of them."""
-    found = world_over_episodes(probes, logger), rewards_over_steps(probes, mean_step), rewards_by_episode(probes)
+def logs_are_steady(sums: EpisodeSums) -> tuple[Diagnostic, ...]:
+    """The checks of the logs, whatever was asked of them; none where nothing was counted."""
+    if sums.probes is None:
+        return ()
+    found = (
+        world_over_episodes(sums.probes, sums.totals.logger),
+        rewards_over_steps(sums.probes, sums.mean_step),
+        rewards_by_episode(sums.probes),
+    )
     return tuple(d for d in found if d is not None)
 
 
-def value_is_steady(
-    scores: FloatArray | None, episodes: EpisodeTotals | None, by_step: FloatArray | None = None, mean_step: float = 0.0
-) -> tuple[Diagnostic, ...]:
+def value_is_steady(evidence: Evidence) -> tuple[Diagnostic, ...]:
     """The checks of one estimate, from its scores by episode; none where it has no scores."""
-    if scores is None or episodes is None or len(scores) != len(episodes.rows) or not np.isfinite(scores).all():
+    scores, sums, by_step = evidence.scores, evidence.sums, evidence.by_step
+    if scores is None or sums is None or not np.isfinite(scores).all():
         return ()
-    found = [value_over_episodes(scores, episodes.logger)]
+    found = [value_over_episodes(scores, sums.totals.logger)]
     if by_step is not None and np.isfinite(by_step).all():
-        found.append(value_over_steps(by_step, scores, episodes.rows, mean_step))
+        found.append(value_over_steps(by_step, scores, sums.rows, sums.mean_step))
     return tuple(d for d in found if d is not None)
 
 
@@ -171,15 +179,13 @@ def hotelling(halves: Halves) -> float:
 
 
 def normal_of_t(t: float, degrees: int) -> float:
-    """The normal deviate as unlikely as t (Wallace): √(ν log(1 + t²/ν)) (8ν + 1)/(8ν + 3), with the sign of t."""
-    scale = (8 * degrees + 1) / (8 * degrees + 3)
-    return float(np.copysign(scale * np.sqrt(degrees * np.log1p(t * t / degrees)), t))
+    """The normal deviate as unlikely as t; beyond 37 standard deviations a float cannot tell."""
+    return float(np.copysign(-ndtri(max(float(stdtr(degrees, -abs(t))), _LEAST_TAIL)), t))
 
 
 def normal_of_f(f: float, above: int, below: int) -> float:
-    """The normal deviate as unlikely as F with these degrees of freedom (Paulson)."""
-    p, q, root = 2 / (9 * above), 2 / (9 * below), max(f, 0.0) ** (1 / 3)
-    return float(((1 - q) * root - (1 - p)) / np.sqrt(p + q * root**2))
+    """The normal deviate as unlikely as F with these degrees of freedom."""
+    return float(-ndtri(min(max(float(fdtrc(above, below, max(f, 0.0))), _LEAST_TAIL), 1.0 - 1e-16)))
 
 
 def _scatter(part: FloatArray) -> FloatArray:

@@ -10,11 +10,17 @@ draws of a multivariate t around the values.
 
 What a logger earned, m_j = Σ_e R_e / Σ_e n_e over its own episodes, has the score (R_e − m_j n_e) / Σ n on these and 0
 on all others, so it stands beside the targets like one of them. n_e is the length of the episode, or the horizon.
+
+Estimates of one run keep their scores, so that differences between them read nothing again. Targets are also set
+against what the loggers really earned, like with like: a mean over rows is a long-run average only if every episode ran
+from its start to a true end, and a mean over T steps only if every one was cut there. Against a discounted value
+nothing in the logs can be set. The scores say nothing of bias: a target whose mass the logs do not cover is named in
+``alerts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -22,11 +28,19 @@ import numpy as np
 from scipy.special import stdtr
 
 from mixope.arrays import FloatArray
-from mixope.differences.records import Difference, Ranking
-from mixope.intervals import Interval, quantile, standard_error
+from mixope.diagnostics import Verdict
+from mixope.differences.records import Difference, Differences, Ranking
+from mixope.errors import Advice
+from mixope.estimate import Estimate
+from mixope.intervals import Interval, block_scores, few_episodes, quantile, standard_error
 from mixope.statistics.episodes import EpisodeTotals
 
 DRAWS = 20_000
+UNCOVERED = 0.01
+"""Target mass outside the logs above which a difference is said to be biased."""
+_APPROXIMATE = "{}: an approximation error of about {:.3g} is part of its own interval and not of its differences'"
+MOST_LOGGERS = 20
+"""With more loggers than this, targets are set against none: a table of all of them says nothing to a reader."""
 Pair = tuple[int, int]
 
 
@@ -161,3 +175,97 @@ def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]
             )
         )
     return tuple(sorted(found, key=lambda r: -r.value))
+
+
+# --- from estimates of one run
+
+
+def differences_of(estimates: Sequence[Estimate], level: float, seed: int = 0) -> tuple[Differences, ...]:
+    """One record for each estimator that has scores for two targets or more, in the order of the estimators."""
+    made = (_one(group, level, seed) for group in _by_estimator(estimates))
+    return tuple(found for found in made if found is not None)
+
+
+def _by_estimator(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
+    """The targets of each estimator; two estimators under one name are told apart by their order."""
+    seen: dict[tuple[str, str], int] = {}
+    groups: dict[tuple[str, int], list[Estimate]] = {}
+    for estimate in estimates:
+        if estimate.verdict is Verdict.REFERENCE:
+            continue
+        turn = seen.get((estimate.target, estimate.estimator), 0)
+        seen[estimate.target, estimate.estimator] = turn + 1
+        groups.setdefault((estimate.estimator, turn), []).append(estimate)
+    return list(groups.values())
+
+
+def _one(group: list[Estimate], level: float, seed: int) -> Differences | None:
+    usable = [e for e in group if _usable(e)]
+    if len(usable) < 2:
+        return None
+    first = usable[0]
+    joint = JointScores(tuple(e.target for e in usable), np.array([e.value for e in usable]), _clusters(usable))
+    loggers = _against_loggers(first, joint, level, seed)
+    left_out = [
+        Advice(f"{e.target}: left out, ", e.no_interval_because or "it has no scores") for e in group if not _usable(e)
+    ]
+    return Differences(
+        estimator=first.estimator,
+        estimand=first.estimand,
+        level=level,
+        n_episodes=first.n_episodes,
+        pairs=pairwise(joint, level, seed),
+        ranking=rank(joint, level, seed),
+        loggers=loggers,
+        alerts=(
+            *left_out,
+            *bias_alerts([(e.target, e.uncovered_mass) for e in usable], any(e.corrects_coverage for e in usable)),
+            *(_APPROXIMATE.format(e.target, off) for e in usable if (off := e.measures.approximation or 0.0) > 0),
+            *(f"{e.target}: {e.verdict}, and so is every difference with it" for e in usable if _refused(e)),
+            *([few] if (few := few_episodes(first.n_episodes)) else []),
+        ),
+    )
+
+
+def _usable(estimate: Estimate) -> bool:
+    """Scores of two episodes or more, or of steps that can be cut into blocks."""
+    enough = estimate.scores is not None and (len(estimate.scores) > 1 or estimate.step_scores is not None)
+    return enough and bool(np.isfinite(estimate.value))
+
+
+def _clusters(usable: Sequence[Estimate]) -> FloatArray:
+    """Scores side by side, by episode; one long episode is cut into the same blocks of steps for all of them."""
+    if usable[0].n_episodes > 1:
+        return np.stack([e.scores for e in usable if e.scores is not None], axis=1)
+    return block_scores(np.stack([e.step_scores for e in usable if e.step_scores is not None], axis=1))
+
+
+def _refused(estimate: Estimate) -> bool:
+    return estimate.verdict is Verdict.UNSUPPORTED
+
+
+def _against_loggers(estimate: Estimate, joint: JointScores, level: float, seed: int) -> tuple[Difference, ...]:
+    """Every target less what each logger earned, of those whose mean is the same quantity."""
+    totals, asked = estimate.episodes, estimate.estimand
+    if totals is None or len(estimate.loggers) > MOST_LOGGERS or len(totals.rows) != len(joint.scores):
+        return ()
+    alike = {}
+    for number, logger in enumerate(estimate.loggers):
+        mine = totals.of(number)
+        if mine.whole if asked.kind == "average" else asked.horizon is not None and mine.horizon == asked.horizon:
+            alike[logger.label] = number
+    return against(joint, logged_means(totals, alike, asked.horizon), level, seed) if alike else ()
+
+
+def bias_alerts(masses: Sequence[tuple[str, float]], corrects_coverage: bool) -> tuple[str, ...]:
+    """A sentence for every target with uncovered mass."""
+    rests = (
+        "there the difference rests on the value model"
+        if corrects_coverage
+        else "the difference can be off by more than its interval shows"
+    )
+    return tuple(
+        f"{name}: {mass:.1%} of the target's mass is on actions that were never logged; {rests}"
+        for name, mass in masses
+        if mass > UNCOVERED
+    )

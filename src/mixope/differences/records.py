@@ -1,14 +1,15 @@
-"""What a comparison of targets says: every pair, every target against every logger, and the ranking."""
+"""What a comparison of targets says: all estimates, every pair, every target against every logger, and the ranking."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mixope.estimand import Estimand
+from mixope.estimate import Estimate
 from mixope.intervals import Interval
-from mixope.report.plain import plain
+from mixope.rendering import Record, ReportedRecord, plain
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Differences:
+class Differences(Record):
     """Every pair of targets, their ranking, best first, and every target less what each logger earned."""
 
     estimator: str
@@ -92,16 +93,6 @@ class Differences:
         places = ", ".join(f"{r.target} ({r.span})" for r in self.ranking)
         return f"{sure}; places at level {self.level:.4g}: {places}"
 
-    def __str__(self) -> str:
-        lines = [f"differences by {self.estimator}, {self.estimand}, {self.n_episodes:,} episodes"]
-        for p in (*self.pairs, *self.loggers):
-            chance = probability_words(p.probability_first_is_better)
-            lines.append(f"  {p.first} − {p.second}: {p.value:+.6g} {p.interval}   P({p.first} is better) = {chance}")
-        for place, r in enumerate(self.ranking, start=1):
-            chance = probability_words(r.probability_best)
-            lines.append(f"  {place}. {r.target}: {r.value:.6g}   best with {chance}, rank {r.span}")
-        return "\n".join([*lines, *(f"  note {alert}" for alert in self.alerts)])
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         record: dict[str, Any] = {
@@ -117,9 +108,48 @@ class Differences:
         found: dict[str, Any] = plain(record)
         return found
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The record as one JSON object."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+@dataclass(frozen=True)
+class Comparison(ReportedRecord):
+    """Several targets and estimators on the same logs; ``differences`` has one record per estimator with scores."""
+
+    estimates: tuple[Estimate, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+    differences: tuple[Differences, ...] = ()
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __getitem__(self, key: tuple[str, str]) -> Estimate:
+        """By (target, estimator)."""
+        for estimate in self.estimates:
+            if (estimate.target, estimate.estimator) == key:
+                return estimate
+        known = ", ".join(f"({e.target!r}, {e.estimator!r})" for e in self.estimates)
+        raise KeyError(f"no estimate for {key!r}; there are {known}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry per estimate; ``ranking`` is by the first estimator that has differences."""
+        differences = [found.to_dict() for found in self.differences]
+        return {
+            "estimates": [e.to_dict() for e in self.estimates],
+            "differences": differences,
+            "ranking": differences[0]["ranking"] if differences else [],
+            "skipped": [{"estimator": name, "reason": reason} for name, reason in self.skipped],
+        }
+
+    def to_arrow(self) -> Any:
+        """One row per estimate, as a ``pyarrow.Table``."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([e.summary() for e in self.estimates])
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas data frame (pandas must be installed)."""
+        return self.to_arrow().to_pandas()
 
 
 def probability_words(chance: float) -> str:

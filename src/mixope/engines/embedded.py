@@ -6,20 +6,20 @@ which threads finish does not show in the result, and only the grouped result is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from mixope.engines.protocol import by_kind, cores, put_back, run_parts
 from mixope.logs import EPISODE_KEYS, Logs
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup, sort_by_keys
+from mixope.statistics.by_episode import first_of_runs
+from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
+from mixope.statistics.request import Request, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
 _FRAGMENT_ROWS = 1 << 16
 
 
@@ -44,26 +44,33 @@ class EmbeddedEngine:
             table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
         return GroupSums(grouping, sort_by_keys(table, grouping.keys))
 
-    def map_fragments(
-        self,
-        logs: Logs,
-        function: Callable[[pa.Table], T],
-        columns: Sequence[str],
-        *,
-        lookup: Lookup | None = None,
-        by_episode: bool = False,
-    ) -> Iterator[tuple[int, T]]:
-        """Stream the rows in batches; DuckDB sorts (on disk where needed) if whole episodes are asked for."""
-        keep = [*columns, *(lookup.columns if lookup else ())]
+    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
+        """Sums by key alone are pushed down; otherwise the rows are streamed, sorted (on disk where needed) if whole
+        episodes are asked for."""
+        anyhow, whole = by_kind(requests)
+        answers: list[tuple[Request, Any]] = []
+        if all(isinstance(request, Grouped) for request in anyhow):
+            answers += [(r, self.group_sums(logs, r.grouping, r.lookup)) for r in anyhow if isinstance(r, Grouped)]
+        else:
+            answers += self._stream(logs, anyhow, expected_rows)
+        if whole:
+            answers += self._stream(logs, whole, expected_rows, by_episode=True)
+        return put_back(requests, answers)
+
+    def _stream(
+        self, logs: Logs, requests: Sequence[Request], expected_rows: int | None, *, by_episode: bool = False
+    ) -> list[tuple[Request, Any]]:
+        columns = wanted_columns(requests, logs.schema)
         order = (*EPISODE_KEYS, "step") if by_episode else ()
         with closing(self._connect()) as connection:
-            rows = _joined(connection, logs, lookup)
-            selected = ", ".join(_quoted(name) for name in dict.fromkeys([*keep, *order]))
+            view = logs.view(connection)
+            selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
-            reader = _reader(connection.sql(f"SELECT {selected} FROM {rows}{order_by}"), self.fragment_rows)
+            reader = _reader(connection.sql(f"SELECT {selected} FROM {view}{order_by}"), self.fragment_rows)
             pieces = _whole_episodes(reader) if by_episode else _tables(reader)
-            for number, piece in enumerate(pieces):
-                yield number, function(piece.select(keep))
+            parts = run_parts(pieces, logs.schema, requests, self.threads or cores())
+            merged = merge_in_order(parts, expected_rows)
+        return [] if merged is None else list(zip(requests, merged.partials, strict=True))
 
     def _connect(self) -> Any:
         import duckdb
@@ -135,12 +142,7 @@ def _whole_episodes(reader: Any) -> Iterator[pa.Table]:
 
 def _last_border(table: pa.Table) -> int:
     """The first row of the last episode in a sorted table."""
-    changed = np.zeros(max(table.num_rows - 1, 0), dtype=bool)
-    for key in EPISODE_KEYS:
-        values = table.column(key).to_numpy()
-        changed |= values[1:] != values[:-1]
-    borders = np.flatnonzero(changed)
-    return int(borders[-1]) + 1 if len(borders) else 0
+    return int(first_of_runs(table, EPISODE_KEYS)[-1])
 
 
 def _same_episode(left: pa.Table, right: pa.Table) -> bool:

@@ -1,28 +1,28 @@
-"""What an engine does: two verbs over logs, and no idea of any estimator.
+"""What an engine does: it runs requests over all rows of some logs, and has no idea of any estimator.
 
-``group_sums`` adds up row quantities by key (tabular counts, episode sums). ``map_fragments`` applies a function to
-pieces of the canonical rows and hands back what it returns, each with its fragment's number; the driver
-(:func:`reduce_fragments`) merges in fragment order and checks that nothing is missing, doubled or lost.
-A cluster engine implements these two.
+``scan`` answers any requests in one pass over the rows (a second, sorted one if some of them want whole episodes);
+``group_sums`` adds up row quantities by key, which an engine that speaks SQL pushes down to where the rows lie. All
+that runs on rows is :func:`mixope.statistics.request.partials`; an engine decides where. Parts are merged as a fixed
+tree over the fragments, and a hole, a double or a lost row is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mixope.errors import MixopeError
-from mixope.logs import Logs
+from mixope.logs import Logs, Schema
 from mixope.statistics.grouping import Grouping, GroupSums, Lookup
+from mixope.statistics.request import Part, Request, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-T = TypeVar("T")
-
 
 class Engine(Protocol):
-    """Runs statistics over logs."""
+    """Runs requests over logs."""
 
     name: str
 
@@ -30,51 +30,57 @@ class Engine(Protocol):
         """Add up the quantities of all rows by key, joined with ``lookup`` where one is given; one scan."""
         ...
 
-    def map_fragments(
-        self,
-        logs: Logs,
-        function: Callable[[pa.Table], T],
-        columns: Sequence[str],
-        *,
-        lookup: Lookup | None = None,
-        by_episode: bool = False,
-    ) -> Iterator[tuple[int, T]]:
-        """Apply ``function`` to fragments of the rows, numbered from 0.
-
-        With ``by_episode`` the rows of an episode stay together, in the order of their steps.
-        """
+    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
+        """Answer all requests in one scan; rows other than ``expected_rows`` are an error."""
         ...
 
 
-class Mergeable(Protocol):
-    """A statistic as the driver sees it."""
+def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int) -> Iterator[Part]:
+    """Run the worker on numbered pieces, a few at a time in threads.
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows it has seen."""
-        ...
+    Linear algebra is held to one thread in each: the sums come out alike to the last bit however many share the work.
+    """
+    numbered = enumerate(tables)
+    with one_thread():
+        if threads == 1:
+            yield from (partials(table, schema, requests, number) for number, table in numbered)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: list[Future[Part]] = []
+            try:
+                for number, table in numbered:
+                    waiting.append(pool.submit(partials, table, schema, requests, number))
+                    if len(waiting) > threads:
+                        yield waiting.pop(0).result()
+                while waiting:
+                    yield waiting.pop(0).result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
-    def merge(self: T, other: T) -> T:
-        """Add two of them."""
-        ...
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Hold linear algebra to one thread: no result depends on how many there are, and none fight over the cores."""
+    from threadpoolctl import threadpool_limits
+
+    manager: AbstractContextManager[Any] = threadpool_limits(1)
+    return manager
 
 
-M = TypeVar("M", bound=Mergeable)
+def by_kind(requests: Sequence[Request]) -> tuple[list[Request], list[Request]]:
+    """Those that take rows in any pieces, and those that want whole episodes."""
+    whole = [r for r in requests if r.whole_episodes]
+    return [r for r in requests if not r.whole_episodes], whole
 
 
-def in_order(parts: Iterator[tuple[int, T]]) -> Iterator[T]:
-    """What the fragments gave, in the order of their numbers; a hole or a duplicate is an error."""
-    for wanted, (number, part) in enumerate(sorted(parts, key=lambda pair: pair[0])):
-        if number != wanted:
-            raise MixopeError(f"the engine returned fragment {number} where fragment {wanted} was expected")
-        yield part
+def put_back(requests: Sequence[Request], answers: Iterable[tuple[Request, Any]]) -> tuple[Any, ...]:
+    """Answers in the order of the requests."""
+    found = {id(request): answer for request, answer in answers}
+    return tuple(found[id(request)] for request in requests)
 
 
-def reduce_fragments(parts: Iterator[tuple[int, M]], zero: M, expected_rows: int | None = None) -> M:
-    """Merge partial statistics in fragment order; a hole, a duplicate or a lost row is an error."""
-    total = zero
-    for part in in_order(parts):
-        total = total.merge(part)
-    if expected_rows is not None and total.n_rows != expected_rows:
-        raise MixopeError(f"the engine counted {total.n_rows} rows where the logs have {expected_rows}")
-    return total
+def cores() -> int:
+    """As many as this process may use, which in a container may be fewer than the machine has."""
+    from joblib import cpu_count
+
+    return int(cpu_count())

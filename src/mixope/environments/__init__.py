@@ -18,16 +18,14 @@ from typing import Any
 
 from mixope.environments import actor_critic, continuous, linear_quadratic, pendulum, soft_q, truth
 from mixope.environments.continuous import ContinuousEnvironment
-from mixope.environments.efficiency import efficiency_bound, paper_form_bias
-from mixope.environments.gridworld import gridworld
-from mixope.environments.logged_law import logged_law
-from mixope.environments.long_run import LongRun
+from mixope.environments.efficiency import efficiency_bound, logged_law, paper_form_bias
+from mixope.environments.machines import machines
 from mixope.environments.model import Model, from_outcomes
-from mixope.environments.simulate import simulate
-from mixope.environments.singlepath import singlepath
+from mixope.environments.simulation import simulate
+from mixope.environments.small_worlds import gridworld, singlepath, walk
 from mixope.environments.soft_q import Training, stages, target
 from mixope.environments.taxi import taxi
-from mixope.environments.walk import walk
+from mixope.environments.truth import LongRun
 from mixope.errors import UnknownName, UsageError
 
 __all__ = [
@@ -44,6 +42,7 @@ __all__ = [
     "gridworld",
     "linear_quadratic",
     "logged_law",
+    "machines",
     "make",
     "make_continuous",
     "paper_form_bias",
@@ -64,6 +63,7 @@ BUILDERS: dict[str, Callable[..., Model]] = {
     "gridworld-slip": partial(gridworld, slip=0.1),
     "singlepath": singlepath,
     "walk": walk,
+    "machines": machines,
 }
 CONTINUOUS: dict[str, Callable[[], ContinuousEnvironment]] = {
     "pendulum": pendulum.Pendulum,

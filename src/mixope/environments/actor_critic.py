@@ -94,7 +94,8 @@ def train(stages: int = 4, seed: int = 0, *, training: Training = Training()) ->
     if stages < 2:
         raise UsageError(f"expected at least two stages, got {stages}")
     snapshots = [actor.policy(training.sigma) for actor in learn(seed, training)]
-    averages = np.array([_measured(policy, training, seed) for policy in snapshots])
+    size = {"chains": training.measured_chains, "steps": training.measured_steps, "burn_in": 100, "seed": seed}
+    averages = np.array([continuous.average(Pendulum(), policy, **size).value for policy in snapshots])
     return [snapshots[i] for i in spread(averages, stages)]
 
 
@@ -185,8 +186,3 @@ def _restarted(states: FloatArray, training: Training, generator: np.random.Gene
     chance = 1 - (1 - training.restart) ** training.steps
     afresh = generator.random(len(states)) < chance
     return np.where(afresh[:, None], Pendulum().start(len(states), generator), states)
-
-
-def _measured(policy: GaussianPolicy, training: Training, seed: int) -> float:
-    chains, steps = training.measured_chains, training.measured_steps
-    return continuous.average(Pendulum(), policy, chains=chains, steps=steps, burn_in=100, seed=seed).value

@@ -1,7 +1,8 @@
 """Environments with vector states and actions: their protocol, logs from them, and truth by long simulation.
 
-All chains of all loggers advance together, one step at a time, as in :mod:`~mixope.environments.simulate`; the columns
-are the canonical ones of a log. Episodes never end by themselves and are cut (``truncated``) after ``horizon`` steps.
+All chains of all loggers advance together, one step at a time, as in :mod:`~mixope.environments.simulation`; the
+columns are the canonical ones of a log. Episodes never end by themselves and are cut (``truncated``) after ``horizon``
+steps.
 
 Truth comes with its standard error, the chains being independent: with x_i the mean reward of chain i after a burn-in
 (or its discounted sum), the answer is x̄ ± sd(x)/√chains.
@@ -16,11 +17,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray
+from mixope.environments.simulation import Columns, logger_names, share_episodes
 from mixope.errors import UsageError
 from mixope.policies.protocol import ContinuousPolicy
-
-Columns = dict[str, AnyArray]
 
 
 class ContinuousEnvironment(Protocol):
@@ -59,31 +59,21 @@ class Truth(NamedTuple):
 
 
 def simulate(
-    environment: ContinuousEnvironment,
-    policies: Sequence[ContinuousPolicy],
-    episodes: int,
-    horizon: int,
-    *,
-    seed: int,
+    environment: ContinuousEnvironment, policies: Sequence[ContinuousPolicy], episodes: int, horizon: int, *, seed: int
 ) -> Columns:
     """Logs of ``episodes`` episodes in total, shared as evenly as can be among the policies, in blocks.
 
     Policy j is called ``logger-j``; where the shares are uneven the first policies get one episode more. Rows are
     ordered by episode, then step. ``action`` is what the policy drew, whatever the environment makes of it.
     """
-    if episodes < len(policies) or horizon < 1 or not policies:
-        raise UsageError(
-            "expected at least one policy, an episode for each and a horizon of at least 1 step,"
-            f" got {len(policies)} policies, {episodes} episodes and a horizon of {horizon}"
-        )
-    logger = np.sort(np.arange(episodes) % len(policies))
+    logger = share_episodes(len(policies), episodes, horizon)
     bounds = np.searchsorted(logger, np.arange(len(policies) + 1))
     path = _walk(environment, policies, bounds, horizon, np.random.default_rng(seed))
-    rows = episodes * horizon
+    rows, blocks = episodes * horizon, _blocks(bounds * horizon)
     step = np.tile(np.arange(horizon), episodes)
     observation, action = path.observation[:, :-1].reshape(rows, -1), path.action.reshape(rows, -1)
     return {
-        "policy_id": np.repeat(np.array([f"logger-{j}" for j in range(len(policies))])[logger], horizon),
+        "policy_id": np.repeat(logger_names(len(policies))[logger], horizon),
         "episode_id": np.repeat(np.arange(episodes), horizon),
         "step": step,
         "observation": observation,
@@ -92,7 +82,9 @@ def simulate(
         "next_observation": path.observation[:, 1:].reshape(rows, -1),
         "terminated": np.zeros(rows, dtype=bool),
         "truncated": step == horizon - 1,
-        "action_logp": _log_probs(policies, bounds * horizon, observation, action),
+        "action_logp": np.concatenate(
+            [policy.log_prob(observation[b], action[b]) for policy, b in zip(policies, blocks, strict=True)]
+        ),
     }
 
 
@@ -128,15 +120,8 @@ def _walk(
 
 
 def _blocks(bounds: IntArray) -> list[slice]:
+    """The rows of policy j are those from bounds[j] to bounds[j + 1]."""
     return [slice(first, last) for first, last in pairwise(bounds.tolist())]
-
-
-def _log_probs(
-    policies: Sequence[ContinuousPolicy], bounds: IntArray, observation: FloatArray, action: FloatArray
-) -> FloatArray:
-    """log π_j(a|s) of the rows from bounds[j] to bounds[j + 1]."""
-    parts = zip(policies, _blocks(bounds), strict=True)
-    return np.concatenate([policy.log_prob(observation[block], action[block]) for policy, block in parts])
 
 
 def average(

@@ -1,11 +1,16 @@
 """How well the average reward *can* be estimated from given loggers, and how wrong the paper's form must be.
 
+Loggers write episodes of at most H steps from μ₀. Logger j takes the share β_j of them and acts by π_j; with p_{j,t}
+its law of states after t steps (less than 1 in total once episodes have ended), the law of all rows pooled is
+
+    d₀(s, a) ∝ Σ_j β_j Σ_{t<H} p_{j,t}(s) π_j(a|s).
+
 The efficiency bound: no regular estimator has a mean squared error below V_eff/N at N rows, where
 
     V_eff = Σ_{s,a} d_π(s)² π(a|s)² / d₀(s,a) · Var(r + V(s′) | s, a),
 
-d₀ being the law of logged rows (:mod:`~mixope.environments.logged_law`) and V the target's differential value; after an
-end V(s′) is E_μ₀ V, the start law being known. It is infinite where the target goes and no logger does.
+V being the target's differential value; after an end V(s′) is E_μ₀ V, the start law being known. It is infinite where
+the target goes and no logger does.
 
 The paper's form of the ratio equation takes s and s′ to have the same law. In episodes of H steps from a reset they do
 not, and with ω(s) = d_π(s)/d₀(s) its estimate is off by
@@ -20,19 +25,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.environments.logged_law import last_law, logged_law
 from mixope.environments.model import Model
-from mixope.environments.truth import long_run
+from mixope.environments.truth import long_run, stopped
 from mixope.errors import UsageError
 
 
 def efficiency_bound(
-    model: Model,
-    target: AnyArray,
-    loggers: Sequence[AnyArray],
-    shares: Sequence[float] | None = None,
-    *,
-    horizon: int,
+    model: Model, target: AnyArray, loggers: Sequence[AnyArray], shares: Sequence[float] | None = None, *, horizon: int
 ) -> float:
     """V_eff; divide by the number of rows to get a mean squared error."""
     truth = long_run(model, target)
@@ -57,12 +56,7 @@ def return_variance(model: Model, value: FloatArray) -> FloatArray:
 
 
 def paper_form_bias(
-    model: Model,
-    target: AnyArray,
-    loggers: Sequence[AnyArray],
-    shares: Sequence[float] | None = None,
-    *,
-    horizon: int,
+    model: Model, target: AnyArray, loggers: Sequence[AnyArray], shares: Sequence[float] | None = None, *, horizon: int
 ) -> float:
     """(E ωV(s₀) − E ωV(s_H)) / H; NaN where an episode can close in a state of the target that no row starts from."""
     if model.ends:
@@ -75,3 +69,49 @@ def paper_form_bias(
         return float("nan")
     ratio = truth.stationary[moved] / d0[moved]
     return float((drift[moved] * ratio * truth.differential_value[moved]).sum() / horizon)
+
+
+def logged_law(
+    model: Model, loggers: Sequence[AnyArray], horizon: int, shares: Sequence[float] | None = None
+) -> FloatArray:
+    """d₀, shape (S, A), summing to 1. Without ``shares`` all loggers write equally many episodes."""
+    visits = np.zeros((model.n_states, model.n_actions))
+    for policy, share in zip(loggers, checked_shares(loggers, shares), strict=True):
+        visits += share * expected_visits(model, policy, horizon)[:, None] * model.checked_policy(policy)
+    return np.asarray(visits / visits.sum(), dtype=np.float64)
+
+
+def expected_visits(model: Model, policy: AnyArray, horizon: int) -> FloatArray:
+    """Σ_{t<H} p_t, shape (S,)."""
+    if horizon < 1:
+        raise UsageError(f"expected a horizon of at least 1 step, got {horizon}")
+    chain = stopped(model, policy)
+    law, visits = chain.start, np.zeros(model.n_states)
+    for _ in range(horizon):
+        visits += law
+        law = law @ chain.matrix
+    return visits
+
+
+def last_law(
+    model: Model, loggers: Sequence[AnyArray], horizon: int, shares: Sequence[float] | None = None
+) -> FloatArray:
+    """Σ_j β_j p_{j,H}: the law of the state after the last step of an episode, shape (S,)."""
+    total = np.zeros(model.n_states)
+    for policy, share in zip(loggers, checked_shares(loggers, shares), strict=True):
+        chain = stopped(model, policy)
+        law = chain.start
+        for _ in range(horizon):
+            law = law @ chain.matrix
+        total += share * law
+    return total
+
+
+def checked_shares(loggers: Sequence[AnyArray], shares: Sequence[float] | None) -> FloatArray:
+    """The shares β, normalised to 1."""
+    if not loggers:
+        raise UsageError("expected at least one logger, got none")
+    weights = np.ones(len(loggers)) if shares is None else np.asarray(shares, dtype=np.float64)
+    if weights.shape != (len(loggers),) or (weights < 0).any() or weights.sum() <= 0:
+        raise UsageError(f"expected a share of at least 0 for each of {len(loggers)} loggers, got {shares}")
+    return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -4,7 +4,7 @@ To first order the error of an estimate from N rows is (1/N) Σ_rows ψ, so N ×
 
     Σ_j β_j Var( Σ_t ψ_j(s_t, a_t, s_{t+1}) ) / L
 
-over episodes of logger j (share β_j of the episodes, L rows an episode on average); the variance of such a sum is found
+over episodes of logger j (share β_j of the episodes, L rows per episode on average); the variance of such a sum comes
 by recursion over the steps. With ε = r − η + V(s′) − q(s,a), q = E[r − η + V(s′) | s,a], Σ d_π V = 0, row weights c_j,
 m_j(s) the share of rows that lie in s and are logger j's, D(s,a) = Σ_j c_j m_j(s) π_j(a|s), ω(s) = d_π(s)/Σ_a D(s,a):
 
@@ -29,11 +29,9 @@ from functools import cached_property
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray
-from mixope.environments.chain import stopped
-from mixope.environments.logged_law import checked_shares, expected_visits
-from mixope.environments.long_run import LongRun
+from mixope.environments.efficiency import checked_shares, expected_visits
 from mixope.environments.model import Model
-from mixope.environments.truth import long_run
+from mixope.environments.truth import LongRun, long_run, stopped
 from mixope.errors import UnknownName, UsageError
 
 _MEAN_ZERO = 1e-11

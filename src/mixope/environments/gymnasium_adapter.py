@@ -15,7 +15,7 @@ import numpy as np
 
 from mixope.environments import BUILDERS, make
 from mixope.environments.model import Model
-from mixope.environments.sampling import laws, transition_laws
+from mixope.environments.simulation import laws, transition_laws
 from mixope.errors import MissingExtra, UsageError
 
 try:

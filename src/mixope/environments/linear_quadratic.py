@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.environments.logged_law import checked_shares
+from mixope.environments.efficiency import checked_shares
 from mixope.errors import DataError, UsageError
 from mixope.policies.gaussian import LinearGaussianPolicy
 
@@ -193,7 +193,7 @@ def efficiency_bound(
     *,
     horizon: int | None,
 ) -> Bound:
-    """V_eff from logs of ``horizon`` steps an episode, or from loggers that have run for ever (``None``).
+    """V_eff from logs of ``horizon`` steps per episode, or from loggers that have run for ever (``None``).
 
     Infinite where no part of d₀ has tails that carry d_π², which for several loggers is a cautious answer.
     """
@@ -364,11 +364,7 @@ def _quadrature_bound(
 
 
 def _integrate(
-    variance: _Quadratic,
-    wanted: Gaussian,
-    parts: Sequence[tuple[float, Gaussian]],
-    reference: Gaussian,
-    order: int,
+    variance: _Quadratic, wanted: Gaussian, parts: Sequence[tuple[float, Gaussian]], reference: Gaussian, order: int
 ) -> float:
     """∫ wanted²/d₀ · v as E_g[ wanted²/(d₀ g) · v ] on the Gauss–Hermite nodes of the reference g."""
     nodes, weights = _hermite(order, len(wanted.mean))

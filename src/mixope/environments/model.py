@@ -2,7 +2,7 @@
 
 For state ``s`` and action ``a`` row ``s·A + a`` of ``transition`` holds P(s′ | s, a). The reward of a transition,
 r(s, a, s′), and whether it ends the episode are arrays beside the stored entries of that matrix. Episodes start from
-the law μ₀ (``start``). What an end means is up to the estimand (see :mod:`~mixope.environments.chain`); a restart that
+the law μ₀ (``start``). What an end means is up to the estimand (see :mod:`~mixope.environments.truth`); a restart that
 belongs to the world is an ordinary transition.
 """
 

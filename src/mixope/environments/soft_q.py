@@ -28,7 +28,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray
 from mixope.environments.model import Model
-from mixope.environments.sampling import laws, transition_laws
+from mixope.environments.simulation import laws, transition_laws
 from mixope.errors import UsageError
 
 POWER = 0.6

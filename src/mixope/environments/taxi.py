@@ -39,7 +39,7 @@ STEP_REWARD, FARE = -1.0, 20.0
 
 @dataclass(frozen=True, eq=False)
 class _States:
-    """Factored states, one array a factor."""
+    """Factored states, one array per factor."""
 
     row: IntArray
     column: IntArray

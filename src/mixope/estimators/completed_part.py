@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.estimators.kriging import number_factors
 from mixope.problem import Problem
 from mixope.statistics.transitions import Transitions
 
@@ -47,7 +48,7 @@ class Part:
 
     @cached_property
     def target(self) -> FloatArray:
-        """π over the logged actions, on the kept states: shape (states, actions)."""
+        """π over the logged actions, on the kept states: shape (states, actions); it must fit in memory."""
         target = self.whole.state_target[self.states]
         total = target.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(target, total, out=np.zeros_like(target), where=total > 0))
@@ -59,10 +60,19 @@ class Part:
         seen[self.pair_state, self.rows.pair_action] = True
         return seen
 
-    @property
-    def lacks(self) -> bool:
-        """Whether the target does anything, in a kept state, that was not logged there but somewhere."""
-        return bool(np.any(~self.logged & (self.target > 0)))
+    @cached_property
+    def factors(self) -> IntArray:
+        """The factors of the kept states, their values numbered."""
+        return number_factors(np.asarray(self.rows.observations)[self.states])
+
+    def unseen(self, action: int) -> IntArray:
+        """The kept states in which the target takes an action that was not logged there."""
+        return np.flatnonzero(~self.logged[:, action] & (self.target[:, action] > 0))
+
+    @cached_property
+    def n_unseen(self) -> int:
+        """How often the target does something, in a kept state, that was not logged there but somewhere."""
+        return int(np.count_nonzero(~self.logged & (self.target > 0)))
 
     @cached_property
     def uncovered(self) -> FloatArray:

@@ -25,65 +25,127 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.errors import UsageError, must_fit
 from mixope.estimand import Estimand
 from mixope.estimators.completed_part import Part
-from mixope.estimators.kriging import Kriging, Likeness, first_guess, measure_likeness
+from mixope.estimators.kriging import NEIGHBOURS, Kriging, Likeness, Places, first_guess, measure_likeness
+from mixope.solvers.chain import Side, krylov
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.transitions import Transitions
 
-MOST_STATES, MOST_WEIGHTS = 3000, 50_000_000
-"""Above this many states the dense solves cost too much, above this many states × logged pairs their weights do."""
-_CLOSE = 1e-8
+_ROUGH = 16
+"""Neighbours of the first guess, which only serves to measure how alike pairs are; no prediction has fewer."""
+_WEIGHTS = 1_500_000
+"""How many weights of neighbours there may be before predictions get by with fewer."""
+_TOLERANCE, _CLOSE = 1e-12, 1e-8
+_DENSE, _MOST_DENSE = 300, 6000
 
 
 @dataclass(frozen=True)
 class Map:
-    """G: from logged pairs to states."""
+    """G: from logged pairs to states, with the kriging of every logged action."""
 
     part: Part
     likeness: Likeness
-    actions: tuple[Kriging, ...] = field(repr=False)
+    actions: tuple[tuple[IntArray, Kriging], ...] = field(repr=False)
 
     @cached_property
     def _logged(self) -> FloatArray:
         """π(a|s) of every logged pair."""
         return np.asarray(self.part.target[self.part.pair_state, self.part.rows.pair_action])
 
-    def forward(self, pairs: sparse.csr_matrix) -> FloatArray:
-        """G applied to columns over pairs."""
-        shape = (len(self.part.states), self.part.rows.n_pairs)
-        own = sparse.csr_matrix((self._logged, (self.part.pair_state, np.arange(shape[1]))), shape=shape)
-        result = np.asarray((own @ pairs).todense())
-        for kriging in self.actions:
-            if len(kriging.unseen):
-                predicted = np.asarray((pairs[kriging.pairs].T @ kriging.weights.T).T)
-                result[kriging.unseen] += kriging.chance[kriging.unseen][:, None] * predicted
-        return result
+    @cached_property
+    def _local(self) -> sparse.csr_matrix:
+        """K: the weights of neighbours, times π(a|s)."""
+        state, pair, weight = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
+        for pairs, kriging in self.actions:
+            near = kriging.local
+            row = np.repeat(kriging.unseen, np.diff(near.indptr))
+            state.append(row)
+            pair.append(pairs[near.indices])
+            weight.append(kriging.chance[row] * near.data)
+        entries = np.concatenate(weight), (np.concatenate(state), np.concatenate(pair))
+        return sparse.csr_matrix(entries, shape=(len(self.part.states), self.part.rows.n_pairs))
+
+    @cached_property
+    def _trend(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+        """X of all logged pairs, its prediction U of the states, times π(a|s), and B: the columns of all actions."""
+        n_states, n_pairs = len(self.part.states), self.part.rows.n_pairs
+        logged, ahead, fit = [], [], []
+        for pairs, kriging in self.actions:
+            x, u, b = kriging.trend
+            logged.append(_place(x, pairs, n_pairs))
+            weighted = sparse.csr_matrix(sparse.diags_array(kriging.chance[kriging.unseen]) @ u)
+            ahead.append(_place(weighted, kriging.unseen, n_states))
+            fit.append(_place(sparse.csr_matrix(b.T), pairs, n_pairs))
+        stack = [sparse.csr_matrix(sparse.hstack(blocks)) for blocks in (logged, ahead, fit)]
+        return stack[0], stack[1], sparse.csr_matrix(stack[2].T)
+
+    def forward(self, y: FloatArray) -> FloatArray:
+        """G y."""
+        found = sum_by(self.part.pair_state, self._logged * y, len(self.part.states))
+        if self.actions:
+            logged, ahead, fit = self._trend
+            beta = fit @ y
+            found += ahead @ beta + self._local @ (y - logged @ beta)
+        return found
+
+    def columns(self, matrix: sparse.csr_matrix) -> FloatArray:
+        """G applied to every column, as a dense table."""
+        place = self._logged, (self.part.pair_state, np.arange(self.part.rows.n_pairs))
+        own = sparse.csr_matrix(place, shape=self._local.shape) + self._local
+        found = np.asarray((own @ matrix).toarray())
+        if self.actions:
+            logged, ahead, fit = self._trend
+            found += (ahead - self._local @ logged) @ (fit @ matrix).toarray()
+        return found
 
     def backward(self, law: FloatArray) -> FloatArray:
         """law G: the weight of every logged pair."""
-        weight = law[self.part.pair_state] * self._logged
-        for kriging in self.actions:
-            weight[kriging.pairs] += (law * kriging.chance)[kriging.unseen] @ kriging.weights
-        return np.asarray(weight)
+        return np.asarray(law[self.part.pair_state] * self._logged + self.predicting(law))
+
+    def predicting(self, law: FloatArray) -> FloatArray:
+        """The part of law G that predicts what was not logged."""
+        if not self.actions:
+            return np.zeros(self.part.rows.n_pairs)
+        local, (logged, ahead, fit) = self._back
+        weight = local @ law
+        return np.asarray(weight + fit @ (ahead @ law - logged @ weight))
+
+    @cached_property
+    def _back(self) -> tuple[sparse.csr_matrix, tuple[sparse.csr_matrix, ...]]:
+        return self._local.T.tocsr(), tuple(matrix.T.tocsr() for matrix in self._trend)
+
+    @cached_property
+    def chain(self) -> Completed:
+        """T, R and what ends, on the kept states."""
+        return Completed(self)
 
     def variance(self, law: FloatArray) -> float:
         """Of what is predicted, where the target would be by ``law``."""
-        return self.likeness.sill * sum(k.variance((law * k.chance)[k.unseen]) for k in self.actions if len(k.unseen))
+        weight = self.predicting(law)
+        parts = (k.variance((law * k.chance)[k.unseen], weight[pairs]) for pairs, k in self.actions)
+        return self.likeness.sill * sum(parts)
 
 
-def make_map(part: Part, likeness: Likeness) -> Map:
-    """Kriging for every logged action."""
-    alike = likeness.between(np.asarray(part.rows.observations)[part.states])
+def _place(matrix: sparse.csr_matrix, rows: IntArray, n: int) -> sparse.csr_matrix:
+    """The same rows among n."""
+    entries = matrix.tocoo()
+    return sparse.csr_matrix((entries.data, (rows[entries.row], entries.col)), shape=(n, matrix.shape[1]))
+
+
+def make_map(part: Part, likeness: Likeness, most: int = NEIGHBOURS) -> Map:
+    """Kriging for every logged action that something is left to be predicted of, with that many neighbours at most."""
+    places = Places(part.factors, likeness)
+    neighbours = max(_ROUGH, min(most, _WEIGHTS // max(part.n_unseen, 1)))
     actions = []
     for action in np.unique(part.rows.pair_action):
         pairs = np.flatnonzero(part.rows.pair_action == action)
-        unseen = np.flatnonzero(~part.logged[:, action] & (part.target[:, action] > 0))
-        chance = np.ascontiguousarray(part.target[:, action])
-        rows = part.pair_rows[pairs]
-        states = part.pair_state[pairs]
-        actions.append(Kriging(int(action), pairs, states, unseen, rows, alike, chance, likeness.nugget))
+        unseen = part.unseen(action)
+        if len(unseen):
+            chance = np.ascontiguousarray(part.target[:, action])
+            kriging = Kriging(places, part.pair_state[pairs], part.pair_rows[pairs], unseen, chance, neighbours)
+            actions.append((pairs, kriging))
     return Map(part, likeness, tuple(actions))
 
 
@@ -133,8 +195,7 @@ class Completion:
         part, rows = self.part, self.part.rows
         known = sum_by(rows.pair_action, np.maximum(part.pair_rows - 1.0, 0.0), len(rows.actions))
         noise = float(known @ self.noise) / max(float(known.sum()), 1.0)
-        kept = np.asarray(rows.observations)[part.states]
-        return measure_likeness(kept, part.pair_state, rows.pair_action, part.pair_rows, self.pair_worth, noise)
+        return measure_likeness(part.factors, part.pair_state, rows.pair_action, part.pair_rows, self.pair_worth, noise)
 
     def unseen_error(self) -> float:
         """The standard deviation of what no score tells: of what is predicted, and of pairs that were met only once."""
@@ -150,9 +211,9 @@ def complete(part: Part, likeness: Likeness | None = None) -> Completion:
     end is worth 0 (a discounted value or one of a horizon, in logs with ends) does the zero mean something. Nor must it
     depend on how many steps are left: for a horizon of T it is that of the discounted value with γ = 1 − 1/(T+1).
     """
-    rows, guess = part.rows, first_guess(np.asarray(part.rows.observations).shape[1])
+    rows, guess = part.rows, first_guess(part.factors.shape[1])
     mean = float(rows.reward.sum() / rows.rows.sum())
-    likeness = likeness or _solve(make_map(_timeless(_less(part, mean)), guess)).likeness()
+    likeness = likeness or _solve(make_map(_timeless(_less(part, mean)), guess, _ROUGH)).likeness()
     if part.problem.estimand.kind != "average" and (rows.next_state < 0).any():
         return _solve(make_map(part, likeness))
     found = _solve(make_map(_less(part, mean), likeness))
@@ -169,11 +230,6 @@ def _timeless(part: Part) -> Part:
     )
 
 
-def is_small(rows: Transitions) -> bool:
-    """Whether a completed chain of these rows can be solved in reasonable time and memory."""
-    return rows.n_states <= MOST_STATES and rows.n_states * rows.n_pairs <= MOST_WEIGHTS
-
-
 def _less(part: Part, mean: float) -> Part:
     """The same rows with that much less reward each."""
     rows = part.rows
@@ -181,76 +237,160 @@ def _less(part: Part, mean: float) -> Part:
     return replace(part, problem=replace(part.problem, transitions=centred))
 
 
+@dataclass(frozen=True)
+class Completed:
+    """The completed chain, never written down: T = G P̂ (for the average an end leads to μ₀), and R = G r̂."""
+
+    map: Map
+
+    @property
+    def part(self) -> Part:
+        """The rows it is made of."""
+        return self.map.part
+
+    @property
+    def n(self) -> int:
+        """The kept states."""
+        return len(self.part.states)
+
+    @cached_property
+    def moves(self) -> sparse.csr_matrix:
+        """P̂: from logged pairs to states."""
+        return self.part.following[:, : self.n]
+
+    @cached_property
+    def reward(self) -> FloatArray:
+        """R."""
+        return self.map.forward(_column(self.part.following, self.n + 1))
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """The share of the rows of every pair that end an episode."""
+        return _column(self.part.following, self.n)
+
+    @cached_property
+    def _back(self) -> sparse.csr_matrix:
+        return self.moves.T.tocsr()
+
+    def forward(self, v: FloatArray) -> FloatArray:
+        """T v."""
+        ahead = self.moves @ v
+        if self._restarts:
+            ahead = ahead + self.ends * float(self.part.start @ v)
+        return self.map.forward(np.asarray(ahead))
+
+    def backward(self, law: FloatArray) -> FloatArray:
+        """law T."""
+        weight = self.map.backward(law)
+        arrived = self._back @ weight
+        if self._restarts:
+            arrived = arrived + self.part.start * float(weight @ self.ends)
+        return np.asarray(arrived)
+
+    @cached_property
+    def _restarts(self) -> bool:
+        return self.part.problem.estimand.kind == "average" and bool(self.ends.any())
+
+    @cached_property
+    def gamma(self) -> float:
+        """The discount; 1 for the average."""
+        return float(self.part.problem.estimand.gamma or 1.0)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """For the average the share of the rows in every state, else zeros."""
+        by_state = sum_by(self.part.pair_state, self.part.pair_rows, self.n)
+        return np.asarray(by_state / by_state.sum() if self.part.problem.estimand.kind == "average" else 0.0 * by_state)
+
+    def solve(self, right: FloatArray, trans: Side) -> FloatArray:
+        """With I − γT + 1 shareᵀ or its transpose: directly if small, else iterated, directly where that stalls.
+
+        Where γ is 1 the share takes the eigenvalue 1 out of T and leaves the others.
+        """
+
+        def apply(x: FloatArray) -> FloatArray:
+            if trans == "N":
+                return np.asarray(x - self.gamma * self.forward(x) + float(self.share @ x))
+            return np.asarray(x - self.gamma * self.backward(x) + self.share * float(x.sum()))
+
+        iterates = self.n > _DENSE and "_factor" not in self.__dict__
+        found = krylov(apply, right, _TOLERANCE, _TOLERANCE if self.n <= _MOST_DENSE else _CLOSE) if iterates else None
+        if found is None and self.n <= _MOST_DENSE:
+            found = np.asarray(linalg.lu_solve(self._factor, right, trans=0 if trans == "N" else 1))
+        if found is None:
+            raise UsageError(
+                f"the completed chain of {self.n:,} states mixes too slowly to be iterated, and elimination would take"
+                f" {self.n**2 * 8 / 1024**2:,.0f} MB (up to {_MOST_DENSE:,} states are eliminated). Use 'emp', or ask"
+                " for a discounted value"
+            )
+        return found
+
+    @cached_property
+    def _factor(self) -> tuple[FloatArray, AnyArray]:
+        moved = self.map.columns(self.moves)
+        if self._restarts:
+            moved = moved + np.outer(self.map.forward(self.ends), self.part.start)
+        factor, pivots = linalg.lu_factor(np.eye(self.n) - self.gamma * moved + self.share[None, :])
+        return factor, np.asarray(pivots, dtype=np.int64)
+
+
+def _column(matrix: sparse.csr_matrix, number: int) -> FloatArray:
+    return np.asarray(matrix[:, [number]].todense()).ravel()
+
+
 def _solve(mapping: Map) -> Completion:
     kind = mapping.part.problem.estimand.kind
-    moved = mapping.forward(mapping.part.following)
-    return {"average": _average, "discounted": _discounted, "horizon": _horizon}[kind](mapping, moved)
+    return {"average": _average, "discounted": _discounted, "horizon": _horizon}[kind](mapping)
 
 
-def _average(mapping: Map, moved: FloatArray) -> Completion:
-    part, n = mapping.part, len(mapping.part.states)
-    transition = moved[:, :n] + np.outer(moved[:, n], part.start)
-    share = sum_by(part.pair_state, part.pair_rows, n) / part.pair_rows.sum()
-    system = np.block([[np.eye(n) - transition, np.ones((n, 1))], [share[None, :], np.zeros((1, 1))]])
-    factor = linalg.lu_factor(system, check_finite=False)
-    found = linalg.lu_solve(factor, np.append(moved[:, n + 1], 0.0))
-    v, value = found[:n], float(found[n])
-    law = linalg.lu_solve(factor, np.append(np.zeros(n), 1.0), trans=1)[:n]
+def _average(mapping: Map) -> Completion:
+    """V with share·V = η and d, both with I − T + 1 shareᵀ, share the rows of a state: its eigenvalue 1 is gone."""
+    part, chain = mapping.part, mapping.chain
+    v, law = chain.solve(chain.reward, "N"), chain.solve(chain.share, "T")
+    weight = mapping.backward(law)
+    value = float(law @ chain.reward)
     after_end = float(part.start @ v)
     tail = _ahead(part, v, after_end) - value
-    weight = mapping.backward(law)
-    ends = float(weight @ _ends(part))
-    residual = float(np.abs(law @ transition - law).sum())
+    ends = float(weight @ chain.ends)
+    residual = float(np.abs(chain.backward(law) - law).sum())
     return Completion(mapping, law, value, weight, tail, ends * (v - after_end), _solved(residual))
 
 
-def _discounted(mapping: Map, moved: FloatArray) -> Completion:
-    part, n = mapping.part, len(mapping.part.states)
-    gamma = float(part.problem.estimand.gamma or 0.0)
-    transition = moved[:, :n]
-    factor = linalg.lu_factor(np.eye(n) - gamma * transition, check_finite=False)
-    v = np.asarray(linalg.lu_solve(factor, moved[:, n + 1]))
-    law = np.asarray((1.0 - gamma) * linalg.lu_solve(factor, part.start, trans=1))
+def _discounted(mapping: Map) -> Completion:
+    part, chain = mapping.part, mapping.chain
+    gamma = chain.gamma
+    v, law = chain.solve(chain.reward, "N"), (1.0 - gamma) * chain.solve(part.start, "T")
     value = (1.0 - gamma) * float(part.start @ v)
-    residual = float(np.abs((1.0 - gamma) * part.start + gamma * (law @ transition) - law).sum())
-    start = (1.0 - gamma) * v - value
-    return Completion(
-        mapping, law, value, mapping.backward(law), gamma * _ahead(part, v, 0.0), start, _solved(residual)
-    )
+    residual = float(np.abs((1.0 - gamma) * part.start + gamma * chain.backward(law) - law).sum())
+    tail, start = gamma * _ahead(part, v, 0.0), (1.0 - gamma) * v - value
+    return Completion(mapping, law, value, mapping.backward(law), tail, start, _solved(residual))
 
 
-def _horizon(mapping: Map, moved: FloatArray) -> Completion:
-    part, n = mapping.part, len(mapping.part.states)
+def _horizon(mapping: Map) -> Completion:
+    part, chain = mapping.part, mapping.chain
     horizon = int(part.problem.estimand.horizon or 1)
-    transition, reward = moved[:, :n], moved[:, n + 1]
-    laws = np.empty((horizon, n))
+    must_fit("the law of the states at every step of the horizon", (horizon, chain.n), "Use a discount instead")
+    laws = np.empty((horizon, chain.n))
     laws[0] = part.start
     for t in range(1, horizon):
-        laws[t] = laws[t - 1] @ transition
-    v, carried, total = np.zeros(n), np.zeros(part.rows.n_groups), np.zeros(part.rows.n_pairs)
+        laws[t] = chain.backward(laws[t - 1])
+    v, carried, total = np.zeros(chain.n), np.zeros(part.rows.n_groups), np.zeros(part.rows.n_pairs)
     for t in range(horizon - 1, -1, -1):
         weight = mapping.backward(laws[t])
         carried += weight[part.rows.pair] * _ahead(part, v, 0.0)
         total += weight
-        v = reward + transition @ v
+        v = chain.reward + chain.forward(v)
     at = total[part.rows.pair]
     tail = np.divide(carried, at, out=np.zeros_like(carried), where=at != 0)
     value = float(part.start @ v) / horizon
-    return Completion(
-        mapping, laws.sum(axis=0) / horizon, value, total / horizon, tail, v / horizon - value, _solved(0.0)
-    )
+    law = laws.sum(axis=0) / horizon
+    return Completion(mapping, law, value, total / horizon, tail, v / horizon - value, _solved(0.0))
 
 
 def _ahead(part: Part, v: FloatArray, after_end: float) -> FloatArray:
     """V(s′) of every kept group."""
     following = part.rows.next_state
     return np.where(following >= 0, v[part.number[following]], after_end)
-
-
-def _ends(part: Part) -> FloatArray:
-    """The share of the rows of every pair that end an episode."""
-    column = part.following[:, [len(part.states)]]
-    return np.asarray(column.todense()).ravel()
 
 
 def _solved(residual: float) -> Solved:

@@ -7,7 +7,7 @@ Right if the ratio is right or the value is; its summand is the efficient influe
 there are two ways to say something of actions that were never logged, and so to correct coverage bias:
 
     kriged   the counted model, completed (:mod:`mixope.estimators.completion`): ratio and value come from one chain in
-             which every action of the target counts. The default, up to some thousands of states.
+             which every action of the target counts. The default.
     linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.value_model`)
 
 Of the kriged value, what was not logged is itself uncertain, and a pair logged once says nothing of its own noise;
@@ -24,21 +24,27 @@ from typing import Literal
 import numpy as np
 
 from mixope.arrays import FloatArray
-from mixope.behaviours import Behaviour, CountedMixture
+from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture
 from mixope.errors import UsageError
+from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
-from mixope.estimators.completion import Completion, complete, is_small
+from mixope.estimators.completion import Completion, complete
+from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
+from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
-from mixope.estimators.occupancy import Occupancy, occupy
-from mixope.estimators.solution import Solution, Weights
-from mixope.estimators.state_ratio import emp, score_table, state_ratio, state_ratio_solution
+from mixope.estimators.occupancy import Occupancy, occupy, pooled
+from mixope.estimators.solution import Measures, Solution, Weights
+from mixope.estimators.state_ratio import (
+    equal_weights,
+    score_table,
+    solve_on_counts,
+    state_ratio,
+    state_ratio_solution,
+)
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
-
-NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
-PLUG_IN_BIAS = "a plug-in value is biased by whatever its features miss, and nothing in it measures that; see 'dr'"
 
 
 @dataclass(frozen=True)
@@ -57,31 +63,39 @@ class DoublyRobust:
         if self.value == "kriged" and self.behaviour is not None:
             raise UsageError("the kriged value counts the behaviour itself. Leave behaviour out, or use value='linear'")
 
-    def solve(self, problem: Problem) -> Solution:
-        """The completed model, or the ratio from the flow and the value from the factors."""
-        behaviour = self.behaviour or CountedMixture()
+    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+        """The completed model, or a ratio and a value: from flow and factors, or both from features."""
+        if isinstance(problem, FeatureProblem):
+            behaviour = self.behaviour or DefaultMixture()
+            return state_ratio_on_features(
+                problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True
+            )
         if not problem.transitions.factors:
-            return emp(behaviour=behaviour).solve(problem)
+            return solve_on_counts(problem, self.behaviour or CountedMixture())
         if self._krige(problem):
             return _completed(problem)
-        return replace(_regressed(problem, behaviour, self.orders, self.ridges), corrects_coverage=True)
+        return replace(_regressed(problem, self.behaviour, self.orders, self.ridges), corrects_coverage=True)
 
     def _krige(self, problem: Problem) -> bool:
         if self.value is not None:
             return self.value == "kriged"
-        return self.behaviour is None and is_small(problem.transitions)
+        return self.behaviour is None
 
 
 def _completed(problem: Problem) -> Solution:
     """The completed model's value; where nothing was left to predict, EMP's."""
     part = part_to_complete(problem)
-    if not part.lacks:
-        return emp().solve(problem)
+    if not part.n_unseen:
+        return solve_on_counts(problem, CountedMixture())
     found = complete(part)
     unit = found.pair_weight / part.pair_rows
     likeness = found.map.likeness
-    measures = {"approximation": found.unseen_error(), "sill": likeness.sill, "noise": likeness.noise}
-    measures |= {f"likeness {name}": rho for name, rho in zip(part.rows.factors, likeness.decays, strict=True)}
+    measures = Measures(
+        approximation=found.unseen_error(),
+        sill=likeness.sill,
+        noise=likeness.noise,
+        likeness=dict(zip(part.rows.factors, likeness.decays, strict=True)),
+    )
     return Solution(
         value=found.value,
         weights=_weights(part, unit),
@@ -121,10 +135,15 @@ def _scores(found: Completion, unit: FloatArray) -> FloatArray:
     return scores
 
 
-def _regressed(problem: Problem, behaviour: Behaviour, orders: tuple[int, ...], ridges: tuple[float, ...]) -> Solution:
+def _regressed(
+    problem: Problem, behaviour: Behaviour | None, orders: tuple[int, ...], ridges: tuple[float, ...]
+) -> Solution:
     """The ratio from the flow, the value from a regression on the factors, the correction from both."""
-    flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups))
-    occupancy = occupy(flow)
+    if behaviour is None:
+        flow, occupancy = pooled(problem)
+    else:
+        flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups))
+        occupancy = occupy(flow)
     plain = state_ratio_solution(flow, occupancy)
     return _corrected(flow, occupancy, plain, fit_value(flow, orders, ridges))
 
@@ -150,7 +169,7 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit)
         plain,
         value=value,
         scores=scores,
-        measures={**plain.measures, "ridge": fit.ridge, "order": float(fit.order), "plug_in": fit.value},
+        measures=replace(plain.measures, ridge=fit.ridge, order=float(fit.order), plug_in=fit.value),
     )
 
 
@@ -162,14 +181,16 @@ class LstdQ:
     orders: tuple[int, ...] = (2,)
     ridges: tuple[float, ...] = (PLUG_IN_RIDGE,)
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """On factors the linear model; on opaque ids one-hot pairs, which is the counted model."""
+        if isinstance(problem, FeatureProblem):
+            return lstdq_on_features(problem)
         if not problem.transitions.factors:
             return Model().solve(problem)
-        corrected = _regressed(problem, CountedMixture(), self.orders, self.ridges)
+        corrected = _regressed(problem, None, self.orders, self.ridges)
         return replace(
             corrected,
-            value=corrected.measures["plug_in"],
+            value=corrected.measures.plug_in or 0.0,
             scores=None,
             weights=None,
             no_interval_because=NO_SCORE,

@@ -19,8 +19,9 @@ from scipy import sparse
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
+from mixope.behaviours.defaults import as_behaviour
 from mixope.behaviours.protocol import Behaviour
-from mixope.errors import DataError
+from mixope.errors import Advice, DataError, Setting
 from mixope.problem import Problem
 from mixope.solvers.chain import Chain
 from mixope.solvers.components import heaviest_component, states_that_go_on
@@ -71,7 +72,7 @@ class Flow:
         if total <= 0:
             raise DataError(
                 "no episode starts in the part of the logs on which the target can be followed",
-                hint="use estimand='average', or a start law that these logs cover",
+                hint=Advice("use ", Setting("estimand", "average"), ", or a start law that these logs cover"),
             )
         return np.asarray(law / total)
 
@@ -118,11 +119,13 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
             "the target cannot be followed anywhere in these logs: none of its actions leads from a logged state to"
             " another",
             expected="logged actions that the target takes too",
-            hint="check that the target's states and actions are those of the logs (mixope inspect --target)",
+            hint=Advice("check that the target's states and actions are those of the logs: ", Setting("inspect")),
         )
     part = problem.on_groups(groups)
     rows, c = part.transitions, weight[groups]
-    inverse = behaviour.invert(part, c)
+    behaviour, counted_rows = as_behaviour(behaviour).knowing(problem.loggers), rows.as_rows()
+    found = behaviour.fit(counted_rows, c, problem.seed)
+    inverse = found.invert(counted_rows)
     target = part.pair_target[rows.pair]
     raw, raw_squared = target * inverse.inverse, target**2 * inverse.squared
     factor = np.ones(rows.n_states)
@@ -146,7 +149,7 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         ratio_squared=scale**2 * raw_squared,
         by_row=inverse.by_row,
         fitted=behaviour.fitted,
-        misfit=None if behaviour.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
+        misfit=None if found.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
         logged=float(problem.transitions.rows[used].sum()),
     )
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.errors import UsageError
+from mixope.estimators.asking import Asking
+from mixope.estimators.feature_estimators import logged_mean_on_features
+from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Solution, Weights
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
@@ -18,13 +21,15 @@ class LoggedMean:
 
     name: str = "logged-mean"
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """Every row counts one."""
         if problem.estimand.kind != "average":
             raise UsageError("'logged-mean' is the mean over the logged steps; it has no discount and no horizon")
+        if isinstance(problem, FeatureProblem):
+            return logged_mean_on_features(problem)
         rows = problem.transitions
         value = float(rows.reward.sum() / rows.n_rows)
         scores = np.zeros((rows.n_groups, len(BASIS)))
         scores[:, BASIS.index("rows")] = -value / rows.n_rows
         scores[:, BASIS.index("reward")] = 1.0 / rows.n_rows
-        return Solution(value=value, weights=Weights(rows.rows, rows.rows, 1.0), scores=scores)
+        return Solution(value=value, weights=Weights(rows.rows, rows.rows, 1.0), scores=scores, is_reference=True)

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.behaviours import CountedMixture
-from mixope.estimators.flow import Flow, follow, with_restart
-from mixope.estimators.occupancy import occupy
+from mixope.estimators.flow import Flow, with_restart
+from mixope.estimators.occupancy import pooled
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem
+from mixope.solvers.chain import Chain
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,8 @@ class Model:
 
     def solve(self, problem: Problem) -> Solution:
         """The value by the counted model; weights and scores are those of EMP, to which it is equal in law."""
-        flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
-        solution = state_ratio_solution(flow, occupy(flow))
-        return replace(solution, value=_value(flow))
+        flow, occupancy = pooled(problem)
+        return replace(state_ratio_solution(flow, occupancy), value=_value(flow))
 
 
 def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:
@@ -54,30 +52,15 @@ def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:
 
 def _value(flow: Flow) -> float:
     matrix, reward = counted_model(flow)
-    estimand = flow.problem.estimand
+    estimand, chain = flow.problem.estimand, Chain(matrix)
     if estimand.kind == "average":
-        return _gain(matrix, reward)
+        instant = np.zeros(matrix.shape[0] - len(reward))
+        return chain.gain(np.append(reward, instant), np.append(np.ones(len(reward)), instant))
     if estimand.kind == "discounted":
         assert estimand.gamma is not None
-        system = sparse.csc_matrix(sparse.eye_array(len(reward), format="csc") - estimand.gamma * matrix)
-        return float((1 - estimand.gamma) * flow.start @ np.asarray(linalg.spsolve(system, reward)))
+        return float((1 - estimand.gamma) * flow.start @ chain.discounted_value(reward, estimand.gamma))
     assert estimand.horizon is not None
     value = np.zeros(len(reward))
     for _ in range(estimand.horizon):
         value = reward + matrix @ value
     return float(flow.start @ value) / estimand.horizon
-
-
-def _gain(matrix: sparse.csr_matrix, reward: FloatArray) -> float:
-    """η of η t + V = r + P V with V = 0 in the last state and t the time a state takes (1, or 0 to restart).
-
-    The unknowns are V without its last entry, and η.
-    """
-    n, real = matrix.shape[0], len(reward)
-    if n == 1:
-        return float(reward[0])
-    time = np.append(np.ones(real), np.zeros(n - real))
-    earned = np.append(reward, np.zeros(n - real))
-    differences = sparse.csc_matrix(sparse.eye_array(n, format="csc") - matrix)[:, :-1]
-    system = sparse.csc_matrix(sparse.hstack([differences, sparse.csc_matrix(time[:, None])]))
-    return float(linalg.spsolve(system, earned)[-1])

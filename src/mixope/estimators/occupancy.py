@@ -18,7 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.arrays import FloatArray
-from mixope.estimators.flow import Flow
+from mixope.behaviours import CountedMixture
+from mixope.errors import must_fit
+from mixope.estimators.flow import Flow, follow
+from mixope.problem import Problem
 from mixope.solvers.outcome import Outcome, Solved
 
 
@@ -36,6 +39,16 @@ class Occupancy:
 def occupy(flow: Flow) -> Occupancy:
     """Solve the estimand of the flow's problem."""
     return {"average": _average, "discounted": _discounted, "horizon": _horizon}[flow.problem.estimand.kind](flow)
+
+
+def pooled(problem: Problem) -> tuple[Flow, Occupancy]:
+    """All rows under the counted mixture, followed and solved once for everybody who asks."""
+    return problem.once(_pooled)
+
+
+def _pooled(problem: Problem) -> tuple[Flow, Occupancy]:
+    flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
+    return flow, occupy(flow)
 
 
 def _spread(flow: Flow, values: FloatArray) -> FloatArray:
@@ -79,6 +92,7 @@ def _horizon(flow: Flow) -> Occupancy:
     horizon = flow.problem.estimand.horizon
     assert horizon is not None
     chain, reward, start = flow.chain(), flow.state_reward(), flow.start
+    must_fit("the law of the states at every step of the horizon", (horizon, chain.n_states), "Use a discount instead")
     laws = chain.laws(start, horizon)
     source = flow.number[flow.rows.state]
     alive = flow.rows.next_state >= 0

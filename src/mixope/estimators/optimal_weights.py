@@ -17,7 +17,7 @@ Chance alone makes t differ from 0: t is shrunk by 1 − (J−1)/W (at least 0),
 gradient g at t = 0; then often all is pooled. An episode's own weight is taken from a fit without that episode (one
 Newton step away), so that no row chooses its weight: cross-fitting, with no split that would depend on names or order.
 
-It needs whole episodes, hence one pass more than ``emp``; the pass carries the number of each row's transition.
+It needs whole episodes, hence one pass more than ``emp``: the transitions of every episode in order.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.behaviours import CountedMixture
-from mixope.errors import UsageError
-from mixope.estimators.flow import follow
-from mixope.estimators.occupancy import occupy
+from mixope.errors import Advice, Setting, UsageError
+from mixope.estimators.asking import Asking
+from mixope.estimators.occupancy import pooled
 from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem
-from mixope.statistics.trajectories import RatioColumns, Trajectories
+from mixope.statistics.trajectories import Trajectories
 from mixope.statistics.transitions import BASIS
 
-_NUMBER, _NOTHING = "transition", "nothing"
 _RIDGE, _ROUNDING, _LARGEST = 1e-3, 1e-9, float(np.log(1e3))
 _NEWTON_STEPS = 50
 
@@ -62,14 +60,11 @@ class OptimalWeights:
 
     name: str = "opt-emp"
 
-    def columns(self, problem: Problem) -> tuple[dict[str, FloatArray], RatioColumns]:
-        """The number of every transition, in place of a log-probability: its running sums give the rows back."""
-        numbers = np.arange(problem.transitions.n_groups, dtype=np.float64)
-        return {_NUMBER: numbers, _NOTHING: np.zeros_like(numbers)}, RatioColumns(_NUMBER, (_NOTHING,), (1.0,))
-
-    def solve_trajectories(self, problem: Problem, data: Trajectories) -> Solution:
+    def solve(self, problem: Problem) -> Asking[Solution]:
         """Pool, measure the loggers' noise, weigh, and solve again."""
-        group = transition_of_rows(data)
+        (steps,) = yield (problem.steps_in_order(),)
+        ordered = steps.in_key_order()
+        data, group = ordered.episodes, ordered.group
         pooled = _solve(problem)
         noise = logger_noise(problem, pooled, data, group)
         c = noise.episode_weight[data.episode]
@@ -78,15 +73,7 @@ class OptimalWeights:
 
 
 def _solve(problem: Problem) -> Solution:
-    flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
-    return state_ratio_solution(flow, occupy(flow))
-
-
-def transition_of_rows(data: Trajectories) -> IntArray:
-    """Differences of the running sums within each episode."""
-    number = np.diff(data.log_weight, prepend=0.0)
-    number[data.first] = data.log_weight[data.first]
-    return np.rint(number).astype(np.int64)
+    return state_ratio_solution(*pooled(problem))
 
 
 def logger_noise(problem: Problem, pooled: Solution, data: Trajectories, group: IntArray) -> LoggerNoise:
@@ -203,7 +190,7 @@ def _belief(gradients: FloatArray) -> float:
 def _reweighted(problem: Problem, group: IntArray, c: FloatArray, reward: FloatArray) -> Problem:
     rows, n = problem.transitions, problem.transitions.n_groups
     counted = replace(rows, rows=sum_by(group, c, n), reward=sum_by(group, c * reward, n))
-    return replace(problem, transitions=counted)
+    return replace(problem, transitions=counted, whole=problem.whole or problem)
 
 
 def _by_episode(
@@ -224,12 +211,13 @@ def _by_episode(
         scores=None,
         episode_scores=scores,
         weights=Weights(sum_by(group, weight, n), sum_by(group, weight**2, n), float(weight.max(initial=0.0))),
-        measures={**solution.measures, "noise_ratio": float(np.exp(noise.belief * np.ptp(noise.log_noise)))},
+        measures=replace(solution.measures, noise_ratio=float(np.exp(noise.belief * np.ptp(noise.log_noise)))),
     )
 
 
 def opt_emp(form: str = "general") -> OptimalWeights:
     """EMP with optimal weights; there is no influence function of the paper's regularised program."""
     if form != "general":
-        raise UsageError("'opt-emp' weighs by influence functions, which the paper's form has not; use form='general'")
+        said = "'opt-emp' weighs by influence functions, which the paper's form has not; use "
+        raise UsageError(Advice(said, Setting("form", "general")))
     return OptimalWeights()

@@ -15,8 +15,8 @@ import numpy as np
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
-from mixope.errors import UsageError
-from mixope.estimators.solution import Solution, Weights
+from mixope.errors import Advice, Setting, UsageError
+from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.problem import Problem
 from mixope.solvers.outcome import Solved
 from mixope.solvers.quadratic import minimise_on_simplex
@@ -29,10 +29,13 @@ _MOST_STATES = 6000
 def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
     """ω by the quadratic program on all rows; value Σ c ω ρ r / Σ c ω ρ."""
     if problem.estimand.kind != "average":
-        raise UsageError("the paper's form is for the average reward only; use form='general'")
+        said = "the paper's form is for the average reward only; use "
+        raise UsageError(Advice(said, Setting("form", "general")))
     groups = np.flatnonzero((weight > 0) & (problem.transitions.next_state >= 0))
     part, c = problem.on_groups(groups), weight[groups]
-    rows, inverse = part.transitions, behaviour.invert(part, c)
+    rows, counted_rows = part.transitions, part.transitions.as_rows()
+    found = behaviour.knowing(problem.loggers).fit(counted_rows, c, problem.seed)
+    inverse = found.invert(counted_rows)
     target = part.pair_target[rows.pair]
     raw = target * inverse.inverse
     scale = c.copy()
@@ -50,10 +53,12 @@ def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray,
         uncovered_mass=_uncovered(problem, total),
         outside_mass=1.0 - float(rows.rows.sum()) / float(problem.transitions.rows[weight > 0].sum()),
         solved=solved,
-        measures={
-            "mean_weight": float(total.sum()) / float(rows.rows @ c),
-            **_measures(behaviour, misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0]),
-        },
+        measures=Measures(
+            mean_weight=float(total.sum()) / float(rows.rows @ c),
+            behaviour_misfit=None
+            if found.counted
+            else misfit(rows.state, rows.rows, raw, target**2 * inverse.squared, rows.n_states)[0],
+        ),
         known_bias=_start_up(problem),
         no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
@@ -66,10 +71,6 @@ def _start_up(problem: Problem) -> str | None:
     return "the paper's form is biased on episodes that start from a reset, however many; use the general form"
 
 
-def _measures(behaviour: Behaviour, off: float) -> dict[str, float]:
-    return {} if behaviour.counted else {"behaviour_misfit": off}
-
-
 def _ratio(
     state: IntArray, next_state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int
 ) -> tuple[FloatArray, Solved]:
@@ -78,8 +79,11 @@ def _ratio(
     visited = np.flatnonzero(leaving + arriving)
     if len(visited) > _MOST_STATES:
         raise UsageError(
-            f"the dense quadratic program takes at most {_MOST_STATES} states, these logs have {len(visited)};"
-            " use form='general'"
+            Advice(
+                f"the dense quadratic program takes at most {_MOST_STATES} states, these logs have {len(visited)};",
+                " use ",
+                Setting("form", "general"),
+            )
         )
     number = np.full(n_states, -1)
     number[visited] = np.arange(len(visited))

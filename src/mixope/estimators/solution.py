@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
-from mixope.estimators.weight_bins import WeightBin
+from mixope.arrays import FloatArray, IntArray
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.weights import WeightBin
+
+Combine = Callable[[Sequence[float], Sequence[float]], float]
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The importance weights of the rows by group: Σ w, Σ w², and the largest single one (or a bound on it)."""
+    """The importance weights of the rows by group or by episode: Σ w, Σ w², and the largest single one (or a bound)."""
 
     total: FloatArray
     squared: FloatArray
@@ -26,14 +30,92 @@ class Weights:
         return float(total.sum()) ** 2 / denominator if denominator > 0 else 0.0
 
 
+def _mean(shares: Sequence[float], values: Sequence[float]) -> float:
+    return sum(s * v for s, v in zip(shares, values, strict=True))
+
+
+def _most(shares: Sequence[float], values: Sequence[float]) -> float:
+    return max(values)
+
+
+def _sum(shares: Sequence[float], values: Sequence[float]) -> float:
+    return sum(values)
+
+
+def _farthest_from_one(shares: Sequence[float], values: Sequence[float]) -> float:
+    return max(values, key=lambda value: abs(value - 1.0))
+
+
+def _effective(shares: Sequence[float], values: Sequence[float]) -> float:
+    """1 / Σ s²/n: of weights that are normalised within each part."""
+    return 1.0 / sum(s**2 / max(v, 1e-300) for s, v in zip(shares, values, strict=True))
+
+
+def _largest(shares: Sequence[float], values: Sequence[float]) -> float:
+    return max(s * v for s, v in zip(shares, values, strict=True))
+
+
+def _measure(combine: Combine = _most) -> Any:
+    """A measure that need not be there, and how those of several parts become one."""
+    return field(default=None, metadata={"combine": combine})
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What else an estimator measured on the way; what does not apply is None."""
+
+    effective_sample_size: float | None = _measure(_effective)
+    effective_episodes: float | None = _measure(_effective)
+    largest_share: float | None = _measure(_largest)
+    mean_weight: float | None = _measure(_farthest_from_one)
+    leaked_mass: float | None = _measure()
+    behaviour_misfit: float | None = _measure()
+    held_out: float | None = _measure()
+    condition: float | None = _measure()
+    stationarity_residual: float | None = _measure()
+    truncated_ratios: float | None = _measure(_sum)
+    clipped_calibrations: float | None = _measure(_sum)
+    capped_densities: float | None = _measure(_sum)
+    approximation: float | None = _measure(_mean)
+    half_the_bumps: float | None = _measure(_mean)
+    plug_in: float | None = _measure(_mean)
+    corrected: float | None = _measure(_mean)
+    ridge: float | None = _measure()
+    order: float | None = _measure()
+    sill: float | None = _measure()
+    noise: float | None = _measure()
+    noise_ratio: float | None = _measure()
+    loss_fall: float | None = _measure()
+    held_out_fall: float | None = _measure()
+    seed_median: float | None = _measure(_mean)
+    seed_spread: float | None = _measure()
+    likeness: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, float]:
+        """Those that are there."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "likeness"}
+        plain = {name: float(value) for name, value in found.items() if value is not None}
+        return {**plain, **{f"likeness {name}": value for name, value in self.likeness.items()}}
+
+
+def combine_measures(parts: Sequence[Measures], shares: Sequence[float]) -> Measures:
+    """Of an average over several parts: each measure by its own rule, where all parts have it."""
+    found: dict[str, Any] = {}
+    for each in fields(Measures):
+        values = [getattr(part, each.name) for part in parts]
+        if "combine" in each.metadata and all(value is not None for value in values):
+            found[each.name] = each.metadata["combine"](shares, values)
+    return Measures(**found)
+
+
 @dataclass(frozen=True)
 class Solution:
     """An estimate before it is dressed for a reader.
 
-    ``scores`` has one row a group and one column a basis quantity (:data:`mixope.statistics.transitions.BASIS`): the
-    influence of a logged row on the value is its basis times these. ``episode_scores`` are the same, already
-    summed by episode, for estimators that look at whole trajectories. One of them, or neither, is present. The same
-    holds for ``weights`` and ``episode_weights``.
+    ``scores`` has one row per group and one column per basis quantity (:data:`mixope.statistics.transitions.BASIS`):
+    the influence of a logged row on the value is its basis times these. ``episode_scores`` are the same, already summed
+    by episode (or by ``pieces`` of episodes), in the order of the episodes' keys. One of them, or neither, is present.
+    The same holds for ``weights`` and ``episode_weights``.
     """
 
     value: float
@@ -43,37 +125,53 @@ class Solution:
     uncovered_mass: float = 0.0
     outside_mass: float = 0.0
     solved: Solved = field(default_factory=lambda: Solved(Outcome.CERTAIN, 0.0))
-    measures: dict[str, float] = field(default_factory=dict)
+    measures: Measures = field(default_factory=Measures)
     no_interval_because: str | None = None
     known_bias: str | None = None
     weight_bins: tuple[WeightBin, ...] = ()
     episode_weights: Weights | None = None
+    pieces: IntArray | None = None
     corrects_coverage: bool = False
     """Whether a value model stands in for what was never logged."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of the fits behind it."""
+    is_reference: bool = False
+    """Whether this is a reference line and no estimate of the target."""
 
 
-def combine(parts: list[Solution], shares: list[float]) -> Solution:
+def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
     """The weighted average of several solutions, each on its own rows: values, scores and masses average alike."""
-    weights = [p.weights for p in parts]
-    scores = [p.scores for p in parts]
-    merged = None
-    if all(w is not None for w in weights):
-        merged = Weights(
-            np.sum([s * w.total / w.total.sum() for s, w in zip(shares, weights, strict=True) if w], axis=0),
-            np.sum([(s / w.total.sum()) ** 2 * w.squared for s, w in zip(shares, weights, strict=True) if w], axis=0),
-            max(s * w.largest / float(w.total.sum()) for s, w in zip(shares, weights, strict=True) if w),
-        )
-    worst = max((p.solved for p in parts), key=lambda s: (not s.ok, s.residual))
+
+    def average(arrays: Sequence[FloatArray | None]) -> FloatArray | None:
+        known = [s * x for s, x in zip(shares, arrays, strict=True) if x is not None]
+        return np.asarray(np.sum(known, axis=0)) if len(known) == len(parts) else None
+
     return Solution(
-        value=sum(s * p.value for s, p in zip(shares, parts, strict=True)),
-        weights=merged,
-        scores=None
-        if any(x is None for x in scores)
-        else np.sum([s * x for s, x in zip(shares, scores, strict=True) if x is not None], axis=0),
-        uncovered_mass=sum(s * p.uncovered_mass for s, p in zip(shares, parts, strict=True)),
-        outside_mass=sum(s * p.outside_mass for s, p in zip(shares, parts, strict=True)),
-        solved=worst,
-        measures={k: max(p.measures.get(k, 0.0) for p in parts) for k in parts[0].measures},
+        value=_mean(shares, [p.value for p in parts]),
+        weights=_combine_weights([p.weights for p in parts], shares),
+        scores=average([p.scores for p in parts]),
+        episode_scores=average([p.episode_scores for p in parts]),
+        uncovered_mass=_mean(shares, [p.uncovered_mass for p in parts]),
+        outside_mass=_mean(shares, [p.outside_mass for p in parts]),
+        solved=max((p.solved for p in parts), key=lambda s: (not s.ok, s.residual)),
+        measures=combine_measures([p.measures for p in parts], shares),
         no_interval_because=next((p.no_interval_because for p in parts if p.no_interval_because), None),
         known_bias=next((p.known_bias for p in parts if p.known_bias), None),
+        episode_weights=_combine_weights([p.episode_weights for p in parts], shares),
+        pieces=parts[0].pieces,
+        corrects_coverage=all(p.corrects_coverage for p in parts),
+        notes=tuple(dict.fromkeys(note for p in parts for note in p.notes)),
+    )
+
+
+def _combine_weights(weights: Sequence[Weights | None], shares: Sequence[float]) -> Weights | None:
+    """Each part's weights in shares of that part."""
+    known = [w for w in weights if w is not None]
+    if not known or len(known) < len(weights):
+        return None
+    scaled = [(s / float(w.total.sum()), w) for s, w in zip(shares, known, strict=True)]
+    return Weights(
+        np.sum([s * w.total for s, w in scaled], axis=0),
+        np.sum([s**2 * w.squared for s, w in scaled], axis=0),
+        max(s * w.largest for s, w in scaled),
     )

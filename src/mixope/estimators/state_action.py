@@ -20,26 +20,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.behaviours import CountedMixture
 from mixope.errors import UsageError
-from mixope.estimators.flow import Flow, follow, with_restart
-from mixope.estimators.occupancy import occupy
-from mixope.estimators.solution import Solution, Weights
+from mixope.estimators.asking import Asking
+from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on_features
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.flow import Flow, with_restart
+from mixope.estimators.occupancy import Occupancy, pooled
+from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import pair_baseline
 from mixope.problem import Problem
-from mixope.solvers.chain import factorised
+from mixope.solvers.chain import Resolvent, Side
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.transitions import BASIS
 
 
 @dataclass(frozen=True)
 class PairSystem:
-    """The kept pairs: E (pairs × states) with the share that ends and restarts, π on pairs, a solver with I − γ Π E."""
+    """The kept pairs: E (pairs × states) with the share that ends and restarts, π on pairs, (I − γ Π E)⁻¹."""
 
     flow: Flow
     gamma: float
@@ -48,7 +52,13 @@ class PairSystem:
     start: FloatArray
     target: FloatArray
     state: IntArray
-    solve: Callable[[FloatArray, str], FloatArray]
+    resolvent: Resolvent
+
+    def solve(self, b: FloatArray, trans: Side) -> FloatArray:
+        """With I − γ(Π E + restarts): sparse, by one further state that stands for the restart."""
+        n = len(b)
+        further = np.zeros(self.resolvent.transition.shape[0] - n)
+        return self.resolvent.solve(np.append(b, further), trans)[0][:n]
 
     def ahead(self, v: FloatArray) -> FloatArray:
         """E v: the mean of v in the next state; an end restarts from μ₀."""
@@ -89,18 +99,10 @@ def pair_system(flow: Flow) -> PairSystem:
         start = flow.start
     target, state = flow.problem.pair_target, flow.number[rows.pair_state]
     choose = sparse.csr_matrix((target, (state, np.arange(rows.n_pairs))), shape=(n, rows.n_pairs))
-    solve = _solver_with_restart(sparse.csr_matrix(choose @ leave), np.asarray(choose @ ends), start, gamma)
-    return PairSystem(flow, gamma, leave, ends, start, target, state, solve)
-
-
-def _solver_with_restart(
-    inner: sparse.csr_matrix, ends: FloatArray, start: FloatArray, gamma: float
-) -> Callable[[FloatArray, str], FloatArray]:
-    """Solve with I − γ(inner + ends startᵀ): sparse, by one further state that stands for the restart."""
-    n = len(start)
-    step = sparse.csc_matrix(with_restart(inner, ends, start / gamma) if ends.any() else inner)
-    solve = factorised(sparse.csc_matrix(sparse.eye_array(step.shape[0], format="csc") - gamma * step))
-    return lambda b, trans: solve(np.append(b, np.zeros(step.shape[0] - n)), trans)[:n]
+    step = sparse.csr_matrix(choose @ leave)
+    if ends.any():
+        step = with_restart(step, np.asarray(choose @ ends), start / gamma)
+    return PairSystem(flow, gamma, leave, ends, start, target, state, Resolvent(step, gamma))
 
 
 @dataclass(frozen=True)
@@ -109,22 +111,24 @@ class StateAction:
 
     name: str
     law: Callable[[PairSystem], FloatArray]
+    on_features: Callable[[FeatureProblem], Asking[Solution]]
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """x on pairs, then value and scores."""
+        if isinstance(problem, FeatureProblem):
+            return self.on_features(problem)
         if problem.estimand.kind == "horizon":
             raise UsageError(
                 f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon"
             )
-        rows = problem.transitions
-        flow = follow(problem, CountedMixture(), np.ones(rows.n_groups))
+        flow, occupancy = pooled(problem)
         if _leaks(flow):
             system = pair_system(flow)
             x = self.law(system)
             x, solved = np.maximum(x, 0.0), _outcome(system, x)
         else:
-            x, solved = _covered_law(flow)
-        return _solution(flow, x, solved)
+            x, solved = _covered_law(flow, occupancy)
+        return _solution(flow, occupancy, x, solved)
 
 
 def _leaks(flow: Flow) -> bool:
@@ -132,9 +136,8 @@ def _leaks(flow: Flow) -> bool:
     return bool(np.any(covered[flow.states] < 1.0 - 1e-12))
 
 
-def _covered_law(flow: Flow) -> tuple[FloatArray, Solved]:
+def _covered_law(flow: Flow, occupancy: Occupancy) -> tuple[FloatArray, Solved]:
     """Where nothing leaks all of them solve x = d(s) π(a|s), d = d P."""
-    occupancy = occupy(flow)
     return occupancy.law[flow.rows.pair_state] * flow.problem.pair_target, occupancy.solved
 
 
@@ -183,10 +186,10 @@ def _outcome(system: PairSystem, x: FloatArray) -> Solved:
     """The residual is the leak itself for the average; a negative part is named."""
     source = (1.0 - system.gamma) * _first_pairs(system) if system.gamma < 1.0 else 0.0
     residual = float(np.abs(source + system.gamma * system.forward(x) - x).sum())
-    return Solved(Outcome.CLIPPED if float(x.min(initial=0.0)) < -1e-9 else Outcome.DIRECT, residual)
+    return Solved(Outcome.CLIPPED if float(x.min(initial=0.0)) < -1e-9 else system.resolvent.outcome, residual)
 
 
-def _solution(flow: Flow, x: FloatArray, solved: Solved) -> Solution:
+def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -> Solution:
     """Value Σ ζ r (self-normalised for the average), and the efficient score with ζ for ωρ."""
     rows = flow.rows
     count = sum_by(rows.pair, flow.count)
@@ -194,7 +197,6 @@ def _solution(flow: Flow, x: FloatArray, solved: Solved) -> Solution:
     total = _accounted_mass(flow, x, count)
     value = float(np.sum(zeta[rows.pair] * rows.reward)) / total
     whole = flow.whole.transitions
-    occupancy = occupy(flow)
     rest = occupancy.tail - pair_baseline(flow, occupancy.tail)
     scores = np.zeros((whole.n_groups, len(BASIS)))
     unit = zeta[rows.pair] / total
@@ -211,7 +213,7 @@ def _solution(flow: Flow, x: FloatArray, solved: Solved) -> Solution:
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / float(occupancy.law.sum()),
         outside_mass=flow.outside_mass,
         solved=solved,
-        measures={"leaked_mass": solved.residual if flow.problem.estimand.kind == "average" else 1.0 - total},
+        measures=Measures(leaked_mass=solved.residual if flow.problem.estimand.kind == "average" else 1.0 - total),
     )
 
 
@@ -227,14 +229,23 @@ def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:
 
 def mwl() -> StateAction:
     """Minimax weight learning, closed form."""
-    return StateAction("mwl", _least_squares)
+    return StateAction("mwl", _least_squares, partial(pair_ratio_on_features, name="mwl", whiten_tests=False))
 
 
 def dualdice() -> StateAction:
     """DualDICE, closed form."""
-    return StateAction("dualdice", _visits_before_leaking)
+    on_features = partial(pair_ratio_on_features, name="dualdice", whiten_tests=True)
+    return StateAction("dualdice", _visits_before_leaking, on_features)
 
 
-def sadl() -> StateAction:
-    """State–action distribution learning, the paper's policy-agnostic rival."""
-    return StateAction("sadl", _least_squares_by_state)
+def sadl(form: Literal["paper", "occupancy"] = "paper") -> StateAction:
+    """State–action distribution learning, the paper's policy-agnostic rival.
+
+    On features ``form="occupancy"`` tests with the target's own actions instead of a reference law; on counts both are
+    the same.
+    """
+    if form not in ("paper", "occupancy"):
+        raise UsageError(f"form must be 'paper' or 'occupancy', got {form!r}")
+    plain = partial(pair_ratio_on_features, name="sadl", whiten_tests=True)
+    on_features = partial(sadl_on_features, name="sadl") if form == "paper" else plain
+    return StateAction("sadl", _least_squares_by_state, on_features)

@@ -14,19 +14,31 @@ for logged propensities ωρ(r + t − v(s)), v the ρ-weighted mean of r + t ov
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.behaviours import Behaviour, CountedMixture, KnownMixture, Logged, kl_weights, sample_weights
-from mixope.errors import UsageError
+from mixope.behaviours import (
+    Behaviour,
+    CountedMixture,
+    DefaultMixture,
+    KnownMixture,
+    Logged,
+    as_behaviour,
+    kl_weights,
+    nearest_logger_weights,
+    sample_weights,
+)
+from mixope.errors import Advice, Setting, UsageError
+from mixope.estimators.asking import Asking
+from mixope.estimators.feature_estimators import state_ratio_on_features
+from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
-from mixope.estimators.occupancy import Occupancy, occupy
+from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.paper_form import solve_paper_form
-from mixope.estimators.solution import Solution, Weights, combine
+from mixope.estimators.solution import Measures, Solution, Weights, combine
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
 
@@ -35,16 +47,21 @@ Form = Literal["general", "paper"]
 
 @dataclass(frozen=True)
 class StateRatio:
-    """A state-ratio estimator; see the module for the switches."""
+    """A state-ratio estimator; see the module for the switches.
+
+    ``behaviour`` is one of :mod:`mixope.behaviours`, or its name. ``nearest`` re-weights loggers by their nearness to
+    the target.
+    """
 
     name: str
-    behaviour: Behaviour = field(default_factory=CountedMixture)
+    behaviour: Behaviour | str = field(default_factory=DefaultMixture)
     pooled: bool = True
-    logger_weights: Callable[[Problem], FloatArray] = sample_weights
+    nearest: bool = False
     form: Form = "general"
     calibrate: bool | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "behaviour", as_behaviour(self.behaviour))
         if self.form not in ("general", "paper"):
             raise UsageError(f"form must be 'general' or 'paper', got {self.form!r}")
         if self.form == "general" and self.calibrate is False:
@@ -53,21 +70,48 @@ class StateRatio:
                 " sit on one self-loop. Use calibrate=None, or form='paper'"
             )
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """Solve on all rows, or on each logger's and average."""
+        behaviour = as_behaviour(self.behaviour)
+        if isinstance(problem, FeatureProblem):
+            if self.form == "paper":
+                said = "the paper's form is solved on counts; on features use "
+                raise UsageError(Advice(said, Setting("form", "general"), ", or 'kernel'"))
+            weights = nearest_on_features if self.nearest else equal_weights
+            return state_ratio_on_features(problem, self.name, behaviour, weights, pooled=self.pooled)
         rows = problem.transitions
-        weight = self.logger_weights(problem)
+        weight = (kl_weights if self.nearest else sample_weights)(problem)
         if self.pooled:
-            return self._solve_part(problem, weight[rows.logger])
+            return self._solve_part(problem, behaviour, weight[rows.logger])
         present = [j for j in range(len(rows.loggers)) if weight[j] > 0]
-        parts = [self._solve_part(problem, np.where(rows.logger == j, 1.0, 0.0)) for j in present]
+        parts = [self._solve_part(problem, behaviour, np.where(rows.logger == j, 1.0, 0.0)) for j in present]
         return combine(parts, [1.0 / len(present)] * len(present))
 
-    def _solve_part(self, problem: Problem, weight: FloatArray) -> Solution:
+    def _solve_part(self, problem: Problem, behaviour: Behaviour, weight: FloatArray) -> Solution:
         if self.form == "paper":
-            return solve_paper_form(problem, self.behaviour, weight, calibrate=bool(self.calibrate))
-        flow = follow(problem, self.behaviour, weight)
-        return state_ratio_solution(flow, occupy(flow))
+            return solve_paper_form(problem, behaviour, weight, calibrate=bool(self.calibrate))
+        return solve_on_counts(problem, behaviour, weight)
+
+
+def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray | None = None) -> Solution:
+    """The general form on counts: the exact chain of the flow; ``weight`` is c for every group, 1 unless given."""
+    plain = isinstance(behaviour, DefaultMixture) or behaviour == CountedMixture()
+    if plain and (weight is None or bool(np.all(weight == 1.0))):
+        return state_ratio_solution(*pooled(problem))
+    flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups) if weight is None else weight)
+    return state_ratio_solution(flow, occupy(flow))
+
+
+def equal_weights(problem: FeatureProblem) -> dict[str, float]:
+    """c = 1 for every logger."""
+    return dict.fromkeys(problem.labels, 1.0)
+
+
+def nearest_on_features(problem: FeatureProblem) -> dict[str, float]:
+    """c = w^KL / w by label, on the sample."""
+    known = problem.known
+    shares = {label: rows / known.n_rows for label, rows in known.logger_rows.items()}
+    return nearest_logger_weights(known.sample, problem.target, problem.loggers, shares, problem.seed)
 
 
 def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
@@ -82,7 +126,7 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
         outside_mass=flow.outside_mass,
         solved=occupancy.solved,
-        measures={} if flow.misfit is None else {"behaviour_misfit": flow.misfit},
+        measures=Measures(behaviour_misfit=flow.misfit),
     )
 
 
@@ -150,7 +194,7 @@ def emp_single(**options: object) -> StateRatio:
 
 def kl_emp(**options: object) -> StateRatio:
     """EMP with loggers re-weighted by nearness to the target."""
-    return StateRatio("kl-emp", logger_weights=kl_weights, **options)  # type: ignore[arg-type]
+    return StateRatio("kl-emp", nearest=True, **options)  # type: ignore[arg-type]
 
 
 def bch(**options: object) -> StateRatio:
@@ -165,7 +209,7 @@ def bch_pooled(**options: object) -> StateRatio:
 
 def bch_kl_pooled(**options: object) -> StateRatio:
     """Logged propensities, pooled, loggers re-weighted by nearness to the target."""
-    return StateRatio("bch-kl-pooled", **{"behaviour": Logged(), "logger_weights": kl_weights, **options})  # type: ignore[arg-type]
+    return StateRatio("bch-kl-pooled", **{"behaviour": Logged(), "nearest": True, **options})  # type: ignore[arg-type]
 
 
 def known_mixture(**options: object) -> StateRatio:

@@ -22,10 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.behaviours.counted import CountedPerLogger
+from mixope.behaviours import CountedMixture, PerLogger
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
-from mixope.estimators.solution import Solution
+from mixope.estimators.asking import Asking
+from mixope.estimators.feature_estimators import trajectory_on_features
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.solution import Measures, Solution
 from mixope.problem import Problem, pair_probabilities
 from mixope.statistics.trajectories import RatioColumns, Trajectories
 from mixope.statistics.transitions import Transitions
@@ -67,28 +70,30 @@ class Trajectory:
     balance: bool = False
     stepwise: bool = False
 
-    def columns(self, problem: Problem) -> tuple[dict[str, FloatArray], RatioColumns]:
-        """Log-probabilities of every group that the pass over the episodes must join, and how they make a ratio."""
-        rows = problem.transitions
-        with np.errstate(divide="ignore"):
-            joined = {"target": np.log(problem.pair_target[rows.pair])}
-            if self.balance:
-                laws = [np.log(_logger_law(problem, j)[rows.pair]) for j in range(len(rows.loggers))]
-                names = tuple(f"logger{j}" for j in range(len(laws)))
-                joined |= dict(zip(names, laws, strict=True))
-                return joined, RatioColumns("target", names, tuple(_episode_shares(rows)))
-            if rows.inverse is not None and not np.isnan(rows.inverse).any():
-                return joined, RatioColumns("target")
-            joined["own"] = np.log(_own_law(problem))
-        return joined, RatioColumns("target", ("own",), (1.0,))
-
-    def solve_trajectories(self, problem: Problem, data: Trajectories) -> Solution:
-        """Value and per-episode scores; uncovered mass under the logged states."""
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
+        """Value and per-episode scores; on counts, with the uncovered mass under the logged states."""
+        if isinstance(problem, FeatureProblem):
+            return (yield from trajectory_on_features(problem, self.weigh, balance=self.balance))
+        ratio = self._ratio(problem)
+        (steps,) = yield (problem.steps_in_order(),)
         rows = problem.transitions
         covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
         logged = sum_by(rows.state, rows.rows, rows.n_states)
         uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
-        return replace(self.weigh(problem.estimand, data), uncovered_mass=uncovered)
+        found = self.weigh(problem.estimand, steps.in_key_order().weighed(ratio))
+        return replace(found, uncovered_mass=uncovered)
+
+    def _ratio(self, problem: Problem) -> RatioColumns:
+        """Log-probabilities of every group, and how they make a ratio."""
+        rows = problem.transitions
+        with np.errstate(divide="ignore"):
+            target = np.log(problem.pair_target[rows.pair])
+            if self.balance:
+                laws = tuple(np.log(_logger_law(problem, j)[rows.pair]) for j in range(len(rows.loggers)))
+                return RatioColumns(target, laws, tuple(_episode_shares(rows)))
+            if rows.inverse is not None and not np.isnan(rows.inverse).any():
+                return RatioColumns(target)
+            return RatioColumns(target, (np.log(_own_law(problem)),), (1.0,))
 
     def weigh(self, estimand: Estimand, data: Trajectories) -> Solution:
         """Value and per-episode scores."""
@@ -96,16 +101,15 @@ class Trajectory:
         value, scores = self.rule(steps)
         weight = _scaled(data.log_weight if self.stepwise else data.last_log_weight)
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
-        by_episode = {} if self.stepwise else {"effective_episodes": size}
         return Solution(
             value=value,
             episode_scores=scores,
-            measures={
-                **by_episode,
-                "effective_sample_size": size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
-                "largest_share": float(weight.max() / weight.sum()) if weight.any() else 1.0,
-                "mean_weight": float(np.mean(steps.last_weight)),
-            },
+            measures=Measures(
+                effective_sample_size=size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
+                effective_episodes=None if self.stepwise else size,
+                largest_share=float(weight.max() / weight.sum()) if weight.any() else 1.0,
+                mean_weight=float(np.mean(steps.last_weight)),
+            ),
         )
 
 
@@ -132,7 +136,8 @@ def _own_law(problem: Problem) -> FloatArray:
     if all(label in problem.loggers for label in rows.loggers):
         laws = np.stack([_logger_law(problem, j) for j in range(len(rows.loggers))])
         return np.asarray(laws[rows.logger, rows.pair])
-    return rows.rows / CountedPerLogger().invert(problem, np.ones(rows.n_groups)).inverse
+    groups = rows.as_rows()
+    return np.exp(PerLogger(CountedMixture()).fit(groups, np.ones(rows.n_groups)).log_prob(groups))
 
 
 def _episode_shares(rows: Transitions) -> FloatArray:
@@ -183,27 +188,34 @@ def _plain_by_step(steps: Steps) -> tuple[float, FloatArray]:
 
 
 def _normalised_by_step(steps: Steps) -> tuple[float, FloatArray]:
-    """Numerator and denominator of each step on the scale of that step's largest weight."""
+    """Numerator and denominator of each step on the scale of that step's largest weight.
+
+    An episode that truly ended keeps its last weight, and earns nothing, at every later step; sums over the episodes
+    that ended by step t are running sums over t, in logarithms.
+    """
     data, t = steps.data, steps.data.step
-    n = int(data.length.max())
-    top = np.full(n, -np.inf)
-    np.maximum.at(top, t, data.log_weight)
+    n, last = int(data.length.max()), data.last_log_weight
     ended = np.flatnonzero(data.terminated & (data.length < n)) if steps.ends_count else np.zeros(0, dtype=np.int64)
-    for e in ended:
-        top[data.length[e] :] = np.maximum(top[data.length[e] :], data.last_log_weight[e])
+    top, carried = np.full(n, -np.inf), np.full(n, -np.inf)
+    np.maximum.at(top, t, data.log_weight)
+    highest = np.full(n, -np.inf)
+    np.maximum.at(highest, data.length[ended], last[ended])
+    top = np.maximum(top, np.maximum.accumulate(highest))
+    np.logaddexp.at(carried, data.length[ended], last[ended])
     safe = np.where(np.isfinite(top), top, 0.0)
     weight = np.exp(data.log_weight - safe[t])
-    below = sum_by(t, weight, n)
-    for e in ended:
-        below[data.length[e] :] += np.exp(data.last_log_weight[e] - safe[data.length[e] :])
+    below = sum_by(t, weight, n) + np.exp(np.logaddexp.accumulate(carried) - safe)
     above = sum_by(t, weight * data.reward, n)
     mean = np.divide(above, below, out=np.zeros(n), where=below > 0)
     share = _step_shares(steps, n)
-    scores = steps.by_episode(share[t] * weight * (data.reward - mean[t]) / np.where(below > 0, below, 1.0)[t])
-    for e in ended:
-        later = slice(int(data.length[e]), n)
-        carried = np.exp(data.last_log_weight[e] - safe[later])
-        scores[e] -= float(np.sum(share[later] * carried * mean[later] / np.where(below > 0, below, 1.0)[later]))
+    unit = share / np.where(below > 0, below, 1.0)
+    scores = steps.by_episode(unit[t] * weight * (data.reward - mean[t]))
+    with np.errstate(divide="ignore"):
+        later = np.log(np.abs(unit * mean)) - safe
+    for sign in (1.0, -1.0):
+        mine = np.where(np.sign(mean) == sign, later, -np.inf)
+        from_here_on = np.logaddexp.accumulate(mine[::-1])[::-1]
+        scores[ended] -= sign * np.exp(last[ended] + from_here_on[data.length[ended]])
     return float(share @ mean), scores
 
 

@@ -15,13 +15,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from scipy import linalg, sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.errors import UsageError
 from mixope.estimators.flow import Flow
+from mixope.estimators.kriging import number_factors
 from mixope.features import FactorFeatures, cross_actions
+from mixope.statistics.transitions import Transitions
 
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _FIRST_RIDGE = 1.0
@@ -64,7 +68,7 @@ class Design:
     @cached_property
     def states(self) -> sparse.csr_matrix:
         """x(s,π) of all states; the target is taken over the logged actions."""
-        target = self.flow.problem.state_target
+        target = self.flow.whole.state_target
         total = target.sum(axis=1, keepdims=True)
         return cross_actions(self.phi, sparse.csr_matrix(np.divide(target, total, out=target.copy(), where=total > 0)))
 
@@ -138,11 +142,37 @@ def _dense(matrix: sparse.csr_matrix) -> FloatArray:
 
 
 def fit_value(flow: Flow, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> ValueFit:
-    """Choose interactions and ridge, then fit."""
-    designs = [_design(flow, order) for order in orders]
-    designs = [d for d in designs if d.phi.shape[1] * len(flow.rows.actions) <= _MOST_COLUMNS] or designs[:1]
-    design, ridge = _choose(designs, ridges)
+    """Choose interactions and ridge, then fit; interactions with too many columns are left out."""
+    design, ridge = _choose([_design(flow, order) for order in _orders_that_fit(flow.rows, orders)], ridges)
     return _fit(design, ridge)
+
+
+def _orders_that_fit(rows: Transitions, orders: tuple[int, ...]) -> list[int]:
+    """Those of the orders whose columns are within the limit; if none is, the next lower one that is."""
+    factors = number_factors(np.asarray(rows.observations))
+    most = _MOST_COLUMNS // len(rows.actions)
+    fits = [order for order in range(1, max(orders) + 1) if _count_columns(factors, order, most) <= most]
+    kept = [order for order in orders if order in fits] or [order for order in fits if order < min(orders)][-1:]
+    if not kept:
+        columns = _count_columns(factors, 1, None) * len(rows.actions)
+        raise UsageError(
+            f"a value that is linear in the factors would have {columns:,} columns (values of the factors ×"
+            f" {len(rows.actions)} actions), at most {_MOST_COLUMNS:,} are allowed: its dense matrices would take"
+            f" {columns**2 * 8 / 1024**2:,.0f} MB each. Use 'emp', 'model' or 'dr', which have no such limit, or"
+            " factors with fewer values"
+        )
+    return kept
+
+
+def _count_columns(factors: IntArray, order: int, most: int | None) -> int:
+    """Columns of :class:`FactorFeatures` of that order, without making them; counting ends where there are too many."""
+    total = 1
+    for size in range(1, order + 1):
+        for chosen in combinations(range(factors.shape[1]), size):
+            total += len(np.unique(factors[:, chosen], axis=0)) if size > 1 else int(factors[:, chosen].max()) + 1
+            if most is not None and total > most:
+                return total
+    return total
 
 
 def _design(flow: Flow, order: int) -> Design:

@@ -1,8 +1,7 @@
 """The paper's claims and open questions, a line each: claim, environment, number, and what the number says.
 
-How much is measured is decided here; what, in :mod:`~mixope.experiments.claim_truths` (exact) and
-:mod:`~mixope.experiments.claim_logs` (simulated); which numbers a claim is about, in
-:mod:`~mixope.experiments.claim_findings`; what they mean is told in docs/claims.md.
+How much is measured is decided here; what, in :mod:`~mixope.experiments.claim_measurements`; which numbers a claim is
+about, in :mod:`~mixope.experiments.claim_findings`; what they mean is told in docs/claims.md.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mixope.experiments.claim_findings import CLAIMS, Measured
-from mixope.experiments.claim_logs import PAPER, Change, ClaimLog
-from mixope.experiments.claim_panels import draw_claims
-from mixope.experiments.claim_truths import ClaimTruth
+from mixope.experiments.claim_findings import CLAIMS, Measured, draw_claims
+from mixope.experiments.claim_measurements import PAPER, Change, ClaimLog, ClaimTruth
 from mixope.experiments.experiment import Experiment, Repetition, Row, Size
 
 HORIZON = 200

@@ -5,14 +5,13 @@
     refits    bca, percentile: from the same refits on resampled episodes
     blocks    batch means: one episode by the last logger, as long as the episodes together
 
-Scores come from :func:`mixope.evaluation.answer`, once for all targets and estimators, and intervals from them as
+Scores come from :func:`mixope.answering.answer`, once for all targets and estimators, and intervals from them as
 ``evaluate`` makes them, widened by what the estimate thinks it is off. The behaviour is not told, states are logged as
 factors where there are some. Trajectory weights estimate the mean of the first steps, and are held against that.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,20 +20,19 @@ from typing import Literal
 import numpy as np
 
 from mixope import environments
+from mixope.answering import answer
 from mixope.arrays import FloatArray
-from mixope.counting import Counted, count
 from mixope.differences import JointScores, pairwise
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY
-from mixope.evaluation import answer
 from mixope.experiments.experiment import Row
-from mixope.experiments.worlds import world
-from mixope.intervals import Interval, IntervalChoice, Scores, judge_scores
-from mixope.intervals.approximation import widen
+from mixope.experiments.worlds import log_seed, world
+from mixope.intervals import Interval, IntervalChoice, Scores, judge_scores, widen
 from mixope.policies import TabularPolicy
-from mixope.resampling import count_episodes, prepare, resample
+from mixope.resampling import episode_counts_request, prepare, resample
+from mixope.seen import Counted, count
 
 LEVEL = 0.95
 Source = Literal["scores", "refits", "blocks"]
@@ -70,8 +68,7 @@ class CoveredLog:
 
     def simulation_seed(self) -> int:
         """Of everything that the log depends on."""
-        name = zlib.crc32(f"{self.environment} {self.loggers} {self.episodes} {self.horizon}".encode())
-        return int(np.random.SeedSequence([self.seed, name, self.repetition]).generate_state(1)[0])
+        return log_seed(self.seed, self.repetition, self.environment, self.loggers, self.episodes, self.horizon)
 
     def measure(self) -> list[Row]:
         """One row an estimator and interval; a refusal is a row without an interval."""
@@ -81,15 +78,13 @@ class CoveredLog:
 
     def _simulate(self) -> object:
         here, one = world(self.environment, self.loggers), self.source == "blocks"
-        assert here.model is not None
-        laws = [policy.probabilities for policy in here.loggers.values()]
         return environments.simulate(
-            here.model,
-            laws[-1:] if one else laws,
+            here.known,
+            here.laws[-1:] if one else here.laws,
             1 if one else self.episodes,
             self.episodes * self.horizon if one else self.horizon,
             seed=self.simulation_seed(),
-            observed="factors" if here.model.factors else "id",
+            observed="factors" if here.known.factors else "id",
         )
 
     def _questions(self) -> dict[Estimand, list[str]]:
@@ -127,17 +122,16 @@ class CoveredLog:
     ) -> dict[str, dict[str, Estimate]]:
         """Estimates by estimator and target; one that refused is not there."""
         choice, refused = IntervalChoice(kind), list[tuple[str, str]]()
-        found = answer(
-            counted, targets, names, estimand=estimand, level=LEVEL, loggers=None, interval=choice, skipped=refused
-        )
+        found = answer(counted, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=refused)
         return {name: {e.target: e for e in found if e.estimator == name} for name in names}
 
     def _from_refits(self, counted: Counted, estimand: Estimand, names: list[str]) -> Iterator[Row]:
         target = policies(self.environment, self.loggers)[TARGET]
-        true, counts = truths(self.environment, self.loggers, estimand)[TARGET], count_episodes(counted)
+        true = truths(self.environment, self.loggers, estimand)[TARGET]
+        (groups,) = counted.rounds().ask([episode_counts_request(counted)])
         for name in names:
             try:
-                refit = prepare(counted, target, name, estimand=estimand, seed=self.repetition, counts=counts)
+                refit = prepare(counted, target, name, estimand=estimand, seed=self.repetition, groups=groups)
                 sample = resample(refit, self.replicates, jobs=1)
             except MixopeError:
                 yield from (_row(name, kind, true) for kind in REFITS)
@@ -151,7 +145,7 @@ class CoveredLog:
 
 def from_scores(estimate: Estimate, kind: str) -> tuple[float, float | None, Interval | None]:
     """Value, standard error and an interval of that kind, as ``evaluate`` makes them."""
-    choice, off = IntervalChoice(kind), estimate.measures.get("approximation", 0.0)
+    choice, off = IntervalChoice(kind), estimate.measures.approximation or 0.0
     scores = Scores(estimate.scores)
     sure = judge_scores(choice, estimate.value, scores, LEVEL, estimate.estimand, estimate.n_episodes)
     sure = widen(sure, estimate.value, off, estimate.n_episodes)
@@ -201,10 +195,9 @@ def _row(
 def policies(name: str, loggers: int) -> dict[str, TabularPolicy]:
     """The target and one near it, on states as they are logged."""
     here = world(name, loggers)
-    assert here.model is not None
-    law, first = here.target.probabilities, next(iter(here.loggers.values())).probabilities
-    laws = {TARGET: law, NEAR: 0.9 * law + 0.1 * first}
-    return {label: _on_factors(here.model, mixed) for label, mixed in laws.items()}
+    law = here.target.probabilities
+    laws = {TARGET: law, NEAR: 0.9 * law + 0.1 * here.laws[0]}
+    return {label: _on_factors(here.known, mixed) for label, mixed in laws.items()}
 
 
 def _on_factors(model: environments.Model, law: FloatArray) -> TabularPolicy:
@@ -216,8 +209,7 @@ def _on_factors(model: environments.Model, law: FloatArray) -> TabularPolicy:
 @lru_cache(maxsize=64)
 def truths(name: str, loggers: int, estimand: Estimand) -> dict[str, float]:
     """Of both targets: the long run, or the mean of the first steps."""
-    model = world(name, loggers).model
-    assert model is not None
+    model = world(name, loggers).known
     laws = {label: policy.probabilities for label, policy in policies(name, loggers).items()}
     if estimand.kind == "average":
         return {label: environments.truth.average(model, law) for label, law in laws.items()}

@@ -1,13 +1,17 @@
-"""What an experiment is: settings, a plan of repetitions, a summary, a drawing.
+"""What an experiment is: settings, a plan of repetitions, a summary, a drawing; and all of them by name.
 
 settings → plan(settings, seed) → repetitions → measure() → rows → summarise(settings, rows) → CSV → draw(CSV)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from mixope.errors import UnknownName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +20,11 @@ Size = Literal["smoke", "quick", "full"]
 Cell = str | int | float | None
 Row = dict[str, Cell]
 """One measurement, or one line of a summary. None stands for a number that there is not (also for NaN)."""
+
+
+def number(cell: object, otherwise: float = math.nan) -> float:
+    """The number in a cell, or what stands for none."""
+    return float(cell) if isinstance(cell, (int, float)) else otherwise
 
 
 class Repetition(Protocol):
@@ -49,3 +58,24 @@ class Experiment:
     summarise: Callable[[Any, Sequence[Row]], list[Row]]
     draw: Callable[[Sequence[Row]], Figure] | None = None
     show: Callable[[Sequence[Row]], list[Row]] | None = None
+
+
+REGISTRY: dict[str, str] = {
+    "figure1": "mixope.experiments.figure1:EXPERIMENT",
+    "figure2": "mixope.experiments.error_figures:FIGURE_2",
+    "figure3": "mixope.experiments.error_figures:FIGURE_3",
+    "figure4": "mixope.experiments.error_figures:FIGURE_4",
+    "figure5": "mixope.experiments.error_figures:FIGURE_5",
+    "coverage": "mixope.experiments.coverage:EXPERIMENT",
+    "claims": "mixope.experiments.claims:EXPERIMENT",
+}
+"""Where each is, imported when it is asked for; in the order in which ``all`` runs them."""
+
+
+def get(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in REGISTRY:
+        raise UnknownName("experiment", name, [*REGISTRY, "all"])
+    found = resolve_name(REGISTRY[name])
+    assert isinstance(found, Experiment)
+    return found

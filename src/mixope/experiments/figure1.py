@@ -1,24 +1,38 @@
-"""Figure 1: the stationary law that BCH and EMP learn on Taxi, state by state, and its distance from the exact one."""
+"""Figure 1: the stationary law that BCH and EMP learn on Taxi, state by state, and its distance from the exact one.
+
+    d̂(s) = ω(s) n(s) / Σ ω n,        distance in total variation  ½ Σ |d̂ − d|
+
+n(s) being the visits and ω the learned ratio; a state that was never visited has d̂ = 0. An estimator hands on Σ ωρ of
+every kind of transition, from which ω(s) = Σ_s ωρ / Σ_s ρ.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.experiments.errors import FORMS, HORIZON, TRAJECTORIES, Sweep
-from mixope.experiments.experiment import Experiment, Row, Size
-from mixope.experiments.methods import LOOKS
-from mixope.experiments.panels import FORM_NAMES, SWEEP_NAMES
-from mixope.experiments.stationary import METHODS, Stationary
-from mixope.experiments.style import GREY
+from mixope.arrays import FloatArray, sum_by
+from mixope.environments import truth
+from mixope.estimators import make as make_estimator
+from mixope.experiments.error_figures import FORM_NAMES, SWEEP_NAMES
+from mixope.experiments.experiment import Experiment, Row, Size, number
+from mixope.experiments.mean_squared_errors import FORMS, HORIZON, TRAJECTORIES, Form, Sweep, make
+from mixope.experiments.style import GREY, LOOKS, draw_method, mark_places, share_legend
+from mixope.experiments.worlds import log_seed, world
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from mixope.estimators import Solution
+    from mixope.problem import Problem
+
+METHODS = ("bch", "emp")
 SMALLEST = 1e-6
 """States of less mass, learned or exact, are drawn on the edge."""
 
@@ -28,6 +42,71 @@ SIZES: dict[Size, Sweep] = {
     "full": Sweep("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 5, 5),
 }
 """The scatter is at the fixed point; distances are swept around it, with as many repetitions of both forms."""
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """``scatter`` says whether the whole law is kept, or only its distance."""
+
+    environment: str
+    episodes: int
+    horizon: int
+    form: Form
+    scatter: bool
+    seed: int
+    repetition: int
+
+    @property
+    def seconds(self) -> float:
+        """Measured 2026-11-15, one core."""
+        return (2.0 if self.form == "paper" else 0.25) * float(np.sqrt(self.episodes * self.horizon / 40_000))
+
+    def measure(self) -> list[Row]:
+        """The distance of every method; where wanted, a row per state besides."""
+        from mixope.estimand import Estimand
+        from mixope.estimators.asking import answered
+        from mixope.problem import Problem
+        from mixope.seen import count
+
+        here = world(self.environment, 1)
+        seed = log_seed(self.seed, self.repetition, self.environment, self.episodes, self.horizon)
+        counted = count(here.simulate(self.episodes, self.horizon, seed))
+        problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
+        exact = truth.stationary(here.known, here.target.probabilities)
+        found: list[Row] = []
+        for method in METHODS:
+            solution = answered(partial(make_estimator(make(method, self.form)).solve, problem), counted.rounds().ask)
+            law = learned_law(problem, solution, method, len(exact))
+            found.append({"method": method, "tv": float(0.5 * np.abs(law - exact).sum())})
+            if self.scatter:
+                found += [
+                    {"method": method, "state": s, "estimated": float(law[s]), "exact": float(exact[s])}
+                    for s in np.flatnonzero(exact + law > 0).tolist()
+                ]
+        return found
+
+
+def learned_law(problem: Problem, solution: Solution, method: str, n_states: int) -> FloatArray:
+    """d̂ on the states of the environment, in its own numbering."""
+    rows = problem.transitions
+    assert solution.weights is not None
+    weighted = sum_by(rows.state, solution.weights.total, rows.n_states)
+    visits = sum_by(rows.state, rows.rows, rows.n_states)
+    ratio = sum_by(rows.state, _ratios(problem, method), rows.n_states)
+    omega = np.divide(weighted, ratio, out=np.zeros(rows.n_states), where=ratio > 0)
+    law = np.zeros(n_states)
+    law[rows.observations.astype(np.int64)] = omega * visits
+    return np.asarray(law / law.sum())
+
+
+def _ratios(problem: Problem, method: str) -> FloatArray:
+    """Σ ρ of every group: with logged propensities, or with the counted share of the action in its state."""
+    rows, target = problem.transitions, problem.pair_target
+    if method == "bch":
+        assert rows.inverse is not None
+        return np.asarray(target[rows.pair] * rows.inverse)
+    of_pair, of_state = sum_by(rows.pair, rows.rows), sum_by(rows.state, rows.rows, rows.n_states)
+    return np.asarray(target[rows.pair] * rows.rows * of_state[rows.state] / of_pair[rows.pair])
 
 
 def plan(settings: Sweep, seed: int) -> list[Stationary]:
@@ -42,7 +121,7 @@ def plan(settings: Sweep, seed: int) -> list[Stationary]:
 
 
 def summarise(settings: Sweep, rows: Sequence[Row]) -> list[Row]:
-    """Mean distance and its standard error by form, sweep, place and method; then the scatter, a line a state."""
+    """Mean distance and its standard error by form, sweep, place and method; then the scatter, a line per state."""
     found: list[Row] = []
     for form in FORMS:
         for sweep, fixed, places in (
@@ -81,7 +160,7 @@ def _rounded(value: object) -> float:
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """A row a form: the scatter, the distance over trajectories, the distance over the horizon."""
+    """A row per form: the scatter, the distance over trajectories, the distance over the horizon."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 7), layout="constrained")
@@ -93,8 +172,7 @@ def draw(rows: Sequence[Row]) -> Figure:
             _distances(axes, [r for r in rows if r["form"] == form and r["sweep"] == sweep])
             axes.set_xlabel(SWEEP_NAMES[sweep])
         line[0].set_title(f"Taxi, {FORM_NAMES[form]}", fontsize=9)
-    handles, labels = grid[0][1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    share_legend(figure, [grid[0][1]])
     return figure
 
 
@@ -126,24 +204,11 @@ def _points(axes: Axes, rows: Sequence[Row], form: str) -> None:
 
 
 def _distances(axes: Axes, rows: Sequence[Row]) -> None:
-    places = sorted({int(row["x"]) for row in rows if isinstance(row["x"], int)})
     for method in METHODS:
-        look = LOOKS[method]
         mine = [row for row in rows if row["method"] == method]
-        axes.errorbar(
-            np.array([row["x"] for row in mine], dtype=np.float64),
-            np.array([row["tv"] for row in mine], dtype=np.float64),
-            yerr=np.array([row["tv_error"] or 0.0 for row in mine], dtype=np.float64),
-            label=look.label,
-            color=look.colour,
-            marker=look.marker,
-            linestyle="--" if look.aware else "-",
-            markerfacecolor="white" if look.aware else look.colour,
-            capsize=2,
-        )
-    axes.set_xscale("log")
-    axes.set_xticks(places, [str(x) for x in places])
-    axes.minorticks_off()
+        x, y, error = ([number(row[name], 0.0) for row in mine] for name in ("x", "tv", "tv_error"))
+        draw_method(axes, method, x, y, error)
+    mark_places(axes, (row["x"] for row in rows))
     axes.set_ylabel("total variation distance")
 
 

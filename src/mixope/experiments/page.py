@@ -1,4 +1,4 @@
-"""One page an experiment: the picture, what it says, the table beneath, and where it comes from; nothing outside it."""
+"""One page per experiment: the picture, what it says, the table, and where it comes from; nothing outside it."""
 
 from __future__ import annotations
 

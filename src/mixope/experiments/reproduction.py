@@ -1,11 +1,14 @@
 """From the name of an experiment to its files: run what is missing, sum up, write, draw.
 
-Drawing reads the CSV and nothing else, so :func:`draw` can be called again on results of another day.
+Summaries are CSV files: full precision, one form for every number, the same bytes for the same rows. Drawing reads the
+CSV and nothing else, so :func:`draw` can be called again on results of another day.
 """
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from mixope.errors import UsageError
-from mixope.experiments import registry
-from mixope.experiments.experiment import Experiment, Row, Size
-from mixope.experiments.lines import read_lines, write_lines
-from mixope.experiments.runner import Tick, all_cores, cost, missing, run
-from mixope.experiments.store import Record
+from mixope.experiments import experiment as experiments
+from mixope.experiments.experiment import Cell, Experiment, Row, Size
+from mixope.experiments.runner import Record, Tick, cost, missing, run
+from mixope.processes import all_cores
 from mixope.version import __version__
 
+DIGITS = 7
+"""Significant digits of a number in a summary."""
 Announce = Callable[[int, int, float], Tick | None]
 """Told before the start: repetitions in all, those left, seconds they will take; gives back who is told of each."""
 
@@ -35,7 +39,7 @@ def reproduce(
     announce: Announce | None = None,
 ) -> list[Path]:
     """Run one experiment and write its files; what is in ``output`` already is not run again."""
-    experiment = registry.get(name)
+    experiment = experiments.get(name)
     settings = experiment.sizes[size]
     plan, log, jobs = experiment.plan(settings, seed), output / f"{name}.jsonl", jobs or all_cores()
     _make_folder(output)
@@ -104,3 +108,35 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
         picture = (folder / f"{experiment.name}.svg").read_text(encoding="utf-8")
     table = experiment.show(rows) if experiment.show is not None else rows
     return [*written, write_page(experiment, table, described, picture, folder / f"{experiment.name}.html")]
+
+
+def write_lines(rows: Sequence[Row], path: Path) -> None:
+    """A header with the names of all rows, in the order in which they first appear; then a line per row."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _written(value) for name, value in row.items()} for row in rows)
+
+
+def read_lines(path: Path) -> list[Row]:
+    """The rows of such a file: whole numbers, numbers, words; nothing is None."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{name: _parsed(text) for name, text in line.items()} for line in csv.DictReader(file)]
+
+
+def _written(value: Cell) -> str:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+
+
+def _parsed(text: str) -> Cell:
+    if not text:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,33 +1,96 @@
-"""Repetitions over processes: what is missing is measured, each kept as soon as it is done.
+"""Repetitions over processes: what is missing is measured, and each one is kept as soon as it is done.
 
-Every process has one thread, so the floating-point sums do not depend on how many there are. With one job all runs in
-this process. An interruption stops the processes at once: what they were working on is lost, at most one each.
+What has been measured so far is one JSON line per repetition, only ever appended to. The key of a repetition is a hash
+of its record, so a line stays good as long as its settings are asked for. A line that an interruption cut short is not
+JSON and is left out; the next line starts afresh after it. An interruption loses at most one repetition per process.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
+import hashlib
+import json
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from mixope.errors import MixopeWarning
-from mixope.experiments.experiment import Repetition
-from mixope.experiments.store import Record, append_record, group_of, key_of, read_records, settings_of
+from mixope.experiments.experiment import Cell, Repetition, Row
+from mixope.processes import as_done
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+@dataclass(frozen=True)
+class Record:
+    """A repetition that is done: its key, its settings, what it measured and how long that took on one core."""
+
+    key: str
+    settings: dict[str, Cell]
+    rows: list[Row]
+    seconds: float
+
+    def whole_rows(self) -> list[Row]:
+        """What was measured, with the settings in front."""
+        return [{**self.settings, **row} for row in self.rows]
+
+
+def settings_of(repetition: Repetition) -> dict[str, Cell]:
+    """The fields of a repetition."""
+    return asdict(repetition)
+
+
+def key_of(repetition: Repetition) -> str:
+    """A hash of the kind of repetition and of all its fields."""
+    return _hash([type(repetition).__qualname__, settings_of(repetition)])
+
+
+def group_of(settings: dict[str, Cell]) -> str:
+    """A hash of all settings but the number of the repetition: what costs the same."""
+    return _hash({name: value for name, value in settings.items() if name != "repetition"})
+
+
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """All records of a folder by key, whichever experiment wrote them."""
+    found: dict[str, Record] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            record = _parsed(line)
+            if record is not None:
+                found[record.key] = record
+    return found
+
+
+def _parsed(line: str) -> Record | None:
+    try:
+        return Record(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
+
+
+def append_record(path: Path, record: Record) -> None:
+    """One line, on a line of its own even where the last one was cut short."""
+    rows = [{name: _plain(value) for name, value in row.items()} for row in record.rows]
+    line = json.dumps({**asdict(record), "rows": rows}, allow_nan=False)
+    with path.open("a+b") as file:
+        end = file.seek(0, 2)
+        file.seek(max(end - 1, 0))
+        torn = end > 0 and file.read(1) != b"\n"
+        file.write((b"\n" if torn else b"") + line.encode() + b"\n")
+
+
+def _plain(value: Cell) -> Cell:
+    """NaN and infinity are no JSON."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 Tick = Callable[[Record], None]
-
-
-def all_cores() -> int:
-    """How many processes this machine can run at once."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def missing(repetitions: Sequence[Repetition], folder: Path) -> list[Repetition]:
@@ -49,62 +112,23 @@ def run(repetitions: Sequence[Repetition], path: Path, *, jobs: int = 1, tick: T
     """Measure what is not in the folder of ``path``, append it to ``path``, and give back all, in the order asked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     todo = missing(repetitions, path.parent)
-    for record in _measured(todo, min(jobs, len(todo))):
-        append_record(path, record)
-        if tick is not None:
-            tick(record)
+    with closing(as_done(measure, todo, jobs)) as batches:
+        for _, (record,) in batches:
+            append_record(path, record)
+            if tick is not None:
+                tick(record)
     done = read_records(path.parent)
     return [done[key_of(repetition)] for repetition in repetitions]
 
 
-def _measured(todo: Sequence[Repetition], jobs: int) -> Iterator[Record]:
-    """Records as they come."""
-    if jobs <= 1:
-        yield from map(measure, todo)
-        return
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    with _one_thread(), ProcessPoolExecutor(jobs, context, initializer=_leave_interruptions_alone) as pool:
-        try:
-            for future in as_completed([pool.submit(measure, repetition) for repetition in todo]):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()
-            raise
-
-
 def measure(repetition: Repetition) -> Record:
-    """One repetition on one thread, with the seconds of processor time it took.
+    """One repetition, with the seconds of processor time it took.
 
     Warnings are about single logs and are not repeated here; a method that broke down has no number, and is counted.
     """
-    from threadpoolctl import threadpool_limits
-
     start = time.process_time()
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", MixopeWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         rows = repetition.measure()
     return Record(key_of(repetition), settings_of(repetition), rows, round(time.process_time() - start, 3))
-
-
-def _leave_interruptions_alone() -> None:
-    """Ctrl-C reaches every process of the terminal; only the parent answers it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The environment that new processes inherit."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -8,12 +8,16 @@ seed of the logs: all logs of an environment ask the same question.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from mixope import environments
+from mixope.arrays import FloatArray
 from mixope.environments import actor_critic, continuous, pendulum
 from mixope.errors import UsageError
 from mixope.logs import Logs
@@ -37,6 +41,17 @@ class World:
     truth: float
     model: environments.Model | None = None
 
+    @property
+    def known(self) -> environments.Model:
+        """The model, of an environment that has one."""
+        assert self.model is not None
+        return self.model
+
+    @property
+    def laws(self) -> list[FloatArray]:
+        """The loggers' tables, where there is a model."""
+        return [policy.probabilities for policy in self.loggers.values()]
+
     def simulate(self, episodes: int, horizon: int, seed: int) -> Any:
         """A log of these loggers, an equal share each."""
         if self.model is None:
@@ -44,8 +59,7 @@ class World:
                 pendulum.Pendulum(), list(self.loggers.values()), episodes, horizon, seed=seed
             )
             return Logs.from_arrays(**columns)
-        laws = [policy.probabilities for policy in self.loggers.values()]
-        return environments.simulate(self.model, laws, episodes, horizon, seed=seed)
+        return environments.simulate(self.model, self.laws, episodes, horizon, seed=seed)
 
     def bound(self, horizon: int) -> float | None:
         """V_eff; where there is no model the dynamics are deterministic and it is 0: None."""
@@ -55,8 +69,10 @@ class World:
 @lru_cache(maxsize=16)
 def world(name: str, n_loggers: int) -> World:
     """The environment of that name with so many loggers."""
-    if name in (PENDULUM, TRAINED):
-        goal, actors, average = _pendulum(n_loggers) if name == PENDULUM else _trained(n_loggers)
+    if name == PENDULUM:
+        return World(name, pendulum.target(), _labelled(pendulum.loggers(n_loggers)), PENDULUM_TRUTH)
+    if name == TRAINED:
+        goal, actors, average = _trained(n_loggers)
         return World(name, goal, _labelled(actors), average)
     model = environments.make(name)
     target = environments.target(model)
@@ -69,10 +85,6 @@ def _labelled(policies: Sequence[Any]) -> dict[str, Any]:
     return {f"logger-{j}": policy for j, policy in enumerate(policies)}
 
 
-def _pendulum(n_loggers: int) -> tuple[GaussianPolicy, list[GaussianPolicy], float]:
-    return pendulum.target(), pendulum.loggers(n_loggers), PENDULUM_TRUTH
-
-
 def _trained(n_loggers: int) -> tuple[GaussianPolicy, list[GaussianPolicy], float]:
     *loggers, target = actor_critic.train(STAGES)
     if n_loggers > len(loggers):
@@ -83,6 +95,10 @@ def _trained(n_loggers: int) -> tuple[GaussianPolicy, list[GaussianPolicy], floa
 @lru_cache(maxsize=64)
 def _bound(name: str, n_loggers: int, horizon: int) -> float:
     whole = world(name, n_loggers)
-    assert whole.model is not None
-    laws = [policy.probabilities for policy in whole.loggers.values()]
-    return environments.efficiency_bound(whole.model, whole.target.probabilities, laws, horizon=horizon)
+    return environments.efficiency_bound(whole.known, whole.target.probabilities, whole.laws, horizon=horizon)
+
+
+def log_seed(seed: int, repetition: int, *settings: object) -> int:
+    """The seed of a simulated log, from everything that the log depends on."""
+    name = zlib.crc32(" ".join(map(str, settings)).encode())
+    return int(np.random.SeedSequence([seed, name, repetition]).generate_state(1)[0])

@@ -20,7 +20,8 @@ from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
 _ROWS_A_BUMP = 10
-_MOST_FOR_KMEANS = 20_000
+_MOST_FOR_KMEANS, _SWEEPS = 10_000, 25
+"""Landmarks need not be the best ones: so many rows and sweeps place them well enough."""
 
 
 def default_size(n_rows: float) -> int:
@@ -30,18 +31,23 @@ def default_size(n_rows: float) -> int:
 
 @dataclass(frozen=True)
 class NormalisedBumps:
-    """``size`` bumps (by default as many as the sample can carry); widths by the ``neighbour``-th nearest centre."""
+    """``size`` bumps (by default as many as the sample can carry); widths by the ``neighbour``-th nearest centre.
+
+    ``single`` gives them in float32: half the memory and time of everything that is done with them.
+    """
 
     size: int | None = None
     neighbour: int = 3
     stretch: float = 1.0
+    single: bool = False
 
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedBumps:
         """Standardise, place the centres, choose the widths."""
         scale = Standardise().fit(observations, seed)
         states = scale.transform(np.asarray(observations, dtype=np.float64))
         centres = _centres(states, self.size or default_size(len(states)), seed)
-        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * _widths(centres, self.neighbour))
+        widths = self.stretch * _widths(centres, self.neighbour)
+        return FittedBumps(scale.mean, scale.scale, centres, widths, self.single)
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class FittedBumps:
     scale: FloatArray
     centres: FloatArray
     widths: FloatArray
+    single: bool = False
 
     @property
     def size(self) -> int:
@@ -61,16 +68,24 @@ class FittedBumps:
     def transform(self, observations: AnyArray) -> FloatArray:
         """φ of every row: |z − c|² by one matrix product, then a softmax over the bumps."""
         xp = namespace(observations)
-        kind = observations.dtype
+        kind = np.dtype(np.float32) if self.single else observations.dtype
+        observations = observations.astype(kind) if self.single else observations
         z = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
         half = 0.5 / xp.asarray(self.widths, dtype=kind) ** 2
         centres = xp.asarray(self.centres, dtype=kind)
-        logits = 2.0 * (z @ (centres * half[:, None]).T) - xp.sum(z**2, axis=1)[:, None] * half
-        logits = logits - xp.sum(centres**2, axis=1) * half
-        logits = logits - xp.max(logits, axis=1)[:, None]
-        heights = xp.exp(logits)
-        result: FloatArray = heights / xp.sum(heights, axis=1)[:, None]
-        return result
+        table = xp.concatenate(
+            [2.0 * (centres * half[:, None]).T, -half[None, :], (-half * xp.sum(centres**2, axis=1))[None]]
+        )
+        lifted = xp.concatenate([z, xp.sum(z**2, axis=1)[:, None], xp.ones((len(z), 1), dtype=kind)], axis=1)
+        logits = lifted @ table
+        if xp is not np:
+            heights = xp.exp(logits - xp.max(logits, axis=1)[:, None])
+            result: FloatArray = heights / xp.sum(heights, axis=1)[:, None]
+            return result
+        logits -= logits.max(axis=1)[:, None]
+        np.exp(logits, out=logits)
+        logits /= logits.sum(axis=1)[:, None]
+        return np.asarray(logits)
 
 
 def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
@@ -83,7 +98,8 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     distinct = np.unique(states, axis=0)
     if len(distinct) <= size:
         return distinct
-    return np.asarray(KMeans(size, n_init=1, random_state=seed, max_iter=50).fit(states).cluster_centers_)
+    found = KMeans(size, n_init=1, random_state=seed, max_iter=_SWEEPS).fit(states)
+    return np.asarray(found.cluster_centers_)
 
 
 def _widths(centres: FloatArray, neighbour: int) -> FloatArray:

@@ -35,7 +35,7 @@ class FactorFeatures:
 
 
 def one_hot(column: AnyArray) -> sparse.csr_matrix:
-    """One column a level."""
+    """One column per level."""
     values, code = np.unique(column, return_inverse=True)
     shape = (len(column), len(values))
     return sparse.csr_matrix((np.ones(len(column)), (np.arange(len(column)), code)), shape=shape)

@@ -48,6 +48,6 @@ class FittedStandard:
     def transform(self, observations: AnyArray) -> FloatArray:
         """Standardised columns."""
         xp = namespace(observations)
-        kind = observations.dtype
+        kind = observations.dtype if "float" in str(observations.dtype) else np.float64  # integers have no halves
         result: FloatArray = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
         return result

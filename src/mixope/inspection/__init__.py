@@ -1,9 +1,7 @@
 """What is in these logs, before any estimate."""
 
-from mixope.inspection.coverage import cover
-from mixope.inspection.inspection import Inspection, component_words, words
-from mixope.inspection.passes import coverage_of, inspect
-from mixope.inspection.records import Columns, Component, Contents, Coverage, Gap, Vectors
+from mixope.inspection.passes import cover, coverage_of, inspect
+from mixope.inspection.records import Columns, Component, Contents, Coverage, Gap, Inspection, Vectors
 
 __all__ = [
     "Columns",
@@ -13,9 +11,7 @@ __all__ = [
     "Gap",
     "Inspection",
     "Vectors",
-    "component_words",
     "cover",
     "coverage_of",
     "inspect",
-    "words",
 ]

@@ -1,28 +1,56 @@
 """What is in these logs, before any estimate: which column is what, who wrote how much, what a target finds covered.
 
-A few scans: the checks of :mod:`mixope.logs.validation` (``check=False`` leaves them out), one GROUP BY by episode,
-and the transition counts that an evaluation makes too, or for vectors the moments of every column. Rows that cannot be
-used stop it there: the inspection then says what is wrong and counts nothing but the bad values of vectors.
+The checks of :mod:`mixope.logs.checks` (``check=False`` leaves them out), the transition counts that an evaluation
+makes too, and one scan for everything else: the totals of every episode, and of vectors the moments of every column.
+Rows that cannot be used stop it there: the inspection then says what is wrong and counts nothing but the bad values of
+vectors.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import sparse
+
+from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
 from mixope.engines import Engine, choose
-from mixope.inspection.contents import sum_contents
-from mixope.inspection.coverage import cover
-from mixope.inspection.inspection import Inspection
-from mixope.inspection.records import Columns, Coverage, Remark, Space, Words
-from mixope.inspection.vectors import measure_vectors
-from mixope.logs import Logs, explain_episodes, explain_rows, read
+from mixope.errors import DataError
+from mixope.inspection.records import (
+    Bar,
+    Columns,
+    Component,
+    Contents,
+    Coverage,
+    Gap,
+    Inspection,
+    Lengths,
+    LoggerCoverage,
+    LoggerRows,
+    Remark,
+    Space,
+    Vectors,
+    Words,
+)
+from mixope.logs import EPISODE_KEYS, Logs, Schema, explain_episodes, explain_rows
+from mixope.policies import DiscretePolicy, Policy
+from mixope.problem import align_actions, state_probabilities
+from mixope.questions import as_logs, resolve_policy
+from mixope.seen import Counted, Sampled, count
+from mixope.statistics.episodes import SURVEYED
+from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
+from mixope.statistics.request import Batch, Request
 from mixope.statistics.transitions import Transitions
-from mixope.tabular import count
-from mixope.targets import resolve_policy
+from mixope.survey import survey_of_episodes
 
+BINS = 8
+SHOWN_GAPS = 10
 NOT_COVERED = (
     "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
 )
+_BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, (*SURVEYED, Aggregate("truncated", "max", ("truncated",)))))
 
 
 def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *, check: bool = True) -> Inspection:
@@ -30,7 +58,7 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
 
     ``check`` looks for rows that cannot be used and episodes whose rows do not fit together: two more scans.
     """
-    logs = logs if isinstance(logs, Logs) else read(logs)
+    logs = as_logs(logs)
     chosen = choose(engine, logs)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
@@ -38,8 +66,12 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     counted = count(logs, chosen) if bad_rows is None and countable else None
     findings = explain_episodes(logs) if check and bad_rows is None else ()
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
-    if bad_rows is not None:
+    contents = vectors = None
+    if bad_rows is None:
+        contents, vectors = _look(logs, chosen)
+    else:
         remarks.append(Remark("bad-rows", "error", bad_rows.total, str(bad_rows)))
+        vectors = None if countable else _bad_vectors(logs, chosen)
     return Inspection(
         name=logs.name,
         engine=chosen.name,
@@ -50,23 +82,27 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
         has_propensity=logs.schema.has_propensity,
         columns=_columns(logs),
         drop_reason=logs.drop_reason,
-        contents=None if bad_rows else sum_contents(logs, chosen, counted),
+        contents=contents,
         space=_space(counted.transitions) if counted else None,
         coverage=cover(counted.transitions, policy) if counted and policy else None,
         notes=logs.notes if countable or policy is None else (*logs.notes, NOT_COVERED),
         remarks=tuple(remarks),
         checked=check,
         error=bad_rows or next((f.error for f in findings if f.error is not None), None),
-        vectors=None if countable else measure_vectors(logs, chosen, sound=bad_rows is None),
+        vectors=vectors,
     )
 
 
 def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> Coverage | None:
-    """What the logs cover of a target, for a report; None where states are vectors."""
-    logs = logs if isinstance(logs, Logs) else read(logs)
-    if not logs.schema.discrete:
+    """What the logs cover of a target, for a report; None where states are vectors. Counted logs are not read again."""
+    if isinstance(logs, Sampled):
         return None
-    return cover(count(logs, choose(engine, logs)).transitions, resolve_policy(target, logs))
+    if not isinstance(logs, Counted):
+        logs = as_logs(logs)
+        if not logs.schema.discrete:
+            return None
+        logs = count(logs, choose(engine, logs))
+    return cover(logs.transitions, resolve_policy(target, logs.logs))
 
 
 def _columns(logs: Logs) -> tuple[Columns, ...]:
@@ -80,3 +116,236 @@ def _columns(logs: Logs) -> tuple[Columns, ...]:
 
 def _space(transitions: Transitions) -> Space:
     return Space(transitions.n_states, tuple(transitions.actions.tolist()), transitions.n_pairs)
+
+
+# --- what the usable rows hold
+
+
+def _look(logs: Logs, engine: Engine) -> tuple[Contents, Vectors | None]:
+    """One scan: the totals of the episodes, and the columns of vectors."""
+    schema = logs.schema
+    totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_vectors(schema))])
+    if totals is None or totals.n_groups == 0:
+        raise DataError("no row can be used", where=logs.name, hint=f"all rows were dropped: {logs.drop_reason}")
+    return _contents(logs, engine, totals), _vectors(schema, *found) if found else None
+
+
+def _contents(logs: Logs, engine: Engine, totals: GroupSums) -> Contents:
+    survey = survey_of_episodes(logs, engine.name, totals, suspicious=None)
+    episodes = np.bincount(survey.episodes.logger)
+    return Contents(
+        rows=survey.n_rows,
+        episodes=survey.n_episodes,
+        known_starts=int((survey.episodes.starts > 0).sum()),
+        terminated=int(survey.episodes.ended.sum()),
+        truncated=int(totals.column("truncated").sum()),
+        lowest_reward=survey.lowest,
+        highest_reward=survey.highest,
+        logged_mean=survey.mean,
+        loggers=tuple(
+            LoggerRows(j.label, j.rows, int(n), j.mean) for j, n in zip(survey.loggers, episodes, strict=True)
+        ),
+        lengths=_lengths(survey.episodes.rows.astype(np.int64)),
+        rows_without_propensity=int(totals.column("unrecorded").sum()),
+    )
+
+
+def _lengths(rows: AnyArray) -> Lengths:
+    low, high = int(rows.min()), int(rows.max())
+    edges = np.unique(np.linspace(low, high + 1, min(BINS, high - low + 1) + 1).astype(np.int64))
+    counts, _ = np.histogram(rows, bins=edges)
+    bars = tuple(Bar(int(a), int(b) - 1, int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True))
+    return Lengths(low, float(np.median(rows)), float(rows.mean()), high, bars)
+
+
+# --- columns of floats: mean, spread, extremes, rows that lie exactly on them, values that are no numbers
+
+
+def _of_vectors(schema: Schema) -> list[Request]:
+    """The columns of floats; where actions are ids, how many rows each of them has."""
+    names = _float_columns(schema)
+    listed = Grouping(schema.action, (Aggregate("rows", "count"),))
+    return [Measure((*names[0], *names[1])), *([] if names[1] else [Grouped(listed)])]
+
+
+def _float_columns(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of the states, and those of the actions."""
+    states = schema.observation if schema.observation_kind == "vector" else ()
+    return states, schema.action if schema.action_kind == "continuous" else ()
+
+
+def _vectors(schema: Schema, measured: MeasuredColumns, actions: GroupSums | None = None) -> Vectors:
+    states, moves = _float_columns(schema)
+    parts = tuple(_component(n, found) for n, found in zip((*states, *moves), measured.measured, strict=True))
+    listed: list[tuple[int | str, int]] = []
+    if actions is not None:
+        rows = actions.column("rows").astype(np.int64).tolist()
+        listed = sorted(zip(actions.values(schema.action[0]).tolist(), rows, strict=True))
+    return Vectors(measured.measured[0].rows, parts[: len(states)], parts[len(states) :], tuple(listed))
+
+
+def _bad_vectors(logs: Logs, engine: Engine) -> Vectors | None:
+    """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all."""
+    try:
+        return _vectors(logs.schema, *engine.scan(logs, _of_vectors(logs.schema)))
+    except DataError:
+        return None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The request: mean, spread and extremes of some columns."""
+
+    names: tuple[str, ...]
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Rows may come in any pieces."""
+        return False
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """These columns."""
+        return self.names
+
+    def of(self, batch: Batch) -> MeasuredColumns:
+        """Of some rows."""
+        values = (np.asarray(batch.table.column(name).to_numpy(), dtype=np.float64) for name in self.names)
+        return MeasuredColumns(tuple(_measured(column) for column in values))
+
+
+@dataclass(frozen=True)
+class MeasuredColumns:
+    """One measurement per column."""
+
+    measured: tuple[_Measured, ...]
+
+    def merge(self, other: MeasuredColumns) -> MeasuredColumns:
+        """Of the rows of both."""
+        return MeasuredColumns(tuple(_merged(a, b) for a, b in zip(self.measured, other.measured, strict=True)))
+
+
+class _Measured(NamedTuple):
+    """Some values of a column: rows, the finite ones, their mean and squared deviations, extremes and rows on them."""
+
+    rows: int
+    finite: int
+    mean: float
+    squares: float
+    lowest: float
+    at_lowest: int
+    highest: float
+    at_highest: int
+
+
+_NOTHING = _Measured(0, 0, 0.0, 0.0, math.inf, 0, -math.inf, 0)
+
+
+def _measured(values: FloatArray) -> _Measured:
+    finite = values[np.isfinite(values)]
+    if len(finite) == 0:
+        return _NOTHING._replace(rows=len(values))
+    mean, low, high = float(finite.mean()), float(finite.min()), float(finite.max())
+    squares = float(((finite - mean) ** 2).sum())
+    ends = int((finite == low).sum()), int((finite == high).sum())
+    return _Measured(len(values), len(finite), mean, squares, low, ends[0], high, ends[1])
+
+
+def _merged(a: _Measured, b: _Measured) -> _Measured:
+    """Both together; the squares of deviations are moved to the common mean."""
+    finite = a.finite + b.finite
+    if finite == 0:
+        return a._replace(rows=a.rows + b.rows)
+    step = b.mean - a.mean
+    low, high = min(a.lowest, b.lowest), max(a.highest, b.highest)
+    return _Measured(
+        rows=a.rows + b.rows,
+        finite=finite,
+        mean=a.mean + step * b.finite / finite,
+        squares=a.squares + b.squares + step * step * a.finite * b.finite / finite,
+        lowest=low,
+        at_lowest=sum(x.at_lowest for x in (a, b) if x.lowest == low),
+        highest=high,
+        at_highest=sum(x.at_highest for x in (a, b) if x.highest == high),
+    )
+
+
+def _component(name: str, found: _Measured) -> Component:
+    known = found.finite > 0
+    return Component(
+        name=name,
+        mean=found.mean if known else math.nan,
+        sd=math.sqrt(found.squares / found.finite) if known else math.nan,
+        lowest=found.lowest if known else math.nan,
+        highest=found.highest if known else math.nan,
+        at_lowest=found.at_lowest,
+        at_highest=found.at_highest,
+        not_finite=found.rows - found.finite,
+    )
+
+
+# --- what of a target the logs have seen: its actions against the logged ones, state by state
+
+
+def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> Coverage:
+    """The target's actions against the logged ones, weighted by the rows of each state."""
+    visited = np.flatnonzero(_state_rows(transitions) > 0)
+    actions = policy.actions if isinstance(policy, DiscretePolicy) else transitions.actions
+    logged, law = _logged(transitions, actions), np.zeros(transitions.n_pairs)
+    covered, uncovered, gaps, worst = 0.0, 0.0, 0, list[Gap]()
+    for states in batches(visited, len(actions)):
+        share = _state_rows(transitions)[states] / transitions.n_rows
+        probabilities = _laws(policy, transitions, states)
+        unseen = (probabilities > 0) & ~logged[states].toarray()
+        mass = np.where(unseen, share[:, None] * probabilities, 0.0)
+        covered += float(share[~unseen.any(axis=1)].sum())
+        uncovered, gaps = uncovered + float(mass.sum()), gaps + int(unseen.sum())
+        order = np.argsort(-mass, axis=None, kind="stable")[: min(shown, int(unseen.sum()))]
+        found = [
+            Gap(
+                state=tuple(np.atleast_1d(transitions.observations[states[s]]).tolist()),
+                action=actions[a : a + 1].tolist()[0],
+                probability=float(probabilities[s, a]),
+                state_rows=int(_state_rows(transitions)[states[s]]),
+                mass=float(mass[s, a]),
+            )
+            for s, a in zip(*np.unravel_index(order, mass.shape), strict=True)
+        ]
+        worst = sorted([*worst, *found], key=lambda gap: -gap.mass)[:shown]
+        mine = slice(*np.searchsorted(transitions.pair_state, [states[0], states[-1] + 1]))
+        place = np.searchsorted(states, transitions.pair_state[mine])
+        law[mine] = align_actions(probabilities, actions, transitions.actions)[place, transitions.pair_action[mine]]
+    return Coverage(covered, uncovered, gaps, tuple(worst), _by_logger(transitions, law))
+
+
+def _by_logger(transitions: Transitions, law: FloatArray) -> tuple[LoggerCoverage, ...]:
+    """Σ n(s)/N π(a|s) over the pairs that each logger has logged, and over those that nobody else has."""
+    mass = _state_rows(transitions)[transitions.pair_state] / transitions.n_rows * law
+    seen = np.unique(transitions.logger * transitions.n_pairs + transitions.pair)
+    logger, pair = seen // transitions.n_pairs, seen % transitions.n_pairs
+    alone = np.bincount(pair, minlength=transitions.n_pairs)[pair] == 1
+    covered, only = (sum_by(logger, mass[pair] * part, len(transitions.loggers)) for part in (1.0, alone))
+    return tuple(
+        LoggerCoverage(label, float(a), float(b))
+        for label, a, b in zip(transitions.loggers, covered, only, strict=True)
+    )
+
+
+def _laws(policy: Policy, transitions: Transitions, states: IntArray) -> FloatArray:
+    """π of the actions to look for, in some states."""
+    if isinstance(policy, DiscretePolicy):
+        return policy.probs(transitions.observations[states])
+    return state_probabilities(policy, transitions, states)
+
+
+def _logged(transitions: Transitions, actions: AnyArray) -> sparse.csr_matrix:
+    """Whether each of ``actions`` was logged in each state."""
+    position = {action: column for column, action in enumerate(actions.tolist())}
+    column = np.array([position.get(action, -1) for action in transitions.actions.tolist()])[transitions.pair_action]
+    known = column >= 0
+    entries = np.ones(int(known.sum()), dtype=bool), (transitions.pair_state[known], column[known])
+    return sparse.csr_matrix(entries, shape=(transitions.n_states, len(actions)))
+
+
+def _state_rows(transitions: Transitions) -> FloatArray:
+    rows = np.bincount(transitions.state, weights=transitions.rows, minlength=transitions.n_states)
+    return np.asarray(rows, dtype=np.float64)

@@ -1,9 +1,13 @@
-"""What an inspection finds, as records: columns, remarks, rows and episodes, states and actions, gaps."""
+"""What an inspection finds, as records: columns, remarks, rows and episodes, states and actions, gaps, all of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mixope.errors import DataError
+from mixope.rendering import Record, plain
 
 Words = str | tuple[str, ...]
 
@@ -142,3 +146,40 @@ class Coverage:
     gaps: int
     worst: tuple[Gap, ...]
     loggers: tuple[LoggerCoverage, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inspection(Record):
+    """What logs hold; ``contents`` is None where the rows cannot be used (then ``error`` says why)."""
+
+    name: str
+    engine: str
+    total_rows: int
+    observation_kind: str
+    observation: tuple[str, ...]
+    action_kind: str
+    has_propensity: bool
+    columns: tuple[Columns, ...]
+    drop_reason: str
+    contents: Contents | None
+    space: Space | None
+    coverage: Coverage | None
+    notes: tuple[str, ...]
+    remarks: tuple[Remark, ...]
+    checked: bool
+    error: DataError | None = None
+    vectors: Vectors | None = None
+
+    @property
+    def dropped(self) -> int:
+        """Rows of the inputs that could not be used."""
+        return self.total_rows - self.contents.rows if self.contents else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        record = {key: value for key, value in asdict(self).items() if key != "error"}
+        record["dropped_rows"] = self.dropped
+        record["drop_reason"] = self.drop_reason if self.dropped else None
+        record["usable"] = self.error is None
+        found: dict[str, Any] = plain(record)
+        return found

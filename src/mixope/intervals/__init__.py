@@ -1,17 +1,29 @@
 """Intervals: made from scores or from refits, apart from estimators.
 
-One file a method: scores clustered by episode (t or normal), empirical likelihood over episodes, batch means for one
-long episode, percentile and BCa from the replicates of :mod:`mixope.resampling`. How often each covers is measured
-by ``mixope reproduce coverage``.
+    clustered    scores by episode (t or normal), because rows of one episode are not independent
+    likelihood   empirical likelihood over episodes
+    blocks       batch means for one long episode
+    refits       percentile and BCa from the replicates of :mod:`mixope.resampling`
+    choice       which of them, and the way to it
+
+How often each covers is measured by ``mixope reproduce coverage``.
 """
 
-from mixope.intervals.blocks import batch_means_error, batch_means_interval, block_length, block_scores
-from mixope.intervals.bootstrap import bca_interval, percentile_interval
-from mixope.intervals.choice import INTERVALS, IntervalChoice, choose_interval
+from mixope.intervals.blocks import block_length, block_scores
+from mixope.intervals.choice import (
+    INTERVALS,
+    REFIT_INTERVALS,
+    SCORE_INTERVALS,
+    IntervalChoice,
+    Scores,
+    Uncertainty,
+    choose_interval,
+    judge_scores,
+    widen,
+)
 from mixope.intervals.clustered import Interval, clustered_interval, few_episodes, quantile, standard_error
 from mixope.intervals.likelihood import likelihood_interval
-from mixope.intervals.registry import REFIT_INTERVALS, SCORE_INTERVALS, from_scores
-from mixope.intervals.uncertainty import Scores, Uncertainty, judge_scores
+from mixope.intervals.refits import bca_interval, percentile_interval
 
 __all__ = [
     "INTERVALS",
@@ -21,18 +33,16 @@ __all__ = [
     "IntervalChoice",
     "Scores",
     "Uncertainty",
-    "batch_means_error",
-    "batch_means_interval",
     "bca_interval",
     "block_length",
     "block_scores",
     "choose_interval",
     "clustered_interval",
     "few_episodes",
-    "from_scores",
     "judge_scores",
     "likelihood_interval",
     "percentile_interval",
     "quantile",
     "standard_error",
+    "widen",
 ]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.arrays import FloatArray, IntArray
-from mixope.intervals.clustered import Interval, quantile
 
 FEWEST_BLOCKS = 10
 SHORTEST = 50
@@ -59,18 +58,3 @@ def _edges(lengths: IntArray, size: int) -> IntArray:
     number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     begin = np.repeat(np.cumsum(lengths) - lengths, pieces)
     return np.asarray(begin + number * np.repeat(lengths, pieces) // np.repeat(pieces, pieces), dtype=np.int64)
-
-
-def batch_means_error(scores: FloatArray, length: int | None = None) -> float:
-    """The standard error of Σ scores."""
-    return float(np.sqrt(np.sum(block_scores(scores, length) ** 2)))
-
-
-def batch_means_interval(value: float, scores: FloatArray, level: float, length: int | None = None) -> Interval | None:
-    """Value ± t · se from the scores of the steps in order; nothing if the sequence is too short to be cut."""
-    if len(scores) < SHORTEST or not (np.isfinite(value) and bool(np.all(np.isfinite(scores)))):
-        return None
-    size = block_length(scores) if length is None else length
-    blocks = block_scores(scores, size)
-    half = quantile(level, len(blocks) - 1) * float(np.sqrt(np.sum(blocks**2)))
-    return Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks of {size} steps")

@@ -3,22 +3,26 @@
 logs = read("logs/*.parquet")
 logs.view(connection)     # the name of a DuckDB view of canonical rows
 logs.table()              # the same rows as an Arrow table
+logs.fragments()          # the same rows as descriptions that other processes can open
 """
 
-from mixope.logs.failures import reading
+from mixope.logs.checks import Finding, explain_episodes, explain_rows
+from mixope.logs.fragments import Fragment
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
-from mixope.logs.validation import Finding, explain_episodes, explain_rows
-from mixope.logs.writing import write
+from mixope.logs.sources import reading
+from mixope.logs.writing import atomic_write, write
 
 __all__ = [
     "CANONICAL",
     "EPISODE_KEYS",
     "UNLABELLED",
     "Finding",
+    "Fragment",
     "Logs",
     "Schema",
+    "atomic_write",
     "explain_episodes",
     "explain_rows",
     "read",

@@ -1,18 +1,33 @@
-"""What can be wrong with a single row: one record a check, as an SQL condition over the rows of a piece.
+"""What exactly is wrong with the rows: run on demand, after a cheap sign of trouble or by ``mixope inspect``.
 
+``explain_rows`` looks at single rows, in one pass over each input: a check is an SQL condition that no row may meet.
 NaN is found by ``isfinite`` alone: Parquet statistics leave NaN out, and DuckDB answers ``isnan`` and ``>`` from them.
-The conditions speak of canonical columns, and of a few raw ones that the cast would hide (``__raw.step``: a float).
+
+``explain_episodes`` looks at how rows follow each other, by window functions over all rows: along an episode, ordered
+by step, steps rise by one, nothing follows the end, and the next observation of a row is the observation of the row
+after it. Both look at all rows, also those that the canonical view drops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from mixope.logs.acceptance import field_in
-from mixope.logs.draft import Plan
-from mixope.logs.schema import Schema
-from mixope.logs.sources import Piece, quote
+from mixope.errors import Advice, DataError, Setting
+from mixope.logs import view
+from mixope.logs.plan import Plan
+from mixope.logs.schema import Schema, Type
+from mixope.logs.sources import Piece, field_in, quote, reading
+
+if TYPE_CHECKING:
+    from mixope.logs.logs import Logs
+
+Status = Literal["error", "warning", "note"]
+SHOWN = 5
+"""How many of the rows that are wrong an error shows."""
+SAME = 1e-6
+"""Relative difference up to which two numbers are the same observation."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +42,78 @@ class Check:
     hint: str
 
 
-def extras(plan: Plan, piece: Piece) -> list[str]:
+def explain_rows(logs: Logs) -> DataError | None:
+    """The first thing that makes rows unusable, with file, column, rows, count and remedy; None if all are sound."""
+    import duckdb
+
+    for plan in logs.plans:
+        for position, piece in enumerate(plan.source.pieces):
+            with reading(piece.files[0]), duckdb.connect() as connection:
+                found = _stray(plan, piece) or _explain(logs, plan, position, connection)
+            if found is not None:
+                return found
+    return None
+
+
+def _stray(plan: Plan, piece: Piece) -> DataError | None:
+    used = {column.raw for column in plan.columns.values()}
+    return piece.explain_text({name: found.kind for name, found in piece.fields.items() if name in used})
+
+
+def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataError | None:
+    piece = plan.source.pieces[position]
+    every = list(_checks(plan, piece, logs.schema))
+    rows = view.raw_rows(plan, piece, position, connection, ordered=True, extra=_extras(plan, piece))
+    found = _first([(check.condition, {"value": check.value}) for check in every], rows, connection)
+    for check, (total, first) in zip(every, found, strict=True):
+        if total:
+            if check.problem.startswith("A propensity") and _all_logs(rows, connection, logs.schema.action_kind):
+                check = _log_probabilities(check)  # noqa: PLW2901 (the same check, better said)
+            where, places = _locate(logs, first)
+            return DataError(
+                check.problem,
+                where=where,
+                column=check.column,
+                rows=places,
+                total=total,
+                expected=check.expected,
+                got=first[0]["value"],
+                hint=check.hint,
+            )
+    return None
+
+
+def _first(questions: Sequence[tuple[str, dict[str, str]]], rows: str, connection: Any) -> list[tuple[int, Any]]:
+    """For each (condition, SQL of what to show): how many rows meet it, and the first five, in one pass."""
+    asked = []
+    for condition, shown in questions:
+        fields = {"source": "source", "row": view.ROW} | shown
+        packed = ", ".join(f"{name} := {value}" for name, value in fields.items())
+        asked += [f"count(*) FILTER ({condition})", f"min(struct_pack({packed}), {SHOWN}) FILTER ({condition})"]
+    found = connection.execute(f"SELECT {', '.join(asked)} FROM ({rows})").fetchall()[0] if asked else ()
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _locate(logs: Logs, first: Sequence[Mapping[str, Any]]) -> tuple[str, list[int]]:
+    """The file of the first of some rows, and those of them that lie in it, counted from 0 within the file."""
+    source, piece = int(first[0]["source"]), int(first[0]["row"]) >> view.PIECE_SHIFT
+    same = [r["row"] for r in first if r["source"] == source and r["row"] >> view.PIECE_SHIFT == piece]
+    return logs.sources[source].locate(piece, [row - (piece << view.PIECE_SHIFT) for row in same])
+
+
+def _all_logs(rows: str, connection: Any, action_kind: str) -> bool:
+    """Whether propensities are logarithms: one is negative and none positive (logarithms of densities may be)."""
+    high, low = connection.execute(f"SELECT max(propensity), min(propensity) FROM ({rows})").fetchall()[0]
+    return bool(low < 0 and (high <= 0 or action_kind == "continuous"))
+
+
+def _log_probabilities(check: Check) -> Check:
+    problem = f"{check.column!r} looks like log-probabilities: name the column action_logp"
+    hint = Advice(Setting("columns", {"action_logp": check.column, "action_prob": None}))
+    return Check(problem, check.column, check.condition, check.value, check.expected, hint)
+
+
+def _extras(plan: Plan, piece: Piece) -> list[str]:
     """Raw values that checks need beside the canonical ones."""
     shown = []
     for name, column in plan.columns.items():
@@ -43,7 +129,7 @@ def extras(plan: Plan, piece: Piece) -> list[str]:
     return shown
 
 
-def checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
+def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
     """All checks that apply to a piece, the most telling first."""
     yield from _whole_numbers(plan, piece)
     yield from _lists(plan, piece)
@@ -78,18 +164,18 @@ def _missing(plan: Plan, name: str) -> Check:
         f"{quote(name)} IS NULL",
         "'null'",
         "a value on every row",
-        _mend(notion),
+        _remedy(notion),
     )
 
 
 def _finite(plan: Plan, name: str, condition: str) -> Check:
     notion = name.partition(".")[0]
     problem = f"The {notion} is not a finite number"
-    return Check(problem, _raw(plan, name), condition, quote(name), "finite numbers", _mend(notion))
+    return Check(problem, _raw(plan, name), condition, quote(name), "finite numbers", _remedy(notion))
 
 
-def _mend(notion: str) -> str:
-    return f"drop the episodes with a bad {notion}, or mend how it is recorded"
+def _remedy(notion: str) -> str:
+    return f"drop the episodes with a bad {notion}, or fix how it is recorded"
 
 
 def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
@@ -99,9 +185,8 @@ def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
             raw = quote("__raw." + name)
             bad = f"{raw} <> floor({raw})"
             problem = f"{name!r} is not a whole number"
-            yield Check(
-                problem, str(column.raw), bad, raw, "integers", "store integers, or name another column: columns={…}"
-            )
+            hint = Advice("store integers, or name another column: ", Setting("columns", {name: ...}))
+            yield Check(problem, str(column.raw), bad, raw, "integers", hint)
 
 
 def _lists(plan: Plan, piece: Piece) -> Iterator[Check]:
@@ -147,3 +232,142 @@ def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
         hint = "give the logger's density at this action; leave it empty where it is unknown"
         bad = "NOT isfinite(propensity) OR propensity <= 0"
         yield Check(problem, column, bad, "propensity", "above 0, finite", hint)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about the episodes: how often, in a sentence, and where it is seen first.
+
+    ``rows`` are the first rows, counted from 0 within the file ``where``; ``error`` is what to raise if the episodes
+    cannot be used.
+    """
+
+    name: str
+    status: Status
+    count: int
+    sentence: str
+    where: str
+    rows: tuple[int, ...]
+    error: DataError | None = None
+
+    @property
+    def place(self) -> str:
+        """The first rows and their file, in words."""
+        return f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, self.rows))} of {self.where}"
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A finding to look for: a condition on a row that knows the row before it."""
+
+    name: str
+    status: Status
+    condition: str
+    sentence: str
+    column: str
+    hint: str = ""
+
+
+def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
+    """All findings whose count is not zero, errors first."""
+    import duckdb
+
+    questions = _questions(logs)
+    with reading(logs.name), duckdb.connect() as connection:
+        shown = {"step": "step", "episode": "episode_id"}
+        asked = [(question.condition, shown) for question in questions]
+        counted = _first(asked, _linked(logs, connection), connection)
+        found = [_finding(logs, *every) for every in zip(questions, counted, strict=True) if every[1][0]]
+    order: tuple[Status, ...] = ("error", "warning", "note")
+    return tuple(sorted(found, key=lambda finding: order.index(finding.status)))
+
+
+def _linked(logs: Logs, connection: Any) -> str:
+    """All rows, each with what it needs to know of the rows before it in its episode."""
+    rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, numbered=True, keep_all=True)
+    window = f"PARTITION BY source, policy_id, episode_id ORDER BY step, {view.ROW}"
+    before = f"OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    lagged = ", ".join(f"lag({quote(name)}) OVER w AS {quote('__' + name)}" for name in logs.schema.next_observation)
+    return (
+        f"SELECT *, row_number() OVER w AS __place, lag(step) OVER w AS __step, lag(truncated) OVER w AS __truncated, "
+        f"coalesce(bool_or(terminated) {before}, false) AS __ended, "
+        f"coalesce(bool_or(truncated) {before}, false) AS __cut, {lagged} FROM ({rows}) WINDOW w AS ({window})"
+    )
+
+
+def _questions(logs: Logs) -> list[_Question]:
+    derived = [str(plan.index) for plan in logs.plans if "next_observation" in plan.derived]
+    inside = f"source IN ({', '.join(derived)})" if derived else "false"
+    hole = "step > __step + 1"
+    pairs = zip(logs.schema.observation, logs.schema.next_observation, strict=True)
+    differ = " OR ".join(_differ(now, after, logs.schema.types[now]) for now, after in pairs)
+    names = logs.schema.mapping
+    step, end, cut = (str(names.get(notion, notion)) for notion in ("step", "terminated", "truncated"))
+    after_hole = "give next_observation, which such logs need, or drop the episodes with holes"
+    twice = (
+        "number the rows of each episode 0, 1, 2 …; if episodes share a number, give each its own episode_id or label"
+    )
+    resets = "give each episode its own episode_id"
+    return [
+        _Question("duplicate-steps", "error", "step = __step", "rows repeat a step of their episode", step, hint=twice),
+        _Question(
+            "step-holes", "error", f"{hole} AND {inside}", "rows come after a hole in the steps", step, hint=after_hole
+        ),
+        _Question(
+            "rows-after-end", "error", "__ended", "rows after the end of their episode (terminated)", end, hint=resets
+        ),
+        _Question("step-gaps", "warning", f"{hole} AND NOT {inside}", "rows come after a hole in the steps", step),
+        _Question(
+            "rows-after-cut", "warning", "__cut AND NOT __ended", "rows after a truncated row of their episode", cut
+        ),
+        _Question(
+            "next-mismatch",
+            "warning",
+            f"NOT {inside} AND step = __step + 1 AND NOT __truncated AND ({differ})",
+            "rows whose observation is not the next_observation of the row before",
+            "next_observation",
+        ),
+        _Question(
+            "late-starts",
+            "note",
+            f"__place = 1 AND step > {logs.step_base}",
+            f"episodes begin later than step {logs.step_base}; they are not used as starts",
+            step,
+        ),
+        *_partial(logs),
+    ]
+
+
+def _differ(now: str, after: str, type_: Type) -> str:
+    """Whether the row before expected another value; numbers may differ in the seventh digit, where storage rounds."""
+    expected, found = quote("__" + after), quote(now)
+    if type_ != "float":
+        return f"({expected} IS NOT NULL AND {expected} IS DISTINCT FROM {found})"
+    return f"abs({expected} - {found}) > {SAME} * greatest(abs({expected}), abs({found}))"
+
+
+def _partial(logs: Logs) -> list[_Question]:
+    sentence = "rows have no propensity while others do"
+    return (
+        [_Question("partial-propensity", "note", "propensity IS NULL", sentence, "")]
+        if logs.schema.has_propensity
+        else []
+    )
+
+
+def _finding(logs: Logs, question: _Question, counted: tuple[int, Any]) -> Finding:
+    total, first = counted
+    where, places = _locate(logs, first)
+    sentence = f"{total} {question.sentence}"
+    error = DataError(
+        sentence,
+        where=where,
+        column=question.column,
+        rows=places,
+        total=total,
+        expected="one row per step, with steps that rise by one, and no row after the end",
+        got=f"step {first[0]['step']} of episode {first[0]['episode']!r}",
+        hint=question.hint,
+    )
+    fatal = question.status == "error"
+    return Finding(question.name, question.status, total, sentence, where, tuple(places), error if fatal else None)

@@ -1,27 +1,26 @@
 """``Logs``: some inputs seen as one table of canonical rows, lazily and without changing them.
 
 Two ways in, for everything above: ``view`` (SQL, larger than memory) and ``table`` (Arrow, in memory). They give the
-same rows by independent code.
+same rows by independent code. ``fragments`` are the rows of ``table`` in parts that other processes can open.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, final
 
-from mixope.errors import DataError, UnknownName
-from mixope.logs import derive, sql
-from mixope.logs.arrays import table_of_arrays
-from mixope.logs.draft import Plan
-from mixope.logs.failures import reading
-from mixope.logs.fingerprint import describe
-from mixope.logs.pieces import ArrowTable
-from mixope.logs.plan import make_plans
+from mixope.errors import DataError, UsageError
+from mixope.logs import view
+from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
+from mixope.logs.plan import Plan, make_plans
 from mixope.logs.schema import Schema
-from mixope.logs.sources import Source, unique
+from mixope.logs.sources import Source, reading, unique
+from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.table import least_step, rows_of
 
 
 @final
@@ -61,7 +60,7 @@ class Logs:
         action_prob: Any = None,
         action_logp: Any = None,
     ) -> Logs:
-        """Logs from arrays with one entry a row.
+        """Logs from arrays with one entry per row.
 
         ``observation``: (n,) ids; an (n, k) integer array or a dict of columns: factors; (n, k) floats: a vector.
         ``action``: (n,) ids or floats, or an (n, k) float array. What is None is derived as for files, see ``notes``.
@@ -90,7 +89,7 @@ class Logs:
     def step_base(self) -> int:
         """The smallest step of the whole log: episodes that begin there have a known start."""
         if self.in_memory:
-            return self._base_in_memory()
+            return self._base_of(least_step(plan) for plan in self.plans)
         import duckdb
 
         with duckdb.connect() as connection:
@@ -101,17 +100,34 @@ class Logs:
         name = unique("rows")
         base = self._base(connection)
         with reading(self.name):
-            connection.execute(f"CREATE TEMP VIEW {name} AS {sql.rows(self.plans, self.schema, connection, base)}")
+            connection.execute(f"CREATE TEMP VIEW {name} AS {view.rows(self.plans, self.schema, connection, base)}")
         return name
 
     def table(self, columns: Sequence[str] | None = None) -> Any:
         """The canonical rows, or some of their columns, as a ``pyarrow.Table``."""
-        wanted = list(self.schema.columns if columns is None else columns)
-        for name in wanted:
-            if name not in self.schema.columns:
-                raise UnknownName("canonical column", name, self.schema.columns)
+        import pyarrow as pa
+
+        wanted = known_columns(columns, self.schema.columns)
+        base = self.step_base if "start" in wanted else 0
         with reading(self.name):
-            return derive.table(self.plans, self.schema, self.step_base if "start" in wanted else 0, wanted)
+            return pa.concat_tables([rows_of(plan, base, wanted) for plan in self.plans])
+
+    def fragments(self, rows: int = ROWS) -> tuple[Fragment, ...]:
+        """The rows of ``table``, in the same order, in parts of about ``rows`` rows or fewer where the format allows.
+
+        A fragment can be pickled and opened by another process. Rows that derive something from each other (the next
+        observation, say) stay in one fragment.
+        """
+        if rows < 1:
+            raise UsageError(f"a fragment has at least one row; got rows={rows}")
+        return tuple(part for plan in self.plans for part in fragments_of(plan, self.schema, self.step_base, rows))
+
+    def batches(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Any]:
+        """The rows of ``table``, in the same order, as tables of at most ``rows``; one fragment is held at a time."""
+        for fragment in self.fragments():
+            held = fragment.table(columns)
+            for low in range(0, held.num_rows, rows):
+                yield held.slice(low, rows)
 
     @property
     def name(self) -> str:
@@ -119,14 +135,18 @@ class Logs:
         first, *rest = (source.name for source in self.sources)
         return f"{first} and {len(rest)} more" if rest else first
 
-    def total_rows(self, connection: Any = None) -> int:
+    def total_rows(self) -> int:
         """Rows before any is dropped; from metadata where the format has it."""
-        del connection
         return self._total
 
     @cached_property
     def _total(self) -> int:
         return sum(sum(source.counts()) for source in self.sources)
+
+    @property
+    def sure_rows(self) -> int | None:
+        """How many canonical rows there are, where it is known without looking that none is dropped; else None."""
+        return self._total if all(plan.keeps_all for plan in self.plans) else None
 
     @property
     def drop_reason(self) -> str:
@@ -137,35 +157,33 @@ class Logs:
         return f"{last}, or {null}" if any(derived) and not all(derived) else (last if all(derived) else null)
 
     def inputs(self) -> list[dict[str, Any]]:
-        """One record per file or table: path, rows, sha256. For provenance."""
-        return [record for source in self.sources for record in describe(source)]
+        """One record per file or table: path, rows, sha256. For provenance; computed once."""
+        return [dict(record) for record in self._inputs]
 
     def fingerprint(self) -> str:
         """A short hash of the content and of how it is read: equal logs, equal fingerprint."""
-        parts = [(os.path.basename(r["path"]), r["sha256"]) for r in self.inputs()]
+        parts = [(os.path.basename(record["path"]), record["sha256"]) for record in self._inputs]
         said = [(s.label, sorted(s.columns.items()), s.done) for s in self.sources]
-        return hashlib.sha256(repr((parts, said)).encode()).hexdigest()[:16]
+        folders = [sorted(piece.constants.items()) for s in self.sources for piece in s.pieces]
+        return hashlib.sha256(repr((parts, said, folders)).encode()).hexdigest()[:16]
 
-    def _base_in_memory(self) -> int:
-        """The same without a connection."""
-        import pyarrow.compute as pc
-
-        least = pc.min(self.table(["step"]).column("step")).as_py()
-        counted = any("step" in plan.derived for plan in self.plans)
-        return min(least or 0, 0) if counted else int(least or 0)
+    @cached_property
+    def _inputs(self) -> tuple[dict[str, Any], ...]:
+        return tuple(record for source in self.sources for record in source.inputs())
 
     def _base(self, connection: Any) -> int:
-        if "step_base" in self.__dict__:
-            return self.step_base
-        query = sql.steps(self.plans, connection)
-        if not query:
-            return 0
-        with reading(self.name):
-            found = connection.execute(f"SELECT min(step) FROM ({query})").fetchall()[0][0]
-        base = 0 if found is None else int(found)
-        counted = any("step" in plan.derived for plan in self.plans)
-        self.__dict__["step_base"] = min(base, 0) if counted else base
+        """The same by SQL."""
+        if "step_base" not in self.__dict__:
+            query = view.steps(self.plans, connection)
+            with reading(self.name):
+                found = connection.execute(f"SELECT min(step) FROM ({query})").fetchall() if query else [(None,)]
+            self.__dict__["step_base"] = self._base_of([found[0][0]])
         return int(self.__dict__["step_base"])
+
+    def _base_of(self, found: Iterable[int | None]) -> int:
+        """Steps that are counted begin at 0."""
+        counted = [0] if any("step" in plan.derived for plan in self.plans) else []
+        return min([step for step in found if step is not None] + counted, default=0)
 
     def __repr__(self) -> str:
         schema = self.schema

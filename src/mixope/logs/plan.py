@@ -1,21 +1,24 @@
 """How each source becomes canonical rows: which raw column, which element of it, and to which type.
 
-A plan is decided once, from names and types alone, and then carried out twice, by ``sql`` and by ``derive``.
-All sources must agree on the kind of observations and actions and on the type of every id.
+A plan is decided once, from names and types alone, and then carried out twice: as SQL (``view``) and in NumPy
+(``table``). All sources must agree on the kind of observations and actions and on the type of every id.
+
+one column of ints or strings          id        observation
+several, or lists of ints              factors   observation.cell, observation.taxi
+floats: one column, several, or lists  vector    observation.0, observation.1, …
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
-from mixope.errors import DataError
-from mixope.logs.acceptance import check, fields_in
-from mixope.logs.draft import Column, Draft, Plan
-from mixope.logs.layout import check_factors, expand, observation_kind, settle
-from mixope.logs.mapping import Assignment, assign, missing
-from mixope.logs.schema import Schema, Type
-from mixope.logs.sources import Source
-from mixope.logs.summary import notes_of, schema_of
+from mixope.errors import Advice, DataError, Setting
+from mixope.logs.names import Assignment, assign, missing
+from mixope.logs.schema import ActionKind, ObservationKind, Schema, Type
+from mixope.logs.sources import Piece, Source, field_in, quote, reading
+from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
     "policy_id": "string",
@@ -25,6 +28,80 @@ FIXED: dict[str, Type] = {
     "truncated": "bool",
     "propensity": "float",
 }
+
+OPTIONAL = ("policy_id", "propensity")
+"""Notions that some files of a source may lack: null there."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One canonical column of one source: a raw column (None: absent), perhaps one element of its lists, and a type."""
+
+    name: str
+    type: Type
+    raw: str | None
+    item: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one source becomes canonical rows. ``derived`` are the notions computed from other rows."""
+
+    source: Source
+    index: int
+    columns: Mapping[str, Column]
+    observation: tuple[str, ...]
+    next_observation: tuple[str, ...]
+    action: tuple[str, ...]
+    derived: frozenset[str]
+    log_propensity: bool
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether it is known without looking that no row will be dropped: every next observation is there."""
+        explicit = "next_observation" not in self.derived
+        return explicit and all(self.knows(name, "null_free") for name in self.next_observation)
+
+    def knows(self, name: str, fact: Literal["null_free", "all_false"]) -> bool:
+        """Whether every piece knows this of a column without looking; an absent flag is false throughout."""
+        column = self.columns[name]
+        if column.raw is None:
+            return column.type == "bool"
+        return column.item is None and all(_knows(piece, column, fact) for piece in self.source.pieces)
+
+
+def _knows(piece: Piece, column: Column, fact: str) -> bool:
+    found = piece.fields.get(column.raw or "")
+    if found is None or column.raw not in getattr(piece, fact):
+        return False
+    lossy = column.type == "int" and (found.kind == "float" or "uint64" in found.words)  # the cast may give a null
+    return fact != "null_free" or not lossy
+
+
+@dataclass(frozen=True)
+class Part:
+    """One column of an observation or action: its name after the dot (None: whole), and where it is in the file."""
+
+    suffix: str | None
+    raw: str
+    item: int | None = None
+
+    def name(self, notion: str, kind: str) -> str:
+        """The canonical name; a vector always has dotted names."""
+        suffix = "0" if self.suffix is None and kind == "vector" else self.suffix
+        return notion if suffix is None else f"{notion}.{suffix}"
+
+
+@dataclass
+class Draft:
+    """One source while the plan is being made."""
+
+    source: Source
+    found: Mapping[str, Assignment]
+    observation: list[Part] = field(default_factory=list)
+    action: list[Part] = field(default_factory=list)
+    observation_kind: ObservationKind = "id"
+    action_kind: ActionKind = "discrete"
 
 
 def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...]]:
@@ -42,8 +119,8 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
-        notes += notes_of(plan, draft)
-    return plans, schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
+        notes += _notes_of(plan, draft)
+    return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
 
 
 def _require(found: Mapping[str, Assignment], source: Source) -> None:
@@ -53,10 +130,10 @@ def _require(found: Mapping[str, Assignment], source: Source) -> None:
 
 
 def _lay_out(draft: Draft) -> None:
-    draft.observation = expand(draft.found["observation"], "observation", draft.source)
-    draft.observation_kind = observation_kind(draft.observation, draft.source)
-    draft.action = expand(draft.found["action"], "action", draft.source)
-    kinds = [settle(fields_in([draft.source], part.raw, part.item), part.raw) for part in draft.action]
+    draft.observation = _expand(draft.found["observation"], "observation", draft.source)
+    draft.observation_kind = _observation_kind(draft.observation, draft.source)
+    draft.action = _expand(draft.found["action"], "action", draft.source)
+    kinds = [settle(draft.source.fields_in(part.raw, part.item), part.raw) for part in draft.action]
     if "float" in kinds:
         draft.action_kind = "continuous"
     elif len(draft.action) > 1:
@@ -79,7 +156,9 @@ def _agree(first: Draft, other: Draft) -> None:
                 column=notion,
                 expected=mine,
                 got=theirs,
-                hint="read logs of the same problem together, or map the columns: columns={…}",
+                hint=Advice(
+                    "read logs of the same problem together, or map the columns: ", Setting("columns", {...: ...})
+                ),
             )
 
 
@@ -100,12 +179,12 @@ def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
                 for draft in drafts
                 for part in getattr(draft, notion)
                 if part.name(notion, kind) == name
-                for entry in fields_in([draft.source], part.raw, part.item)
+                for entry in draft.source.fields_in(part.raw, part.item)
             ]
             settled = settle(entries, name)
             types[name] = "float" if kind in {"vector", "continuous"} else settled
     given = [(d.source, d.found["episode_id"].columns[None]) for d in drafts if "episode_id" in d.found]
-    entries = [entry for source, raw in given for entry in fields_in([source], raw)]
+    entries = [entry for source, raw in given for entry in source.fields_in(raw)]
     settled = settle(entries, "episode_id") if entries else "int"
     types["episode_id"] = "int" if settled == "float" else settled
     return types
@@ -117,7 +196,7 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
 
     def add(name: str, type_: Type, raw: str | None, item: int | None = None) -> None:
         if raw is not None:
-            check(source, raw, item, type_, name)
+            _check(source, raw, item, type_, name)
         columns[name] = Column(name, type_, raw, item)
 
     for notion in ("policy_id", "episode_id", "step", "reward", "terminated", "truncated"):
@@ -132,8 +211,8 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     for name, part in zip(now, draft.observation, strict=True):
         add(name, types[name], part.raw, part.item)
     if "next_observation" in found:
-        after = expand(found["next_observation"], "next_observation", source, width=len(now))
-        check_factors(draft.observation, after, kind, source)
+        after = _expand(found["next_observation"], "next_observation", source, width=len(now))
+        _check_factors(draft.observation, after, kind, source)
         for part in after:
             name = part.name("next_observation", kind)
             add(name, types[name.removeprefix("next_")], part.raw, part.item)
@@ -141,3 +220,148 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     following = tuple(f"next_{name}" for name in now)
     action = tuple(part.name("action", draft.action_kind) for part in draft.action)
     return Plan(source, index, columns, now, following, action, derived, logp)
+
+
+def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -> None:
+    """Every piece has the column (or may lack it), with a kind that turns into the type."""
+    for piece in source.pieces:
+        field = field_in(piece, raw, item)
+        if field is None:
+            if name not in OPTIONAL:
+                raise DataError(
+                    "A file of the source lacks a column that others have",
+                    where=piece.files[0],
+                    column=raw,
+                    hint="read the files as separate sources, or drop the column from all of them",
+                )
+        elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "other"}):
+            told = piece.explain_text({raw: type_}) if field.kind == "string" else None
+            raise told or unknown(piece.files[0], raw, field, EXPECTED[type_])
+
+
+def _expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[Part]:
+    """The parts of a notion, lists unpacked into their elements (``width``: of lists that do not say)."""
+    parts: list[Part] = []
+    for factor, raw in assignment.columns.items():
+        lists = [field for _, field in source.fields_in(raw) if field.kind == "list"]
+        if not lists:
+            parts.append(Part(factor, raw))
+            continue
+        size = lists[0].width or width or _first_width(source, raw)
+        if size == 1 and factor is None and lists[0].element != "float":
+            parts.append(Part(None, raw, 0))
+        else:
+            parts += [Part(str(i) if factor is None else f"{factor}.{i}", raw, i) for i in range(size)]
+    if not parts:
+        raise DataError(f"The {notion} has no elements", where=source.name, expected="at least one number")
+    return parts
+
+
+def _first_width(source: Source, raw: str) -> int:
+    import duckdb
+
+    for piece in source.pieces:
+        if raw in piece.fields and piece.fields[raw].kind == "list":
+            with reading(piece.files[0]), duckdb.connect() as connection:
+                rows = piece.relation(connection)
+                query = f"SELECT len({quote(raw)}) FROM {rows} WHERE {quote(raw)} IS NOT NULL LIMIT 1"
+                found = connection.execute(query).fetchall()
+            if found:
+                return int(found[0][0])
+    return 0
+
+
+def _observation_kind(parts: Sequence[Part], source: Source) -> ObservationKind:
+    """Any float makes a vector; then all must be numbers."""
+    kinds = {part.raw: settle(source.fields_in(part.raw, part.item), part.raw) for part in parts}
+    if "float" not in kinds.values():
+        return "id" if len(parts) == 1 and parts[0].suffix is None else "factors"
+    words = [raw for raw, kind in kinds.items() if kind == "string"]
+    if words:
+        raise DataError(
+            "The observation mixes numbers and words",
+            where=source.name,
+            column=words[0],
+            expected="all floats (a vector), or all integers and strings (factors)",
+            hint=Advice(
+                "turn the float columns into classes, or leave this one out: ",
+                Setting("columns", {"observation": [...]}),
+            ),
+        )
+    return "vector"
+
+
+def _check_factors(now: Sequence[Part], after: Sequence[Part], kind: ObservationKind, source: Source) -> None:
+    """Observation and next observation have the same factors."""
+    mine = {part.name("observation", kind).partition(".")[2] for part in now}
+    theirs = {part.name("next_observation", kind).partition(".")[2] for part in after}
+    if mine != theirs:
+        raise DataError(
+            "observation and next_observation have different factors",
+            where=source.name,
+            column=", ".join(sorted(mine ^ theirs)),
+            expected="next_observation: " + (", ".join(sorted(mine)) if mine != {""} else "one column"),
+            got=", ".join(sorted(theirs)) if theirs != {""} else "one column",
+            hint=Advice(
+                "map both with lists of the same length: ",
+                Setting("columns", {"observation": [...], "next_observation": [...]}),
+            ),
+        )
+
+
+def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
+    """The schema that all sources share; the mapping is that of the first."""
+    first, draft = plans[0], drafts[0]
+    every = (
+        dict(types) | {f"next_{name}": types[name] for name in first.observation} | {"start": "bool", "source": "int"}
+    )
+    labelled = any("policy_id" in d.found or d.source.label is not None for d in drafts)
+    return Schema(
+        observation=first.observation,
+        next_observation=first.next_observation,
+        observation_kind=draft.observation_kind,
+        action=first.action,
+        action_kind=draft.action_kind,
+        has_propensity=any(plan.columns["propensity"].raw is not None for plan in plans),
+        has_policy_id=labelled,
+        types=every,
+        mapping=_mapping(draft),
+    )
+
+
+def _mapping(draft: Draft) -> dict[str, str | tuple[str, ...]]:
+    ends = "terminated" in draft.found or "truncated" in draft.found
+    absent = {
+        "episode_id": "derived: cut at terminated or truncated rows" if ends else "derived: one episode",
+        "step": "derived: row order",
+        "next_observation": "derived: next row",
+        "terminated": "absent: false",
+        "truncated": "absent: false",
+        "policy_id": f"label: {draft.source.label}" if draft.source.label else "absent: one unlabelled pool",
+        "action_prob": "absent: unknown",
+    }
+    if "action_logp" in draft.found and "action_prob" not in draft.found:
+        del absent["action_prob"]
+    return absent | {notion: assignment.words() for notion, assignment in draft.found.items()}
+
+
+def _notes_of(plan: Plan, draft: Draft) -> list[str]:
+    """What was assumed of one source, in sentences."""
+    name, found, notes = plan.source.name, draft.found, []
+    if "step" in plan.derived:
+        notes.append(f"{name}: no step column; steps are taken from the row order within each episode")
+    if "episode_id" in plan.derived:
+        ends = "terminated" in found or "truncated" in found
+        how = (
+            "episodes are cut after each terminated or truncated row"
+            if ends
+            else "all its rows are taken as one episode"
+        )
+        notes.append(f"{name}: no episode_id column; {how}")
+    if plan.source.label is not None and "policy_id" in found:
+        notes.append(f"{name}: has its own policy_id column; the label {plan.source.label!r} fills its nulls only")
+    if "action_prob" in found and "action_logp" in found:
+        notes.append(f"{name}: has both action_prob and action_logp; action_prob is used")
+    if draft.observation_kind == "vector" and draft.observation[0].suffix is None:
+        notes.append(f"{name}: observation is one column of floats, taken as a number; if they are ids, store integers")
+    return notes

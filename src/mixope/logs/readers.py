@@ -1,4 +1,4 @@
-"""``read``: any way of holding a log → ``Logs``. One function a kind of argument, tried in order."""
+"""``read``: any way of holding a log → ``Logs``. One function per kind of argument, tried in order."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from mixope.errors import DataError, MixopeWarning, UsageError
-from mixope.logs import aliases
-from mixope.logs.arrays import table_of_arrays
-from mixope.logs.failures import reading
-from mixope.logs.files import find, split_label
-from mixope.logs.formats import open_files
 from mixope.logs.logs import Logs
-from mixope.logs.mapping import Columns, assign, check_columns, check_done
-from mixope.logs.pieces import ArrowDataset, ArrowTable
-from mixope.logs.sources import Source
+from mixope.logs.names import Columns, assign, check_columns, check_done, meaning_of
+from mixope.logs.sources import Source, quote, reading
+from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
+from mixope.logs.sources.files import find, open_files, split_label
 
 SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
 
@@ -35,7 +32,7 @@ def read(
     (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or ``Logs``.
     ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     ``done``: what a lone done column means, "terminated" or "truncated".
-    ``label``: the logger, for all sources or one each. ``format``: where the name of a file does not say it.
+    ``label``: the logger, one for all sources or one per source. ``format``: where the name of a file does not say it.
     """
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
@@ -43,7 +40,7 @@ def read(
     labels = [label] * len(sources) if label is None or isinstance(label, str) else list(label)
     if len(labels) != len(sources):
         raise UsageError(
-            f"label has {len(labels)} entries for {len(sources)} sources; give one a source, or one for all."
+            f"label has {len(labels)} entries for {len(sources)} sources; give one per source, or one for all."
         )
     opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
     logs = Logs(opened)
@@ -92,7 +89,7 @@ def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Sou
 def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> list[Source]:
     """A dict is arrays if its keys name an action and a reward; otherwise {label: source}."""
     mapped = {n for v in said.columns.values() if v for n in ((v,) if isinstance(v, str) else v)}
-    meanings = {aliases.meaning(str(key)) for key in given} | {k for k, v in said.columns.items() if v}
+    meanings = {meaning_of(str(key)) for key in given} | {k for k, v in said.columns.items() if v}
     if {"action", "reward"} <= meanings or mapped & set(given):
         return said.source("arrays", [ArrowTable(table_of_arrays(given), ("arrays",))], label)
     if not given or not all(isinstance(key, str) and _source_like(value) for key, value in given.items()):
@@ -142,7 +139,7 @@ def _relation(given: Any, said: Said) -> Any:
     found, _ = assign(list(given.columns), "relation", said.columns, said.done)
     names = dict.fromkeys(column for assignment in found.values() for column in assignment.columns.values())
     with reading("relation"):
-        return given.project(", ".join('"' + n.replace('"', '""') + '"' for n in names)).to_arrow_table()
+        return given.project(", ".join(map(quote, names))).to_arrow_table()
 
 
 def _refuse_empty(sources: list[Source]) -> list[Source]:

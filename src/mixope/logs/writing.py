@@ -6,14 +6,15 @@ The rows go to a temporary file beside the target, renamed when it is complete: 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mixope.errors import DataError
-from mixope.logs.arrays import table_of_arrays
-from mixope.logs.files import format_of
+from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.files import format_of
 
 ROW_GROUP_SIZE = 122_880
 """Rows of a Parquet row group: what DuckDB reads as one unit of work."""
@@ -28,24 +29,28 @@ def write(columns: Mapping[str, Any], path: str | os.PathLike[str], *, row_group
             "Unknown format to write", where=str(target), expected="a name ending in .parquet, .pq, .csv, .tsv, .arrow"
         )
     table = table_of_arrays(columns, str(target))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    os.close(handle)
-    try:
+    with atomic_write(target) as temporary:
         WRITERS[name](table, temporary, row_group_size)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
     return target
 
 
-def _umask() -> int:
-    """The permissions that new files must not have; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The name of an empty file beside ``path`` that takes its place at the end, or is removed if anything fails.
+
+    with atomic_write("report.html") as temporary:
+        Path(temporary).write_text(page)
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(6)}.part"
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # the umask applies, as to any new file
+    try:
+        yield str(temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _write_parquet(table: Any, path: str, row_group_size: int) -> None:

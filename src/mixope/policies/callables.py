@@ -18,12 +18,20 @@ from typing import Any, Literal, final
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, UsageError
-from mixope.policies.actions import ActionSet, UnknownActions, check_same_length, numbered
-from mixope.policies.actions import log as logarithm
+from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
-from mixope.policies.probabilities import TOLERANCE, as_numbers, check_laws, looks_like_logs
-from mixope.policies.rows import first_rows
+from mixope.policies.keys import refuse
+from mixope.policies.laws import (
+    TOLERANCE,
+    ActionSet,
+    UnknownActions,
+    as_numbers,
+    check_laws,
+    check_same_length,
+    looks_like_logs,
+    numbered,
+)
+from mixope.policies.laws import log as logarithm
 
 Form = Literal["laws", "taken"]
 
@@ -60,7 +68,8 @@ class CallablePolicy:
         self._function, self._log = function, log
         known = actions if actions is not None else getattr(function, "actions", None)
         if known is None and unknown_actions != "error":
-            raise UsageError('unknown_actions="zero" needs actions=[...]: otherwise no action is unknown')
+            said = " was given, but the function does not name its actions, so that none is unknown; "
+            raise UsageError(Advice(Setting("unknown_actions", "zero"), said, Setting("actions")))
         self._known = None if known is None else ActionSet(known, unknown_actions)
 
     def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
@@ -82,8 +91,7 @@ class CallablePolicy:
         return digest(b"callable", str(self._log).encode(), known, *callable_parts(self._function))
 
     def __repr__(self) -> str:
-        name = getattr(self._function, "__qualname__", type(self._function).__name__)
-        return f"{type(self).__name__}({name}, {self.fingerprint()})"
+        return f"{type(self).__name__}({self._name}, {self.fingerprint()})"
 
     def _laws(self, observations: AnyArray) -> FloatArray:
         """The function's answer of the first form, checked."""
@@ -99,18 +107,35 @@ class CallablePolicy:
         answer = as_numbers(self._function(observations, actions), f"answers of {self._name}")
         if answer.shape != (len(observations),):
             raise self._misshapen(answer, f"({len(observations)},)")
-        density = self._known is None and np.asarray(actions).dtype.kind == "f"
-        _check_taken(answer, self._name, self._log, density)
-        chance = np.exp(answer) if self._log else answer
-        return chance if density else np.minimum(chance, 1.0)
+        name, density = self._name, self._known is None and np.asarray(actions).dtype.kind == "f"
+        refuse(np.isnan(answer), f"{name} gave NaN", answer, expected="a number for every row")
+        refuse(answer == np.inf, f"{name} gave an infinite value", answer, expected="finite numbers")
+        chance = self._exponentiated(answer, density)
+        refuse(chance < 0, f"{name} gave a negative probability", answer, expected="numbers in [0, 1]")
+        if density:
+            return chance
+        above = np.zeros(len(chance), dtype=bool) if self._log else chance > 1 + TOLERANCE
+        refuse(above, f"{name} gave a probability above one", answer, expected="numbers in [0, 1]")
+        return np.minimum(chance, 1.0)
 
-    def _exponentiated(self, answer: FloatArray) -> FloatArray:
+    def _exponentiated(self, answer: FloatArray, density: bool = False) -> FloatArray:
+        """The answer without its logarithm, where there is one; both mistakes about it are said."""
         if not self._log:
             if looks_like_logs(answer):
-                raise _logs(self._name, answer)
+                raise DataError(
+                    f"{self._name} gave log-probabilities",
+                    expected="numbers in [0, 1]",
+                    got=f"all ≤ 0, the smallest {answer.min():.6g}",
+                    hint="CallablePolicy(function, log=True)",
+                )
             return answer
-        if (answer > TOLERANCE).any():
-            raise _no_logs(self._name, answer)
+        if not density and (answer > TOLERANCE).any():
+            raise DataError(
+                f"{self._name} gave positive numbers where logarithms were announced",
+                expected="log-probabilities, all ≤ 0 (log=True)",
+                got=f"{answer.max():.6g}",
+                hint="leave out log=True if the function gives probabilities",
+            )
         return np.exp(answer)
 
     @property
@@ -123,7 +148,7 @@ class CallablePolicy:
             f"{self._name} gave an array of the wrong shape",
             expected=f"{expected} from {needs}",
             got=f"shape {answer.shape}",
-            hint="f(observations) gives one row of probabilities an observation; f(observations, actions) one number",
+            hint="f(observations) gives one row of probabilities per observation; f(observations, actions) one number",
         )
 
 
@@ -134,7 +159,9 @@ class DiscreteCallablePolicy(CallablePolicy):
     @property
     def actions(self) -> AnyArray:
         """``(A,)``, in the order of the columns."""
-        return self._action_set.values
+        if self._known is None:
+            raise UsageError(Advice("a discrete callable policy needs to know its actions; ", Setting("actions")))
+        return self._known.values
 
     def probs(self, observations: AnyArray) -> FloatArray:
         """π(·|s) for every row; a function of observations and actions is asked once for each action."""
@@ -143,12 +170,6 @@ class DiscreteCallablePolicy(CallablePolicy):
         count = len(observations)
         columns = [self._taken(observations, np.repeat(self.actions[j], count)) for j in range(len(self.actions))]
         return check_laws(np.stack(columns, axis=1), f"answers of {self._name}, over all actions,")
-
-    @property
-    def _action_set(self) -> ActionSet:
-        if self._known is None:
-            raise UsageError("a discrete callable policy needs actions=[...]")
-        return self._known
 
 
 def _form(function: Callable[..., Any]) -> Form:
@@ -168,43 +189,3 @@ def _form(function: Callable[..., Any]) -> Form:
             f"got {len(required)} required arguments: {', '.join(p.name for p in required) or 'none'}"
         )
     return "laws" if len(required) == 1 else "taken"
-
-
-def _check_taken(answer: FloatArray, name: str, log: bool, density: bool) -> None:
-    """Every number can be what it is said to be: a probability, a density, or the logarithm of one."""
-    _refuse(np.isnan(answer), answer, f"{name} gave NaN", "a number for every row")
-    _refuse(answer == np.inf, answer, f"{name} gave an infinite value", "finite numbers")
-    if log:
-        if not density and (answer > TOLERANCE).any():
-            raise _no_logs(name, answer)
-        return
-    if looks_like_logs(answer):
-        raise _logs(name, answer)
-    _refuse(answer < 0, answer, f"{name} gave a negative probability", "numbers in [0, 1]")
-    if not density:
-        _refuse(answer > 1 + TOLERANCE, answer, f"{name} gave a probability above one", "numbers in [0, 1]")
-
-
-def _refuse(wrong: AnyArray, answer: FloatArray, problem: str, expected: str) -> None:
-    if wrong.any():
-        raise DataError(
-            problem, rows=first_rows(wrong), total=int(wrong.sum()), expected=expected, got=f"{answer[wrong][0]:.6g}"
-        )
-
-
-def _logs(name: str, answer: FloatArray) -> DataError:
-    return DataError(
-        f"{name} gave log-probabilities",
-        expected="numbers in [0, 1]",
-        got=f"all ≤ 0, the smallest {answer.min():.6g}",
-        hint="CallablePolicy(function, log=True)",
-    )
-
-
-def _no_logs(name: str, answer: FloatArray) -> DataError:
-    return DataError(
-        f"{name} gave positive numbers where logarithms were announced",
-        expected="log-probabilities, all ≤ 0 (log=True)",
-        got=f"{answer.max():.6g}",
-        hint="leave out log=True if the function gives probabilities",
-    )

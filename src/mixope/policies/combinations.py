@@ -14,11 +14,10 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray
 from mixope.errors import DataError, UsageError
-from mixope.policies.actions import ActionSet, log
 from mixope.policies.fingerprints import digest
-from mixope.policies.probabilities import as_numbers, check_laws
+from mixope.policies.keys import listed
+from mixope.policies.laws import ActionSet, as_numbers, check_laws, log
 from mixope.policies.protocol import DiscretePolicy
-from mixope.policies.rows import listed
 
 
 @final

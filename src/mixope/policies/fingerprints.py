@@ -73,10 +73,11 @@ def _captured(cell: types.CellType) -> Iterator[bytes]:
         value = cell.cell_contents
     except ValueError:
         return
-    # A recursive function captures itself: its code is hashed already.
-    yield from [value.__qualname__.encode()] if isinstance(value, types.FunctionType) else [_data(value)]
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, types.FunctionType):  # no deeper than its code: a recursive function captures itself
+        yield value.__qualname__.encode()
         yield from _code_parts(value.__code__)
+    else:
+        yield _data(value)
 
 
 def _code_parts(code: types.CodeType) -> Iterator[bytes]:

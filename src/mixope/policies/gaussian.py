@@ -20,13 +20,12 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray
 from mixope.errors import DataError, UsageError
-from mixope.policies.actions import check_same_length
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
-from mixope.policies.probabilities import as_numbers
-from mixope.policies.rows import first_rows
+from mixope.policies.keys import first_rows, refuse
+from mixope.policies.laws import as_numbers, check_same_length
 
 Map = Callable[[AnyArray], Any]
-"""Observations in, one row (n, d) an observation out."""
+"""Observations in, one row (n, d) per observation out."""
 
 HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
 # A bound stored in single precision is off by as much; an action this near to it, as a share of the box, is on it.
@@ -77,7 +76,7 @@ class Normal(ABC):
         return self._recorded(mean + scale * generator.standard_normal(mean.shape))
 
     def at_noise(self, observations: AnyArray, noise: AnyArray) -> FloatArray:
-        """The recorded action for given standard normal noise (one a row, or one for all): for quadrature."""
+        """The recorded action for given standard normal noise (one per row, or one for all): for quadrature."""
         mean, scale = self._moments(_finite(observations, "observations"))
         return self._recorded(mean + scale * noise)
 
@@ -120,8 +119,8 @@ class GaussianPolicy(Normal):
     """a ~ N(μ(s), σ(s)²), plain or clipped.
 
     :param mean: a function of observations that gives (n, d), or (n,) for one component.
-    :param scale: the standard deviation: a number, one a component, or a function of observations.
-    :param low: with ``high``, the box of actions the environment executes; a number or one a component.
+    :param scale: the standard deviation: a number, one per component, or a function of observations.
+    :param low: with ``high``, the box of actions the environment executes; a number or one per component.
     :param clipped: whether actions were recorded after clipping to the box; plain laws do not look at it.
     """
 
@@ -232,13 +231,8 @@ def _finite(values: Any, what: str) -> FloatArray:
         raise DataError(f"the {what} are not numbers", expected="floats (n, d)", got=f"type {array.dtype}")
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        wrong: BoolArray = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
-        raise DataError(
-            f"the {what} have NaN or infinite values",
-            rows=first_rows(wrong),
-            total=int(wrong.sum()),
-            expected="finite numbers",
-        )
+        wrong = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        refuse(wrong, f"the {what} have NaN or infinite values", expected="finite numbers")
     return array
 
 
@@ -252,7 +246,7 @@ def _columns(array: FloatArray, what: str) -> FloatArray:
 
 
 def _rows(answer: Any, what: str, count: int) -> FloatArray:
-    """The answer of a user's function, one row an observation."""
+    """The answer of a user's function, one row per observation."""
     array = _finite(answer, f"{what}s of the policy")
     if array.ndim not in (1, 2) or len(array) != count:
         raise DataError(
@@ -303,12 +297,10 @@ def _misfit(what: str, got: int, expected: int) -> DataError:
 def _check_inside(actions: FloatArray, low: FloatArray, high: FloatArray) -> None:
     margin = ON_BOUND * (high - low)
     outside: BoolArray = np.asarray(((actions < low - margin) | (actions > high + margin)).any(axis=1))
-    if outside.any():
-        raise DataError(
-            "actions lie outside the policy's box",
-            rows=first_rows(outside),
-            total=int(outside.sum()),
-            expected=f"from {low.tolist()} to {high.tolist()}",
-            got=f"{actions[outside][0].tolist()}",
-            hint="clipped=False if the raw draws were recorded and the environment clips",
-        )
+    refuse(
+        outside,
+        "actions lie outside the policy's box",
+        actions,
+        expected=f"from {low.tolist()} to {high.tolist()}",
+        hint="clipped=False if the raw draws were recorded and the environment clips",
+    )

@@ -1,22 +1,25 @@
 """What names a state or an action: an integer, a string, or several of these together (factors).
 
 Ids arrive in many dresses: any integer width, whole floats, fixed-width or object strings, ``(n, k)`` factors. Here
-they become :class:`Keys`, columns of ``int64`` or ``str``, so that the rest compares like with like. ``index.py`` looks
-them up.
+they become :class:`Keys`, columns of ``int64`` or ``str``, so that the rest compares like with like. :class:`KeyIndex`
+finds them by value; the functions at the end show the first offending rows, which every error about rows needs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, IntArray
+from mixope.arrays import AnyArray, BoolArray, IntArray, TupleIndex
 from mixope.errors import DataError
-from mixope.policies.rows import SHOWN, first_rows, plain
 
+SHOWN = 5
+"""How many offending rows or values an error shows."""
 _LARGEST = np.iinfo(np.int64).max
+_AS_STRINGS = "store ids of this size as strings"
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,7 @@ def as_keys(values: Any, what: str) -> Keys:
     array = as_array(values, what)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
         raise DataError(
-            f"the {what} have the wrong shape",
-            expected="(n,) ids or (n, k) factors",
-            got=f"shape {array.shape}",
+            f"the {what} have the wrong shape", expected="(n,) ids or (n, k) factors", got=f"shape {array.shape}"
         )
     columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
     return Keys(tuple(_as_ids(column, what) for column in columns))
@@ -97,34 +98,22 @@ def _as_ids(column: AnyArray, what: str) -> AnyArray:
 
 
 def _from_unsigned(column: AnyArray, what: str) -> IntArray:
-    over = column > _LARGEST
-    if over.any():
-        raise DataError(
-            f"the {what} have integers above 2**63 - 1",
-            rows=first_rows(over),
-            total=int(over.sum()),
-            got=int(column[over][0]),
-            hint="store ids of this size as strings",
-        )
+    refuse(column > _LARGEST, f"the {what} have integers above 2**63 - 1", column, hint=_AS_STRINGS)
     return column.astype(np.int64)
 
 
 def _from_floats(column: AnyArray, what: str) -> IntArray:
     """Whole floats are integers that went through a float column; others are measurements, not names."""
-    missing = np.isnan(column)
-    if missing.any():
-        _refuse_missing(missing, what)
+    _refuse_missing(np.isnan(column), what)
     with np.errstate(invalid="ignore"):
         whole = (column == np.floor(column)) & (np.abs(column) < 2.0**53)
-    if not whole.all():
-        raise DataError(
-            f"the {what} are real numbers; a table can only hold ids",
-            rows=first_rows(~whole),
-            total=int((~whole).sum()),
-            expected="integers or strings",
-            got=plain(column[~whole][0]),
-            hint="discretise them into ids, or give the policy as a callable",
-        )
+    refuse(
+        ~whole,
+        f"the {what} are real numbers; a table can only hold ids",
+        column,
+        expected="integers or strings",
+        hint="discretise them into ids, or give the policy as a callable",
+    )
     return column.astype(np.int64)
 
 
@@ -136,7 +125,8 @@ def _from_objects(column: AnyArray, what: str) -> AnyArray:
         return np.array(values, dtype=np.str_) if values else np.zeros(0, dtype=np.str_)
     if all(issubclass(sort, int | np.integer | np.bool_) for sort in sorts):
         return _from_integers(values, what)
-    _check_present(column, what)
+    numbers = (float, np.floating)
+    _refuse_missing(np.array([v is None or (isinstance(v, numbers) and np.isnan(v)) for v in values]), what)
     if all(issubclass(sort, int | np.integer | float | np.floating) for sort in sorts):
         return _from_floats(column.astype(np.float64), what)
     if all(issubclass(sort, bytes) for sort in sorts):
@@ -160,23 +150,14 @@ def _from_integers(values: list[int], what: str) -> IntArray:
             f"the {what} have integers that do not fit in 64 bits",
             rows=first_rows(over),
             total=int(over.sum()),
-            hint="store ids of this size as strings",
+            hint=_AS_STRINGS,
         ) from None
 
 
-def _check_present(column: AnyArray, what: str) -> None:
-    missing = np.array(
-        [value is None or (isinstance(value, float | np.floating) and np.isnan(value)) for value in column]
-    )
-    if missing.any():
-        _refuse_missing(missing, what)
-
-
-def _refuse_missing(missing: AnyArray, what: str) -> None:
-    raise DataError(
+def _refuse_missing(missing: BoolArray, what: str) -> None:
+    refuse(
+        missing,
         f"the {what} have missing values",
-        rows=first_rows(missing),
-        total=int(missing.sum()),
         expected="an integer or a string in every row",
         hint="drop these rows, or give the missing ones an id of their own",
     )
@@ -192,3 +173,88 @@ def _mixed(column: AnyArray, sorts: set[type], what: str) -> DataError:
         got=", ".join(f"{name} ({plain(column[first[name]])})" for name in names[:SHOWN]),
         hint="convert the column to strings",
     )
+
+
+@final
+class KeyIndex:
+    """Distinct keys and where each one first stood. ``noun`` ("state", "action") is used in errors.
+
+    ``codes`` number the keys given, ``first`` has the position of each number; numbers follow the sorted order of the
+    keys, so they do not depend on the order in which the keys were given.
+    """
+
+    def __init__(self, keys: Keys, noun: str) -> None:
+        self.noun, self.kinds = noun, keys.kinds
+        self._tuples = TupleIndex(keys.columns)
+        self.codes, self.first = self._tuples.codes, self._tuples.first
+        self._example = keys.take(self.first[:1]).columns
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def repeated(self) -> BoolArray:
+        """Which of the keys given had stood before."""
+        repeated = np.ones(len(self.codes), dtype=bool)
+        repeated[self.first] = False
+        return repeated
+
+    def find(self, keys: Keys) -> IntArray:
+        """Position, in the order given at construction, of every key asked for; −1 where there is none."""
+        if len(keys) == 0 or len(self) == 0:
+            return np.full(len(keys), -1, dtype=np.int64)
+        self._check_same_kind(keys)
+        codes = self._tuples.find(keys.columns)
+        return np.where(codes >= 0, self.first[codes], -1)
+
+    def _check_same_kind(self, keys: Keys) -> None:
+        if len(keys.kinds) != len(self.kinds):
+            raise DataError(
+                f"the policy names {self.noun}s by {_width(self.kinds)}, the logs by {_width(keys.kinds)}",
+                expected=f"{len(self.kinds)} column(s)",
+                got=f"{len(keys.kinds)} column(s)",
+                hint=f"give the policy the same {self.noun} columns as the logs",
+            )
+        for position, (here, there) in enumerate(zip(self.kinds, keys.kinds, strict=True)):
+            if here != there:
+                raise self._mismatch(position, here, there)
+
+    def _mismatch(self, position: int, here: str, there: str) -> DataError:
+        of = f" in factor {position}" if len(self.kinds) > 1 else ""
+        recast = "int" if here == "integer" else "str"
+        return DataError(
+            f"the policy has {here} {self.noun}s{of}, the logs have {there}s",
+            expected=f"{here}s, such as {plain(self._example[position][0])}",
+            hint=f"convert the logs with .astype({recast}), or build the policy with {there} {self.noun}s",
+        )
+
+
+def _width(kinds: tuple[str, ...]) -> str:
+    return "one id" if len(kinds) == 1 else f"{len(kinds)} factors"
+
+
+def first_rows(offending: BoolArray) -> tuple[int, ...]:
+    """Positions of the first few True values."""
+    return tuple(int(row) for row in np.flatnonzero(offending)[:SHOWN])
+
+
+def refuse(wrong: BoolArray, problem: str, values: AnyArray | None = None, **facts: Any) -> None:
+    """An error about the rows that are ``wrong``, if there are any; it shows the first of their ``values``."""
+    if wrong.any():
+        if values is not None:
+            value = values[wrong][0]
+            facts["got"] = f"{value:.6g}" if isinstance(value, np.floating) else plain(value)
+        raise DataError(problem, rows=first_rows(wrong), total=int(wrong.sum()), **facts)
+
+
+def listed(values: Iterable[object] | AnyArray) -> str:
+    """The first few values, comma separated, with an ellipsis where more follow."""
+    values = list(values)
+    more = ", …" if len(values) > SHOWN else ""
+    return ", ".join(plain(value) for value in values[:SHOWN]) + more
+
+
+def plain(value: object) -> str:
+    """A value as a user would type it: ``3``, ``'left'``, ``(0, 'door')``, without NumPy's type names."""
+    if isinstance(value, np.ndarray | tuple | list):
+        return "(" + ", ".join(plain(part) for part in value) + ")"
+    return repr(value.item() if isinstance(value, np.generic) else value)

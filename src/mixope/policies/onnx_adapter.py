@@ -22,10 +22,10 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, MissingExtra, UnknownName, UsageError
-from mixope.policies.actions import UnknownActions, numbered
+from mixope.errors import Advice, DataError, MissingExtra, Setting, UnknownName, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.gaussian import GaussianPolicy, SquashedGaussianPolicy
+from mixope.policies.laws import UnknownActions, numbered
 from mixope.policies.protocol import Policy
 from mixope.policies.sklearn_adapter import rounded_laws
 
@@ -72,7 +72,8 @@ def onnx_policy(
     if meaning in ("probabilities", "logits"):
         if low is not None or high is not None or law != "plain":
             raise UsageError(f"low, high and law are for continuous policies; the network gives {meaning}")
-        return _discrete(network, meaning, actions, unknown_actions)
+        labels = numbered(_width(network, meaning)) if actions is None else actions
+        return DiscreteCallablePolicy(Laws(network, meaning), labels, unknown_actions=unknown_actions)
     if actions is not None or unknown_actions != "error":
         raise UsageError(f"actions and unknown_actions are for discrete policies; the network gives {meaning}")
     mean, scale = Part(network, meaning, 0), Part(network, meaning, 1)
@@ -123,7 +124,11 @@ class Laws:
     def __call__(self, observations: AnyArray) -> FloatArray:
         """Shape (n, A)."""
         (answer,) = self.network.run(_chosen(self.network, self.meaning), observations)
-        return rounded_laws(answer) if self.meaning == "probabilities" else _softmax(answer)
+        if self.meaning == "probabilities" or answer.ndim != 2:
+            return rounded_laws(answer)
+        from scipy.special import softmax
+
+        return np.asarray(softmax(answer, axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -144,18 +149,12 @@ class Part:
         return np.exp(answer) if self.which == 1 and self.meaning == "mean_log_std" else answer
 
 
-def _discrete(network: Network, meaning: str, actions: Any, unknown_actions: UnknownActions) -> DiscreteCallablePolicy:
-    laws = Laws(network, meaning)
-    labels = numbered(_width(network, meaning)) if actions is None else actions
-    return DiscreteCallablePolicy(laws, labels, unknown_actions=unknown_actions)
-
-
 def _width(network: Network, meaning: str) -> int:
     """The number of actions, as the file declares it."""
     (name,) = _chosen(network, meaning)
     shapes = {output.name: output.shape for output in _session(network.content, network.where).get_outputs()}
     if len(shapes[name]) != 2 or not isinstance(shapes[name][1], int):
-        raise UsageError(f"{network.where} does not declare how many actions it has; name them: actions=[...]")
+        raise UsageError(Advice(f"{network.where} does not declare how many actions it has; ", Setting("actions")))
     return int(shapes[name][1])
 
 
@@ -165,9 +164,13 @@ def _meaning(network: Network, outputs: str | None) -> str:
     names = network.output_names()
     fitting = [meaning for meaning, words in OUTPUTS.items() if set(words) <= set(names)]
     if outputs is None and len(fitting) != 1:
+        given = ", ".join(names) or "(none that are floats)"
         raise UsageError(
-            f"cannot tell what {network.where} gives from its outputs {', '.join(names) or '(none that are floats)'}; "
-            f"say outputs= one of {', '.join(OUTPUTS)}"
+            Advice(
+                f"cannot tell what {network.where} gives from its outputs {given}; say ",
+                Setting("outputs"),
+                f", one of {', '.join(OUTPUTS)}",
+            )
         )
     meaning = outputs or fitting[0]
     _chosen(network, meaning)
@@ -191,7 +194,7 @@ def _chosen(network: Network, meaning: str) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _session(content: bytes, where: str) -> Any:
-    """One session a file; not part of the policy, which must be fit for pickling."""
+    """One session per file; not part of the policy, which must be fit for pickling."""
     try:
         onnxruntime = import_module("onnxruntime")
     except ImportError as error:
@@ -249,10 +252,3 @@ def _half(answer: FloatArray, which: int, where: str) -> FloatArray:
             got=f"shape {answer.shape}",
         )
     return np.split(answer, 2, axis=1)[which]
-
-
-def _softmax(logits: FloatArray) -> FloatArray:
-    if logits.ndim != 2:
-        return logits
-    chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -1,32 +1,49 @@
 """From whatever a user has to a policy.
 
-Files by extension (``FORMATS``), arrays, data frames, dicts of columns, callables, ``module:name``, or a policy
-already. One more format is one more function and one line in ``FORMATS``.
+Files by extension (``FORMATS``, ``ARCHIVES``, ``NETWORKS``), arrays, data frames, dicts of columns, callables, a name
+in Python code (``module:name``), or a policy already. One more format is one function and one line in ``FORMATS``.
+Of NumPy files ``.npy`` holds the array (S, A); ``.npz`` may name its states and actions besides. Object arrays in them
+are pickled, and unpickling runs code: they are refused unless the user says ``trust=True``.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
-from collections.abc import Callable, Mapping
+import pkgutil
+import re
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError, UsageError
-from mixope.policies.actions import UnknownActions
-from mixope.policies.archives import read_archive
-from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy
-from mixope.policies.columns import Renaming, assign_roles
-from mixope.policies.default import Default
-from mixope.policies.imports import is_reference, resolve
-from mixope.policies.listing import column_keys, placed, read_listing, to_policy
+from mixope.arrays import AnyArray
+from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.policies.callables import CallablePolicy
+from mixope.policies.keys import listed
+from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.onnx_adapter import onnx_policy
 from mixope.policies.protocol import Policy
-from mixope.policies.rows import listed
 from mixope.policies.sklearn_adapter import sklearn_policy
-from mixope.policies.tables import Table, from_arrow, from_mapping, read_arrow, read_csv, read_parquet
+from mixope.policies.tables import (
+    Renaming,
+    Table,
+    assign_roles,
+    column_keys,
+    from_arrow,
+    from_mapping,
+    placed,
+    read_arrow,
+    read_csv,
+    read_listing,
+    read_parquet,
+    to_policy,
+)
 from mixope.policies.tabular import TabularPolicy
 
 FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
@@ -38,6 +55,9 @@ FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
 }
 ARCHIVES = (".npz", ".npy")
 NETWORKS = (".onnx",)
+_NAMES = ("probabilities", "probs")
+_LABELS = ("states", "actions")
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def read_policy(
@@ -53,8 +73,8 @@ def read_policy(
     """Make a policy of ``source``.
 
     :param source: a path (.csv, .parquet, .arrow, .feather with columns observation, action, prob; .npz, .npy with an
-        array (S, A); .onnx), ``"module:name"``, an array, a data frame, a dict of columns, a fitted scikit-learn
-        classifier, a callable, or a policy.
+        array (S, A); .onnx), ``"module:name"``, an array (full or sparse), a data frame, a dict of columns, a fitted
+        scikit-learn classifier, a callable, or a policy.
     :param default: what a table does in states it does not list; see :class:`TabularPolicy`.
     :param unknown_actions: a logged action that the policy lacks is an ``"error"`` or has probability ``"zero"``.
     :param columns: the table's own column names, by role: ``{"prob": "pi_new", "observation": ["x", "y"]}``.
@@ -69,16 +89,20 @@ def read_policy(
         source = _check_resolved(source, resolve(source))
     if isinstance(source, Policy):
         return _unchanged(source, default, unknown_actions, actions)
-    if isinstance(source, np.ndarray | list | tuple):
+    if isinstance(source, np.ndarray | list | tuple) or hasattr(source, "tocsr"):
         return TabularPolicy(source, actions=actions, default=default, unknown_actions=unknown_actions)
     if isinstance(source, str | os.PathLike):
         path = _existing(Path(source))
         if _extension(path) in NETWORKS:
-            return _from_network(path, outputs, actions, default, unknown_actions)
+            _refuse_default(default, "network")
+            return onnx_policy(path, outputs=outputs, actions=actions, unknown_actions=unknown_actions)
         if _extension(path) in ARCHIVES:
             return _from_archive(path, trust, actions, default, unknown_actions)
     if hasattr(source, "predict_proba"):
-        return _from_classifier(source, default, unknown_actions, actions)
+        _refuse_default(default, "classifier")
+        if actions is not None:
+            raise UsageError("actions are not for classifiers, which have their classes_")
+        return sklearn_policy(source, unknown_actions=unknown_actions)
     table = _as_table(source, columns)
     if table is not None:
         return _single(table, columns, default, unknown_actions, actions)
@@ -106,7 +130,7 @@ def read_policies(
             "the table has no column policy_id",
             where=table.where,
             got="columns " + ", ".join(table.names),
-            hint="read_policy(...) reads a table of one policy",
+            hint=Advice(Setting("one_policy")),
         )
     listing = read_listing(table, roles)
     labels = column_keys(table, roles.policy_id, "policy ids").array()
@@ -131,7 +155,7 @@ def _single(
                 column=roles.policy_id,
                 expected="one policy",
                 got=listed(labels),
-                hint="use it as loggers: read_policies(...) gives one policy for each policy_id",
+                hint=Advice(Setting("several_policies")),
             )
     return to_policy(read_listing(table, roles), default, unknown_actions, actions)
 
@@ -202,20 +226,9 @@ def _from_archive(
         raise placed(error, str(path)) from None
 
 
-def _from_network(
-    path: Path, outputs: str | None, actions: Any, default: Default, unknown_actions: UnknownActions
-) -> Policy:
+def _refuse_default(default: Default, kind: str) -> None:
     if default is not None:
-        raise UsageError("default is for tables; a network answers for every state itself")
-    return onnx_policy(path, outputs=outputs, actions=actions, unknown_actions=unknown_actions)
-
-
-def _from_classifier(
-    source: Any, default: Default, unknown_actions: UnknownActions, actions: Any
-) -> DiscreteCallablePolicy:
-    if default is not None or actions is not None:
-        raise UsageError("default and actions are not for classifiers, which answer everywhere and have their classes_")
-    return sklearn_policy(source, unknown_actions=unknown_actions)
+        raise UsageError(f"default is for tables; a {kind} answers for every state itself")
 
 
 def _check_resolved(reference: str, found: Any) -> Any:
@@ -246,6 +259,104 @@ def _from_callable(source: Any, default: Default, unknown_actions: UnknownAction
             f"cannot make a policy of {type(source).__name__}: expected a path, an array, a data frame, a dict of "
             "columns, a fitted classifier, a callable or a policy"
         )
-    if default is not None:
-        raise UsageError("default is for tables; a callable answers for every state itself")
+    _refuse_default(default, "callable")
     return CallablePolicy(source, actions, unknown_actions=unknown_actions)
+
+
+def read_archive(path: Path, trust: bool) -> dict[str, AnyArray]:
+    """Arrays by what they are: ``probabilities``, and where given ``states`` and ``actions``."""
+    _check_magic(path)
+    try:
+        # Opened here, because NumPy leaves the file open when it turns out to be damaged.
+        with path.open("rb") as file:
+            loaded: Any = np.load(file, allow_pickle=trust)
+            return {"probabilities": loaded} if isinstance(loaded, np.ndarray) else _choose(path, loaded)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _unreadable(path, error) from None
+
+
+def _choose(path: Path, loaded: Any) -> dict[str, AnyArray]:
+    labels = {name: loaded[name] for name in _LABELS if name in loaded.files}
+    tables = [name for name in _NAMES if name in loaded.files]
+    others = [name for name in loaded.files if name not in labels]
+    chosen = tables or others
+    if len(chosen) != 1:
+        raise DataError(
+            "the archive does not say which array is the policy",
+            where=str(path),
+            expected="an array named 'probabilities' or 'probs', or a single one",
+            got="arrays " + (", ".join(loaded.files) or "(none)"),
+            hint="np.savez(path, probabilities=..., states=..., actions=...)",
+        )
+    return {"probabilities": loaded[chosen[0]], **labels}
+
+
+def _check_magic(path: Path) -> None:
+    """Refuse what is no NumPy file before NumPy takes it for a pickle."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    if start != b"\x93NUMPY" and not start.startswith(b"PK"):
+        raise DataError(
+            "not a NumPy file",
+            where=str(path),
+            expected=".npy or .npz as written by np.save or np.savez",
+            got=f"a file that starts with {start!r}",
+        )
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    if "pickle" in str(error):
+        return DataError(
+            "the file holds pickled objects, and unpickling runs code",
+            where=str(path),
+            expected="arrays of numbers or fixed-width strings",
+            hint=Advice(
+                Setting("trust", True),
+                " if you know who wrote the file; or save strings with dtype=str instead of object",
+            ),
+        )
+    return DataError("the NumPy file is damaged", where=str(path), got=str(error))
+
+
+def is_reference(text: str) -> bool:
+    """Whether a string has the form ``package.module:name``."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def resolve(reference: str) -> Any:
+    """Import the module, with the current directory importable, and fetch the name from it."""
+    module, _, path = reference.partition(":")
+    if module.endswith(".py"):
+        raise UsageError(f"{reference!r} names a file: write the module without .py, {module[:-3]}:{path}")
+    _import(module)
+    try:
+        return pkgutil.resolve_name(reference)
+    except AttributeError as error:
+        known = [name for name in dir(error.obj) if not name.startswith("_")]
+        raise UnknownName(f"name in {module}", error.name, known) from None
+
+
+def _import(name: str) -> Any:
+    try:
+        with _here_importable():
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise UsageError(
+                f"there is no module {name!r}. Run from the folder that holds {name.split('.', maxsplit=1)[0]}.py, "
+                "or install the package."
+            ) from None
+        raise UsageError(f"importing {name!r} failed: {error}. Install what it needs.") from error
+    except Exception as error:  # a user's module may raise anything while it is imported
+        raise UsageError(f"importing {name!r} failed: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _here_importable() -> Iterator[None]:
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        importlib.invalidate_caches()
+        yield
+    finally:
+        sys.path.remove(here)

@@ -14,8 +14,8 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError, UsageError
-from mixope.policies.actions import UnknownActions
 from mixope.policies.callables import DiscreteCallablePolicy
+from mixope.policies.laws import UnknownActions
 
 # Laws computed in single precision sum to one no better than this.
 SINGLE_PRECISION = 1e-4

@@ -1,23 +1,164 @@
-"""Where the columns of a policy table come from: CSV, Parquet, Arrow files, data frames, dicts of columns.
+"""Policies as files and frames of columns: CSV, Parquet, Arrow, data frames, dicts, one (state, action, prob) per row.
 
-Whatever the source, the rest of the package sees a :class:`Table`: names, and NumPy columns on demand. PyArrow is
-imported only when a source needs it.
+Whatever the source, it becomes a :class:`Table`: names, and NumPy columns on demand. Its columns get their
+:class:`Roles`: a state (``observation``, or factors ``observation.x``, ``observation.y``), an ``action``, a ``prob``,
+and maybe a ``policy_id`` where several policies share a file; the aliases are those of the logs. Read and checked it
+is a :class:`Listing`, from which :func:`to_policy` makes the policy. A pair that is not listed has probability 0; that
+is only believed of states whose listed probabilities sum to one. Errors name rows of the source, because that is what
+the user can open and mend. PyArrow is imported only when a source needs it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray
-from mixope.errors import DataError
-from mixope.policies.columns import Renaming, assign_roles
-from mixope.policies.keys import as_array
-from mixope.policies.rows import SHOWN
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.logs.names import ALIASES as LOGGED
+from mixope.logs.names import factor_of, meaning_of, prefix_of
+from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_array, as_keys, first_rows
+from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
+from mixope.policies.tabular import TabularPolicy
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "observation": LOGGED["observation"],
+    "action": LOGGED["action"],
+    "prob": ("probability", "p", "pi"),
+    "policy_id": LOGGED["policy_id"],
+}
+_LOGARITHMS = ("log_prob", "logp", "action_logp", "action_log_prob", "logprob")
+
+Renaming = Mapping[str, "str | Sequence[str]"]
+"""Canonical name to the table's own; ``observation`` may name several columns, the factors."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of one table by what they mean. ``factors`` are names without prefix, if the state has several."""
+
+    observation: tuple[str, ...]
+    factors: tuple[str, ...] | None
+    action: str
+    prob: str
+    policy_id: str | None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All columns that hold ids."""
+        return (*self.observation, self.action, *([self.policy_id] if self.policy_id else []))
+
+
+def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: str | None = None) -> Roles:
+    """Match the columns of a table to their roles, by ``renaming`` first, then by name and alias."""
+    search = _Search(tuple(names), dict(renaming or {}), where)
+    observation, factors = search.observation()
+    return Roles(observation, factors, search.required("action"), search.required("prob"), search.optional("policy_id"))
+
+
+@dataclass(frozen=True)
+class _Search:
+    names: tuple[str, ...]
+    renaming: dict[str, str | Sequence[str]]
+    where: str | None
+
+    def __post_init__(self) -> None:
+        for role, columns in self.renaming.items():
+            if role not in ALIASES:
+                raise UnknownName("column role", role, ALIASES)
+            for column in [columns] if isinstance(columns, str) else columns:
+                self._check_there(column)
+
+    def observation(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The state's columns, and the names of its factors where it has several columns."""
+        given = self.renaming.get("observation")
+        if isinstance(given, str):
+            return (given,), None
+        if given is not None:
+            return tuple(given), tuple(_factor_name(name) for name in given)
+        single, factors = self.optional("observation"), self._factor_columns()
+        if single and factors:
+            raise DataError(
+                "the table has the state twice, as one column and as factors",
+                where=self.where,
+                got=", ".join((single, *factors)),
+                hint=Advice(Setting("policy_column", "observation")),
+            )
+        if factors:
+            return factors, tuple(_factor_name(name) for name in factors)
+        return (single or self.required("observation"),), None
+
+    def _factor_columns(self) -> tuple[str, ...]:
+        found = tuple(name for name in self.names if meaning_of(name) == "observation" and factor_of(name))
+        if len({prefix_of(name).lower() for name in found}) > 1:
+            raise self._ambiguous("observation", found)
+        return found
+
+    def required(self, role: str) -> str:
+        """The one column of a role, or an error that says what was looked for."""
+        found = self.optional(role)
+        if found is None:
+            raise self._missing(role)
+        return found
+
+    def optional(self, role: str) -> str | None:
+        """The column of a role: as told, by its proper name, or by the only alias there is."""
+        given = self.renaming.get(role)
+        if given is not None:
+            if not isinstance(given, str):
+                raise UsageError(f"columns[{role!r}] is one column name, got {given!r}")
+            return given
+        for wanted in ((role,), ALIASES[role]):
+            found = tuple(name for name in self.names if name.lower() in wanted)
+            if len(found) > 1:
+                raise self._ambiguous(role, found)
+            if found:
+                return found[0]
+        return None
+
+    def _check_there(self, column: str) -> None:
+        if column not in self.names:
+            near = difflib.get_close_matches(column, self.names, n=1)
+            raise DataError(
+                f"the table has no column {column!r}",
+                where=self.where,
+                got=self._listed(),
+                hint=f"did you mean {near[0]!r}?" if near else None,
+            )
+
+    def _ambiguous(self, role: str, found: Sequence[str]) -> DataError:
+        return DataError(
+            f"several columns could be the {role}",
+            where=self.where,
+            got=", ".join(found),
+            hint=Advice(Setting("policy_column", role)),
+        )
+
+    def _missing(self, role: str) -> DataError:
+        logs = [name for name in self.names if name.lower() in _LOGARITHMS]
+        hint: str = Advice(Setting("policy_column", role))
+        if role == "prob" and logs:
+            hint = f"the table has {logs[0]!r}: write its exponential as a column prob"
+        return DataError(
+            f"the table has no column for the {role}",
+            where=self.where,
+            expected=" or ".join((role, *ALIASES[role])) + (", or observation.*" if role == "observation" else ""),
+            got=self._listed(),
+            hint=hint,
+        )
+
+    def _listed(self) -> str:
+        return "columns " + (", ".join(self.names) or "(none)")
+
+
+def _factor_name(column: str) -> str:
+    """``observation.x`` is the factor ``x``; other columns keep their names."""
+    return (factor_of(column) if meaning_of(column) == "observation" else None) or column
 
 
 @dataclass(frozen=True)
@@ -76,7 +217,7 @@ def _to_numpy(column: Any, name: str, where: str) -> AnyArray:
             "the column holds lists or structs",
             where=where,
             column=name,
-            expected="one integer or string a row",
+            expected="one integer or string per row",
             got=str(column.type),
             hint="write the parts of a state as several columns observation.x, observation.y, …",
         )
@@ -122,3 +263,196 @@ def read_csv(path: Path, columns: Renaming | None) -> Table:
         options.column_types = dict.fromkeys(dates, pa.string())
         table = csv.read_csv(path, convert_options=options)
     return from_arrow(table, str(path))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The columns of a listing, read. ``rows`` are their numbers in the source."""
+
+    states: Keys
+    actions: Keys
+    probs: FloatArray
+    rows: IntArray
+    roles: Roles
+    where: str
+
+    def part(self, chosen: AnyArray) -> Listing:
+        """Some of the rows."""
+        return Listing(
+            self.states.take(chosen),
+            self.actions.take(chosen),
+            self.probs[chosen],
+            self.rows[chosen],
+            self.roles,
+            self.where,
+        )
+
+    def error(self, problem: str, column: str, wrong: BoolArray, **facts: Any) -> DataError:
+        """A fault in some rows of one column."""
+        rows = self.rows[np.flatnonzero(wrong)[:SHOWN]].tolist()
+        return DataError(problem, where=self.where, column=column, rows=rows, total=int(wrong.sum()), **facts)
+
+
+def read_listing(table: Table, roles: Roles) -> Listing:
+    """Fetch and check the columns of a listing."""
+    states = _states(table, roles)
+    actions = column_keys(table, roles.action, "actions")
+    probs = _numbers(table, roles.prob)
+    if len(probs) == 0:
+        raise DataError("the table has no rows", where=table.where, expected="one row per state and action")
+    return Listing(states, actions, probs, np.arange(len(probs)), roles, table.where)
+
+
+def _states(table: Table, roles: Roles) -> Keys:
+    """The states; a dict may hold factors as one ``(n, k)`` array."""
+    if roles.factors is None:
+        return _keys(table, roles.observation[0], "states")
+    return Keys(tuple(column_keys(table, name, "states").columns[0] for name in roles.observation))
+
+
+def column_keys(table: Table, name: str, what: str) -> Keys:
+    """One column of ids."""
+    keys = _keys(table, name, what)
+    if len(keys.columns) > 1:
+        raise DataError(
+            "the column has several values per row", where=table.where, column=name, expected="one id per row"
+        )
+    return keys
+
+
+def _keys(table: Table, name: str, what: str) -> Keys:
+    try:
+        return as_keys(table.column(name), what)
+    except DataError as error:
+        raise placed(error, table.where, name) from None
+
+
+def _numbers(table: Table, name: str) -> FloatArray:
+    column = table.column(name)
+    if column.ndim != 1:
+        raise DataError(
+            "the column has several values per row", where=table.where, column=name, expected="one number per row"
+        )
+    try:
+        return as_numbers(column, "probabilities")
+    except DataError as error:
+        wrong = np.array([not _is_number(value) for value in column])
+        found = f"{column[wrong][0]!r}" if wrong.any() else None
+        raise DataError(
+            error.problem,
+            where=table.where,
+            column=name,
+            rows=first_rows(wrong),
+            total=int(wrong.sum()),
+            expected="numbers in [0, 1], with a decimal point",
+            got=found,
+        ) from None
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def placed(error: DataError, where: str, column: str | None = None) -> DataError:
+    """The same error with the name of the source, and of the column."""
+    error.where, error.column = error.where or where, error.column or column
+    error.args = (error.text(),)
+    return error
+
+
+def to_policy(
+    listing: Listing, default: Default, unknown_actions: UnknownActions, actions: Any = None
+) -> TabularPolicy:
+    """The table a listing describes. ``actions`` widens the set beyond those listed."""
+    _check_probs(listing)
+    states, acts = KeyIndex(listing.states, "state"), KeyIndex(listing.actions, "action")
+    _check_pairs(listing, states.codes * len(acts) + acts.codes)
+    _check_sums(listing, states)
+    columns, names = acts.codes, listing.actions.take(acts.first).array()
+    if actions is not None:
+        columns, names = _columns_among(actions, listing)
+    from scipy import sparse
+
+    try:
+        return TabularPolicy(
+            sparse.csr_array((listing.probs, (states.codes, columns)), shape=(len(states), len(names))),
+            listing.states.take(states.first).array(),
+            names,
+            default=default,
+            unknown_actions=unknown_actions,
+            factors=listing.roles.factors,
+        )
+    except DataError as error:
+        raise placed(error, listing.where) from None
+
+
+def _columns_among(actions: Any, listing: Listing) -> tuple[IntArray, AnyArray]:
+    """The column of every row of the listing in a table of ``actions``, and their names."""
+    keys = as_keys(actions, "actions")
+    columns = KeyIndex(keys, "action").find(listing.actions)
+    outside = columns < 0
+    if outside.any():
+        raise listing.error(
+            "the table lists an action outside the actions that were given",
+            listing.roles.action,
+            outside,
+            got=listing.actions.show(np.flatnonzero(outside)[:1])[0],
+        )
+    return columns, keys.array()
+
+
+def _check_probs(listing: Listing) -> None:
+    probs, column = listing.probs, listing.roles.prob
+    if np.isnan(probs).any():
+        raise listing.error("the probabilities have NaN", column, np.isnan(probs), expected="a number in every row")
+    if looks_like_logs(probs):
+        raise DataError(
+            "the probabilities are log-probabilities",
+            where=listing.where,
+            column=column,
+            expected="numbers in [0, 1]",
+            got=f"all ≤ 0, the smallest {probs.min():.6g}",
+            hint="write their exponentials (np.exp)",
+        )
+    for wrong, word in ((probs < 0, "negative"), (probs > 1 + TOLERANCE, "above one")):
+        if wrong.any():
+            found = ", ".join(f"{value:.6g}" for value in probs[wrong][:SHOWN])
+            raise listing.error(f"probabilities are {word}", column, wrong, expected="numbers in [0, 1]", got=found)
+
+
+def _check_pairs(listing: Listing, pairs: IntArray) -> None:
+    """No (state, action) is listed twice."""
+    _, inverse, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    repeated: BoolArray = counts[inverse] > 1
+    if repeated.any():
+        first = np.flatnonzero(repeated)[:1]
+        state, action = listing.states.show(first)[0], listing.actions.show(first)[0]
+        same = np.flatnonzero(pairs == pairs[first])
+        raise listing.error(
+            "a pair of state and action is listed twice",
+            listing.roles.action,
+            repeated,
+            expected="one row per pair",
+            got=f"state {state}, action {action} in rows {', '.join(str(listing.rows[row]) for row in same[:SHOWN])}",
+            hint="keep one row per pair, or add their probabilities",
+        )
+
+
+def _check_sums(listing: Listing, states: KeyIndex) -> None:
+    sums = np.bincount(states.codes, weights=listing.probs, minlength=len(states))
+    off = np.abs(sums - 1) > TOLERANCE
+    if off.any():
+        shown = np.array(first_rows(off), dtype=np.int64)
+        names = listing.states.show(states.first[shown])
+        raise listing.error(
+            f"the probabilities of {int(off.sum())} state(s) do not sum to one",
+            listing.roles.prob,
+            off[states.codes],
+            expected="sums of 1 ± 1e-6 over the actions of a state",
+            got=", ".join(f"{sums[i]:.8g} at state {name}" for i, name in zip(shown, names, strict=True)),
+            hint="list every action that a state can take",
+        )

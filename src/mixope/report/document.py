@@ -1,185 +1,218 @@
-"""What a report shows, as one frozen record: built from a result and what else is known.
+"""What a page shows: the record itself, and what else is known of it.
 
-    Estimate | Comparison  →  Document          ┐
-    Backtest               →  BacktestDocument  ┴→  a page (html), a notebook cell (html), a terminal, JSON
+    Estimate | Comparison | Backtest  →  Document  →  a page, or a cell of a notebook (html)
 
-All text in it is safe to show (:func:`mixope.report.words.clean`) but not escaped: escaping belongs to the page.
-Records from elsewhere (a backtest, an outer band, a coverage) are taken by their fields, not by their type.
+Nothing is copied: the templates read the records. Text is made safe to show and escaped where it is put out.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-from mixope.report.answer import KIND, SYMBOL, Answer, Row, answer
-from mixope.report.contest import Contest, contest
-from mixope.report.coverage import coverage as shown_coverage
-from mixope.report.manifest import Manifest, manifest
-from mixope.report.plain import plain
-from mixope.report.predictions import Predictions, predictions
-from mixope.report.words import clean
+from mixope.backtesting import Backtest
+from mixope.differences import Comparison, Difference, Differences
+from mixope.errors import Phrase, in_python
+from mixope.estimate import Estimate, Provenance
+from mixope.inspection import Coverage
+from mixope.rendering import ReportedRecord
+from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, judged, kind, value_words
+from mixope.statistics.weights import WeightBin
 
-if TYPE_CHECKING:
-    from mixope.backtesting import Backtest
-    from mixope.estimate import Comparison, Estimate
-
+LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
+_RANK = {name: place for place, name in enumerate(SYMBOL)}
+_WORSE = ("good", "reference", "caution", "bad")
 Section = tuple[str, str]
 """An identifier and a title."""
 
 
 @dataclass(frozen=True)
-class Document:
-    """Everything a report of a result shows, in the order in which it is shown."""
+class Answer:
+    """One target: the estimate that answers for it, those beside it, and what else is known.
 
-    answers: tuple[Answer, ...]
-    estimand: str
-    unit: str
-    contests: tuple[Contest, ...]
-    n_rows: int
-    n_episodes: int
-    n_dropped: int
-    logged_mean: float
-    backtest: Predictions | None
-    alerts: tuple[str, ...]
-    skipped: tuple[tuple[str, str], ...]
-    manifest: Manifest
+    The first estimate asked for answers, whatever its verdict: a report does not choose among estimates after seeing
+    them. Those whose checks came out better are named.
+    """
+
+    estimate: Estimate
+    beside: tuple[Estimate, ...]
+    band: tuple[float, float] | None
+    coverage: Coverage | None
+    truth: float | None
 
     @property
-    def title(self) -> str:
-        """The first line, as text."""
-        return "; ".join(f"{a.row.target}: {a.row.verdict}, {a.value_words}" for a in self.answers)
+    def better(self) -> tuple[Estimate, ...]:
+        """Estimates with a better verdict."""
+        return tuple(e for e in self.beside if _RANK[kind(e)] < _RANK[kind(self.estimate)])
 
     @property
-    def rows(self) -> tuple[Row, ...]:
-        """Every estimate."""
-        return tuple(row for answer in self.answers for row in (answer.row, *answer.beside))
+    def weighs(self) -> bool:
+        """Whether rows are weighted at all."""
+        return self.estimate.effective_sample_size > 0
 
     @property
-    def sections(self) -> tuple[Section, ...]:
-        """In order; differences only where there are several targets."""
-        return (
-            ("estimates", "Estimates"),
-            *([("differences", "Differences")] if len(self.answers) > 1 else []),
-            ("checks", "Checks"),
-            ("weights", "Weights"),
-            ("coverage", "Coverage"),
-            ("stationarity", "Stationarity"),
-            ("backtest", "Backtest"),
-            ("alerts", "Alerts"),
-            ("data", "Data"),
-            ("manifest", "Manifest"),
-        )
+    def largest_weight(self) -> float | None:
+        """The share of the heaviest row."""
+        return next((d.value for d in self.estimate.diagnostics if d.name == LARGEST_WEIGHT), None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers that do not exist are None."""
-        found: dict[str, Any] = plain(asdict(self))
-        return found
+    @property
+    def stationarity(self) -> list[Any]:
+        """The checks that ask whether the world is steady and the weights reproduce the target's flow."""
+        found = self.estimate.diagnostics
+        return [d for d in found if CHECKS.get(d.name) == "stationarity" and d.name != "solver"]
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as one JSON object."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+    @property
+    def held_out(self) -> bool:
+        """Whether a residual on episodes that the weights were not solved from is among the checks."""
+        return any(d.name == HELD_OUT for d in self.estimate.diagnostics)
+
+    @property
+    def bins(self) -> tuple[WeightBin, ...]:
+        """The weights by size, from the first bin to the last that holds any row."""
+        found = self.estimate.weights
+        filled = [k for k, one in enumerate(found) if one.rows_share > 0]
+        return found[filled[0] : filled[-1] + 1] if filled else ()
 
 
 @dataclass(frozen=True)
-class BacktestDocument:
-    """Everything a report of a backtest shows."""
+class Document:
+    """Everything that a page shows; of a backtest there are no answers. ``phrase`` has the words for settings."""
 
-    kind: str
-    estimator: str
-    level: float
+    record: ReportedRecord
+    template: str
+    title: str
+    sections: tuple[Section, ...]
     unit: str
-    backtest: Predictions
-    manifest: Manifest | None
+    backtest: Backtest | None
+    provenance: Provenance | None
+    command: str | None
+    phrase: Phrase
+    answers: tuple[Answer, ...] = ()
+    differences: tuple[Differences, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
 
     @property
-    def title(self) -> str:
-        """The first line, as text."""
-        return f"Backtest: {self.backtest.sentence}"
+    def rows(self) -> tuple[tuple[Estimate, float | None], ...]:
+        """Every estimate, and how far it is off where the truth is known."""
+        return tuple(
+            (e, None if answer.truth is None else e.value - answer.truth)
+            for answer in self.answers
+            for e in (answer.estimate, *answer.beside)
+        )
 
     @property
-    def symbol(self) -> str:
-        """How it went, as a sign."""
-        return SYMBOL[self.kind]
+    def first(self) -> Estimate:
+        """The one that speaks for all: its logs and its estimand are everybody's."""
+        return self.answers[0].estimate
 
     @property
-    def sections(self) -> tuple[Section, ...]:
-        """In order."""
-        always = (("backtest", "Backtest"), ("alerts", "Notes"))
-        return (*always, ("manifest", "Manifest")) if self.manifest else always
+    def scale(self) -> str:
+        """What the axes show."""
+        return f"{self.unit}, {self.first.estimand}"
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as one JSON object."""
-        return json.dumps(plain(asdict(self)), indent=indent, ensure_ascii=False)
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """What should be known of the logs."""
+        return tuple(dict.fromkeys(alert for estimate, _ in self.rows for alert in estimate.alerts))
+
+    @property
+    def targets(self) -> tuple[tuple[str, str], ...]:
+        """Every target with its fingerprint."""
+        return tuple(dict.fromkeys((e.target, e.provenance.target_fingerprint) for e, _ in self.rows))
+
+    def pair_kind(self, found: Differences, pair: Difference) -> str:
+        """The worse of the verdicts of the two targets by the same estimator."""
+        kinds = {e.target: kind(e) for e, _ in self.rows if e.estimator == found.estimator}
+        return max((kinds.get(name, "good") for name in (pair.first, pair.second)), key=_WORSE.index)
 
 
-AnyDocument = Document | BacktestDocument
+@singledispatch
+def document(record: object, **extras: Any) -> Document:
+    """What a page shows of a record; which ``extras`` there are depends on the record."""
+    raise TypeError(f"{type(record).__name__} has no page")
 
 
-def document(
+@document.register
+def _(record: Backtest, *, command: str | None = None, phrase: Phrase = in_python) -> Document:
+    known = record.provenance
+    sections = (("backtest", "Backtest"), ("alerts", "Notes"), *([("manifest", "Manifest")] if known else []))
+    title = f"Backtest: {record.summary}"
+    return Document(record, "backtest.html.j2", title, sections, "reward per step", record, known, command, phrase)
+
+
+@document.register(Estimate)
+@document.register(Comparison)
+def _(
     record: Estimate | Comparison,
     *,
     command: str | None = None,
-    backtest: Any = None,
+    phrase: Phrase = in_python,
+    backtest: Backtest | None = None,
     band: Any = None,
     truth: float | Mapping[str, float] | None = None,
-    coverage: Any = None,
+    coverage: Coverage | Mapping[str, Coverage] | None = None,
 ) -> Document:
-    """The report of a result; of a comparison, ``band``, ``truth`` and ``coverage`` may be mappings from targets."""
-    estimates: tuple[Estimate, ...] = getattr(record, "estimates", None) or (record,)  # type: ignore[assignment]
-    every = _every(estimates)
-    first = every[0]
-    answers = []
-    for target in dict.fromkeys(e.target for e in every):
-        mine = [e for e in every if e.target == target]
-        answers.append(answer(mine, _of(band, target), shown_coverage(_of(coverage, target)), _of(truth, target)))
+    """Of a comparison, ``band``, ``truth`` and ``coverage`` may be mappings from targets."""
+    compared = record if isinstance(record, Comparison) else Comparison((record,))
+    every = list(_with_companions(compared.estimates))
+    answers = [
+        _answer([e for e in every if e.target == target], _of(band, target), _of(coverage, target), _of(truth, target))
+        for target in dict.fromkeys(e.target for e in every)
+    ]
+    names = ["estimates", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data", "manifest"]
+    if len(answers) > 1:
+        names.insert(1, "differences")
     return Document(
+        record=record,
+        template="result.html.j2",
+        title="; ".join(f"{a.estimate.target}: {a.estimate.verdict}, {value_words(a.estimate)}" for a in answers),
+        sections=tuple((name, name.capitalize()) for name in names),
+        unit=every[0].unit,
+        backtest=backtest,
+        provenance=every[0].provenance,
+        command=command,
+        phrase=phrase,
         answers=tuple(answers),
-        estimand=clean(first.estimand),
-        unit=clean(first.unit),
-        contests=tuple(contest(d, _kinds(every, d.estimator)) for d in getattr(record, "differences", ())),
-        n_rows=first.n_rows,
-        n_episodes=first.n_episodes,
-        n_dropped=first.n_dropped,
-        logged_mean=first.logged_mean,
-        backtest=predictions(backtest),
-        alerts=tuple(dict.fromkeys(clean(alert) for e in every for alert in e.alerts)),
-        skipped=tuple((clean(name), clean(reason)) for name, reason in getattr(record, "skipped", ())),
-        manifest=manifest(first.provenance, [(e.target, e.provenance.target_fingerprint) for e in every], command),
+        differences=compared.differences,
+        skipped=compared.skipped,
     )
 
 
-def backtest_document(record: Backtest, *, command: str | None = None) -> BacktestDocument:
-    """The report of a backtest."""
-    shown = predictions(record)
-    assert shown is not None  # a backtest has at least one labelled logger
-    known = record.provenance
-    return BacktestDocument(
-        kind=record.kind,
-        estimator=clean(record.estimator),
-        level=record.level,
-        unit="reward per step",
-        backtest=shown,
-        manifest=manifest(known, (), command) if known else None,
-    )
+def _answer(mine: list[Estimate], band: Any, coverage: Coverage | None, truth: float | None) -> Answer:
+    chosen = next((e for e in mine if judged(e)), mine[0])
+    beside = tuple(e for e in mine if e is not chosen)
+    return Answer(chosen, beside, chosen.band if band is None else _pair(band), coverage, truth)
 
 
-def _every(estimates: tuple[Estimate, ...]) -> tuple[Estimate, ...]:
+def _with_companions(estimates: tuple[Estimate, ...]) -> Iterable[Estimate]:
     """The estimates, each followed by what stands beside it; one that was asked for too stands once."""
     asked = {(e.target, e.estimator) for e in estimates}
-    return tuple(
-        e
-        for estimate in estimates
-        for e in (estimate, *(b for b in estimate.beside if (b.target, b.estimator) not in asked))
-    )
-
-
-def _kinds(estimates: tuple[Estimate, ...], estimator: str) -> dict[str, str]:
-    return {e.target: KIND[e.verdict] for e in estimates if e.estimator == estimator}
+    for estimate in estimates:
+        yield estimate
+        yield from (b for b in estimate.beside if (b.target, b.estimator) not in asked)
 
 
 def _of(given: Any, target: str) -> Any:
     """What is given for all targets, or for this one."""
     return given.get(target) if isinstance(given, Mapping) else given
+
+
+def _pair(band: Any) -> tuple[float, float]:
+    """A pair, or a record with low and high."""
+    low, high = band if isinstance(band, tuple) else (band.low, band.high)
+    return float(low), float(high)
+
+
+def versions(provenance: Provenance) -> list[tuple[str, str]]:
+    """What computed the result; no date and no machine, so that the same record gives the same bytes."""
+    found = [("mixope", provenance.version), ("Python", platform.python_version())]
+    for name in LIBRARIES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:
+            continue
+    return found

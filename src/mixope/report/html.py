@@ -1,67 +1,50 @@
 """A document as HTML: one file with nothing outside it, or a fragment for a notebook.
 
-Everything from the record is escaped by the templates (autoescape); only the package's own style sheet and the
-drawings, whose text was escaped when they were made, are put in as they are.
+Everything from a record is made safe to show when it is put out (``finalize``) and escaped (``autoescape``); only the
+package's own style sheet and the drawings, whose text was escaped when they were made, are put in as they are.
 There is no script, and the page forbids any.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
-from mixope.report.answer import SYMBOL
-from mixope.report.document import AnyDocument, Document
+from mixope.differences.records import probability_words
+from mixope.errors import phrased
+from mixope.report import words
+from mixope.report.document import Document, versions
 from mixope.report.figures import figures
-from mixope.report.text import number
-from mixope.report.words import percent, whole
 from mixope.version import __version__
 
+_WORDS = (
+    *("interval_words", "judged", "kind", "level_words", "meaning", "number", "outcome", "percent", "signed", "span"),
+    *("times", "value_words", "whole", "why"),
+)
+"""What templates say about a record, by the name of the function in :mod:`mixope.report.words`."""
 
-def render(document: AnyDocument) -> str:
+
+def render(document: Document) -> str:
     """The whole page."""
-    return _fill("page.html.j2", document, top=1, prefix="")
+    return _filled("page.html.j2", document, top=1, prefix="")
 
 
-def fragment(document: AnyDocument) -> str:
+def fragment(document: Document) -> str:
     """The same content without a page around it; its identifiers carry a hash, so that several fit one notebook."""
-    mark = hashlib.sha256(document.to_json(None).encode()).hexdigest()[:8]
-    return _fill("fragment.html.j2", document, top=3, prefix=f"mx-{mark}-")
+    mark = hashlib.sha256(document.record.to_json(None).encode("utf-8", "replace")).hexdigest()[:8]
+    style = f"<style>\n{_source('report.css')}</style>\n"
+    return style + _filled(document.template, document, top=3, prefix=f"mx-{mark}-")
 
 
-def write(document: AnyDocument, path: str | os.PathLike[str]) -> Path:
-    """The page as a file, whole or not at all: it is written beside its place and then renamed."""
-    target = Path(path)
-    page = render(document).encode()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return target
-
-
-def _fill(template: str, document: AnyDocument, **options: Any) -> str:
+def _filled(template: str, document: Document, **options: Any) -> str:
     drawn = figures(document, options["prefix"])
-    shown: Mapping[str, Any] = {
-        name: {"wide": Markup(d.wide), "narrow": Markup(d.narrow), "caption": d.caption} for name, d in drawn.items()
-    }
-    body = "report.html.j2" if isinstance(document, Document) else "backtest_report.html.j2"
-    filled = _environment().get_template(template).render(document=document, figures=shown, body=body, **options)
+    filled = _environment().get_template(template).render(document=document, figures=drawn, **options)
     return "\n".join(line for line in filled.splitlines() if line.strip()) + "\n"
 
 
@@ -70,27 +53,22 @@ def _environment() -> Environment:
     made = Environment(
         loader=FunctionLoader(_source),
         autoescape=True,
+        finalize=_safe,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(
-        css=Markup(_source("report.css")),
-        number=number,
-        percent=percent,
-        symbol=SYMBOL,
-        version=__version__,
-        whole=whole,
-    )
+    made.globals.update({name: getattr(words, name) for name in _WORDS})
+    made.globals.update(probability_words=probability_words, versions=versions, version=__version__)
+    made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
     return made
+
+
+@pass_context
+def _safe(context: Context, value: Any) -> Any:
+    """What is put out: remedies in the words of the surface that asked for the page, nothing that cannot be shown."""
+    return value if isinstance(value, Markup) else words.clean(phrased(value, context["document"].phrase))
 
 
 def _source(name: str) -> str:
     return files("mixope.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _umask() -> int:
-    """The permissions that new files must not have; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,20 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from mixope.report.answer import Bin, Logger
-from mixope.report.predictions import Prediction
+from mixope.backtesting import BacktestRow
+from mixope.estimate import Estimate, LoggerShare
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
-from mixope.report.widths import shortened, width
-from mixope.report.words import rounded, whole
+from mixope.report.words import clean, kind, rounded, signed, whole
+from mixope.statistics.weights import WeightBin
 
 MARKER = {"good": "o", "caution": "^", "bad": "X", "reference": "o", "logger": "D", "truth": "*", "band": "|"}
 ROW = {True: 44, False: 28}
-"""CSS pixels a row, on narrow and on wide pages."""
+"""CSS pixels per row, on narrow and on wide pages."""
 AXIS = 52
 """CSS pixels of the axis under the rows and its label."""
 EDGE = 10
@@ -50,13 +52,19 @@ class Mark:
         return span if self.kind == "band" else f"{rounded(self.value, half)} ({span})"
 
 
+def mark_of(estimate: Estimate, label: str) -> Mark:
+    """An estimate with its interval."""
+    found = estimate.interval
+    return Mark(label, estimate.value, found.low if found else None, found.high if found else None, kind(estimate))
+
+
 def height(rows: int, narrow: bool) -> int:
     """Of a figure with that many rows."""
     return rows * ROW[narrow] + AXIS
 
 
 def forest(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False) -> None:
-    """Values with their ranges, one a row; loggers and the truth are lines through all rows, the band is a shade.
+    """Values with their ranges, one per row; loggers and the truth are lines through all rows, the band is a shade.
 
     What lies far outside the first mark, the loggers and the truth is cut off, with an arrow.
     """
@@ -68,79 +76,89 @@ def forest(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False
         elif mark.kind in ("logger", "truth") and low <= mark.value <= high:
             style = ":" if mark.kind == "logger" else "-"
             axes.axvline(mark.value, color=colour, linewidth=1, linestyle=style, alpha=0.6, zorder=1)
-    for y, mark in enumerate(marks):
-        _span(axes, y, mark, low, high)
-    _rows(axes, [mark.label for mark in marks], [mark.words for mark in marks], narrow)
-    _scale(axes, low, high, unit, narrow)
+    _marks(axes, marks, low, high, unit, narrow)
 
 
 def differences(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False) -> None:
-    """Differences with their ranges, one a row, and a line where there is none."""
+    """Differences with their ranges, one per row, and a line where there is none."""
     sound = [mark for mark in marks if mark.kind != "bad"]
     low, high = limits([Mark("", 0.0, None, None, "truth"), *sound, *marks], 1 + len(sound or marks))
     axes.axvline(0.0, color=INK, linewidth=1, zorder=1)
+    _marks(axes, marks, low, high, unit, narrow)
+
+
+def _marks(axes: Axes, marks: Sequence[Mark], low: float, high: float, unit: str, narrow: bool) -> None:
     for y, mark in enumerate(marks):
         _span(axes, y, mark, low, high)
     _rows(axes, [mark.label for mark in marks], [mark.words for mark in marks], narrow)
     _scale(axes, low, high, unit, narrow)
 
 
-def backtest(axes: Axes, predictions: Sequence[Prediction], *, unit: str, narrow: bool = False) -> None:
+def backtest(axes: Axes, rows: Sequence[BacktestRow], *, unit: str, narrow: bool = False) -> None:
     """Every logger as predicted from the others, with its interval, and what it really earned (a diamond) with its own.
 
     The earnings stand a little below the prediction, so that neither hides the other.
     """
-    marks = [Mark(p.label, p.predicted, p.low, p.high, p.kind) for p in predictions]
-    earned = [Mark(p.label, p.earned, p.earned_low, p.earned_high, "logger") for p in predictions]
+    marks = [Mark(row.label, row.predicted, row.low, row.high, kind(row)) for row in rows]
+    earned = [Mark(row.label, row.earned, row.earned_low, row.earned_high, "logger") for row in rows]
     low, high = limits([*earned, *marks])
     above, below = (0.02, 0.26) if narrow else (-0.12, 0.14)
     for y, (mark, truth) in enumerate(zip(marks, earned, strict=True)):
         _span(axes, y + above, mark, low, high)
         _span(axes, y + below, truth, low, high)
-    _rows(axes, [mark.label for mark in marks], [f"z {_signed(p.z)}" for p in predictions], narrow)
+    _rows(axes, [mark.label for mark in marks], [f"z {signed(row.z, 1)}" for row in rows], narrow)
     _scale(axes, low, high, unit, narrow)
 
 
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.1f}"
-
-
-def bins(axes: Axes, weights: Sequence[Bin], *, narrow: bool = False) -> None:
+def bins(axes: Axes, weights: Sequence[WeightBin], *, narrow: bool = False) -> None:
     """How many rows have which weight (outline), and how much of all weight they carry (filled)."""
-    words = []
-    for y, found in enumerate(weights):
-        axes.barh(y, found.rows_share, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
-        axes.barh(y, found.weight_share, height=0.2, color=COLOURS["logger"][0], zorder=2)
-        words.append(f"{found.weight_share:.1%} of weight, {found.rows_share:.1%} of rows")
-    _rows(axes, [found.label for found in weights], words, narrow)
-    most = max(max(found.rows_share, found.weight_share) for found in weights)
-    _scale(axes, 0.0, max(most, 1e-9) * 1.02, "share of weight (filled) and of rows (outline)", narrow, percent=True)
+    words = [f"{found.weight_share:.1%} of weight, {found.rows_share:.1%} of rows" for found in weights]
+    bars = [(found.weight_share, found.rows_share) for found in weights]
+    _bars(axes, [multiple(found) for found in weights], bars, words, _SHARES, narrow, percent=True)
 
 
-def shares(axes: Axes, loggers: Sequence[Logger], *, narrow: bool = False) -> None:
-    """The share of the rows (hollow) and of the weight (filled) that every logger has."""
-    words = []
-    for y, logger in enumerate(loggers):
-        weight = logger.weight_share or 0.0
-        axes.barh(y, logger.rows_share, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
-        axes.barh(y, weight, height=0.2, color=COLOURS["logger"][0], zorder=2)
-        words.append(f"{weight:.1%} of {logger.rows_share:.1%}")
-    _rows(axes, [logger.label for logger in loggers], words, narrow)
-    most = max(max(logger.rows_share, logger.weight_share or 0.0) for logger in loggers)
-    _scale(axes, 0.0, max(most, 1e-9) * 1.02, "share of weight (filled) and of rows (outline)", narrow, percent=True)
+def multiple(found: WeightBin) -> str:
+    """The bounds of a bin, as multiples of the mean weight."""
+    if found.low is None:
+        return "0 or less"
+    return f"{found.low:g} × or more" if found.high is None else f"{found.low:g} to {found.high:g} ×"
 
 
-def sizes(axes: Axes, loggers: Sequence[Logger], *, narrow: bool = False) -> None:
+def shares(axes: Axes, loggers: Sequence[LoggerShare], *, total: int, narrow: bool = False) -> None:
+    """The share of all rows (outline) and of the weight (filled) that every logger has."""
+    bars = [(logger.weight_share or 0.0, logger.rows / total) for logger in loggers]
+    words = [f"{weight:.1%} of {rows:.1%}" for weight, rows in bars]
+    _bars(axes, [logger.label for logger in loggers], bars, words, _SHARES, narrow, percent=True)
+
+
+def sizes(axes: Axes, loggers: Sequence[LoggerShare], *, narrow: bool = False) -> None:
     """How many rows of the target's own every logger's weighted rows are worth (filled), of its rows (outline)."""
-    words = []
-    for y, logger in enumerate(loggers):
-        size = logger.effective_sample_size or 0.0
-        axes.barh(y, logger.rows, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
-        axes.barh(y, size, height=0.2, color=COLOURS["logger"][0], zorder=2)
-        words.append(f"{whole(size)} of {whole(logger.rows)}")
-    _rows(axes, [logger.label for logger in loggers], words, narrow)
-    most = max(max(logger.rows, logger.effective_sample_size or 0.0) for logger in loggers)
-    _scale(axes, 0.0, most * 1.02, "effective (filled) and logged rows (outline)", narrow)
+    bars = [(logger.effective_sample_size or 0.0, float(logger.rows)) for logger in loggers]
+    words = [f"{whole(size)} of {whole(rows)}" for size, rows in bars]
+    _bars(
+        axes, [logger.label for logger in loggers], bars, words, "effective (filled) and logged rows (outline)", narrow
+    )
+
+
+_SHARES = "share of weight (filled) and of rows (outline)"
+
+
+def _bars(
+    axes: Axes,
+    labels: Sequence[str],
+    bars: Sequence[tuple[float, float]],
+    words: Sequence[str],
+    unit: str,
+    narrow: bool,
+    *,
+    percent: bool = False,
+) -> None:
+    """Two bars per row, one filled inside an outline."""
+    for y, (filled, outline) in enumerate(bars):
+        axes.barh(y, outline, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
+        axes.barh(y, filled, height=0.2, color=COLOURS["logger"][0], zorder=2)
+    _rows(axes, labels, words, narrow)
+    _scale(axes, 0.0, max(*map(max, bars), 1e-9) * 1.02, unit, narrow, percent=percent)
 
 
 def limits(marks: Sequence[Mark], first: int = 1) -> tuple[float, float]:
@@ -203,12 +221,12 @@ def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool)
         _room(axes, EDGE, EDGE)
         axes.yaxis.set_major_locator(NullLocator())
         for y, (label, word) in enumerate(zip(labels, words, strict=True)):
-            short = shortened(label, FONT_SIZE, across - 3 * EDGE - width(word, FONT_SIZE))
+            short = shortened(label, across - 3 * EDGE - width(word))
             axes.text(0.0, y - 0.4, short, transform=place, va="center", ha="left", zorder=6)
             axes.text(1.0, y - 0.4, word, transform=place, va="center", ha="right", color=MUTED, zorder=6)
         return
-    shown = [shortened(label, FONT_SIZE, LABEL) for label in labels]
-    left, right = (max(width(text, FONT_SIZE) for text in texts) + 2 * EDGE for texts in (shown, words))
+    shown = [shortened(label, LABEL) for label in labels]
+    left, right = (max(width(text) for text in texts) + 2 * EDGE for texts in (shown, words))
     _room(axes, left, right)
     axes.set_yticks(range(len(labels)), shown)
     axes.tick_params(axis="y", length=0, pad=EDGE)
@@ -235,7 +253,7 @@ def _scale(axes: Axes, low: float, high: float, unit: str, narrow: bool, *, perc
     words = [f"{w}%" for w in tick_words([100 * t for t in ticks])] if percent else tick_words(ticks)
     shown = [(t, w) for t, w in zip(ticks, words, strict=True) if _fits(axes, (t - low) / (high - low), w)]
     axes.set_xticks([t for t, _ in shown], [w for _, w in shown])
-    axes.set_xlabel(shortened(unit, FONT_SIZE, 0.8 * _size(axes)[0]))
+    axes.set_xlabel(shortened(unit, 0.8 * _size(axes)[0]))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=RULE, linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
@@ -245,7 +263,7 @@ def _scale(axes: Axes, low: float, high: float, unit: str, narrow: bool, *, perc
 def _fits(axes: Axes, share: float, words: str) -> bool:
     """Whether a word under the axis, centred at that share of it, stays inside the figure."""
     place, across = axes.get_position(), _size(axes)[0]
-    centre, half = across * (place.x0 + share * place.width), width(words, FONT_SIZE) / 2
+    centre, half = across * (place.x0 + share * place.width), width(words) / 2
     return bool(half <= centre <= across - half)
 
 
@@ -259,3 +277,31 @@ def tick_words(ticks: Sequence[float]) -> list[str]:
             break
     plain = [f"{float(w):,.0f}" if "e" in w and abs(float(w)) < 1e7 and float(w).is_integer() else w for w in words]
     return [w.replace("e+0", "e").replace("e-0", "e-") for w in plain]
+
+
+def width(text: str) -> float:
+    """How wide a text can be, in CSS pixels: the page chooses its font, and this is by the widest of the usual ones."""
+    return FONT_SIZE * sum(_advance(character) for character in text)
+
+
+def shortened(text: str, most: float) -> str:
+    """One line of at most that many pixels, safe to show; the middle is left out where it is too long."""
+    line = " ".join(clean(text).split())
+    if width(line) <= most:
+        return line
+    for kept in range(len(line) - 1, 1, -1):
+        end = kept // 3
+        short = f"{line[: kept - end]}…{line[len(line) - end :]}"
+        if width(short) <= most:
+            return short
+    return "…"
+
+
+@cache
+def _advance(character: str) -> float:
+    """Of one character, in ems; those that the font lacks (ideographs, emoji) count as more than one."""
+    font = get_font(findfont(FontProperties(family="DejaVu Sans"), rebuild_if_missing=False))
+    if not font.get_char_index(ord(character)):
+        return 1.3
+    font.set_size(100, 72)
+    return float(font.load_char(ord(character)).linearHoriAdvance) / 65536 / 100

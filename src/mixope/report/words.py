@@ -4,12 +4,79 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from mixope.diagnostics import Verdict
+from mixope.backtesting import Backtest, BacktestRow
+from mixope.diagnostics import Diagnostic, Verdict
+from mixope.errors import Advice
+from mixope.estimate import Estimate
 
-if TYPE_CHECKING:
-    from mixope.estimate import Estimate
+SYMBOL = {"good": "✓", "caution": "!", "bad": "✕", "reference": "○"}
+"""The kinds of outcome, from the best to what is not judged, each with its sign."""
+_VERDICTS = {
+    Verdict.TRUSTWORTHY: "good",
+    Verdict.CAUTION: "caution",
+    Verdict.UNSUPPORTED: "bad",
+    Verdict.REFERENCE: "reference",
+}
+_STATUSES = {"pass": ("good", "ok"), "warn": ("caution", "caution"), "fail": ("bad", "failed")}
+CHECKS = {
+    "effective sample size": "weights",
+    "largest weight": "weights",
+    "cut weights": "weights",
+    "uncovered mass": "coverage",
+    "mass outside": "coverage",
+    "coverage bias": "coverage",
+    "approximation": "coverage",
+    "correction": "coverage",
+    "solver": "stationarity",
+    "mean weight": "stationarity",
+    "leaked mass": "stationarity",
+    "held-out stationarity": "stationarity",
+    "world over episodes": "stationarity",
+    "value over episodes": "stationarity",
+    "value over steps": "stationarity",
+    "rewards over steps": "stationarity",
+    "rewards by episode": "data",
+    "reward range": "data",
+    "episodes": "data",
+    "interval": "data",
+    "loggers agree": "data",
+    "next observations": "data",
+    "behaviour fit": "data",
+    "known bias": "data",
+    "backtest": "backtest",
+}
+"""The check of every name, and the section of a page that it belongs to."""
+HELD_OUT = "held-out stationarity"
+LARGEST_WEIGHT = "largest weight"
+
+
+def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
+    """How something came out: good, caution, bad or reference."""
+    match found:
+        case Estimate():
+            return _VERDICTS[found.verdict]
+        case Diagnostic():
+            return _STATUSES[found.status][0]
+        case BacktestRow():
+            return "reference" if not found.supported else "good" if found.covered else "bad"
+    if not found.supported or found.check is None or found.check.status != "pass":
+        return "bad"  # none could be predicted, or one is off beyond chance
+    return "good" if found.agree == len(found.supported) else "caution"
+
+
+def outcome(found: Diagnostic | BacktestRow) -> str:
+    """The outcome of a check or of a prediction in a word."""
+    if isinstance(found, Diagnostic):
+        return _STATUSES[found.status][1]
+    return "no prediction" if not found.supported else "yes" if found.covered else "no"
+
+
+def judged(estimate: Estimate) -> bool:
+    """Whether it is an estimate of the target, and no reference line."""
+    return estimate.verdict is not Verdict.REFERENCE
+
 
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """What XML, a terminal or UTF-8 cannot hold, and what turns the direction of the text after it."""
@@ -18,6 +85,26 @@ _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069
 def clean(text: object) -> str:
     """Any text as one that can be shown: control characters and lone surrogates become �."""
     return _UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def number(value: float | None) -> str:
+    """Six significant digits; a dash where there is no number."""
+    return "–" if value is None or math.isnan(value) else f"{value:.6g}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """From … to …, or a dash."""
+    return "–" if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A number with its sign."""
+    return "–" if value is None else f"{value:+.{digits}f}"
+
+
+def times(factor: float) -> str:
+    """How many times; a dash where that is without end."""
+    return f"{factor:.1f} ×" if math.isfinite(factor) else "–"
 
 
 def rounded(value: float | None, spread: float | None = None) -> str:
@@ -48,22 +135,24 @@ def level_words(level: float) -> str:
 
 def value_words(estimate: Estimate) -> str:
     """The number with its unit and estimand."""
-    spread = estimate.interval.width / 2 if estimate.interval else None
-    return f"{rounded(estimate.value, spread)} {clean(estimate.unit)}, {clean(estimate.estimand)}"
+    return f"{rounded(estimate.value, _half(estimate))} {estimate.unit}, {estimate.estimand}"
 
 
 def interval_words(estimate: Estimate) -> str:
     """From … to …, or why there is none."""
-    found = estimate.interval
+    found, half = estimate.interval, _half(estimate)
     if found is None:
-        return f"no interval: {clean(estimate.no_interval_because or 'none was made')}"
-    half = found.width / 2
+        return Advice("no interval: ", estimate.no_interval_because or "none was made")
     return f"{level_words(found.level)} interval {rounded(found.low, half)} to {rounded(found.high, half)}"
+
+
+def _half(estimate: Estimate) -> float | None:
+    return estimate.interval.width / 2 if estimate.interval else None
 
 
 def meaning(estimate: Estimate) -> str:
     """What the number says, in one breath."""
-    if estimate.verdict is Verdict.REFERENCE:
+    if not judged(estimate):
         return "This is what the logs average per step. It says nothing about a policy that did not write them."
     span = {
         "average": "in the long run",
@@ -71,9 +160,9 @@ def meaning(estimate: Estimate) -> str:
         "horizon": "over its first steps",
     }
     when = span.get(estimate.estimand.kind, "")
-    spread = estimate.interval.width / 2 if estimate.interval else None
+    spread = _half(estimate)
     earns = f"about {rounded(estimate.value, spread)} per step {when}".rstrip()
-    said = f"If “{clean(estimate.target)}” acted where these logs were written, it would earn {earns}."
+    said = f"If “{estimate.target}” acted where these logs were written, it would earn {earns}."
     return f"{said} The logs average {rounded(estimate.logged_mean, spread)} per step{_beside_the_logs(estimate)}."
 
 
@@ -91,13 +180,19 @@ def _beside_the_logs(estimate: Estimate) -> str:
 def why(estimate: Estimate) -> str:
     """Why the verdict is what it is."""
     checks = estimate.diagnostics
-    if estimate.verdict is Verdict.REFERENCE or not checks:
+    if not judged(estimate) or not checks:
         return "A reference line is not judged."
-    failed = [clean(d.sentence) for d in checks if d.status == "fail"]
-    warned = [clean(d.sentence) for d in checks if d.status == "warn"]
+    failed = [d.sentence for d in checks if d.status == "fail"]
+    warned = [d.sentence for d in checks if d.status == "warn"]
     if failed:
-        return f"Do not use this number. {len(failed)} of {len(checks)} checks failed: {'; '.join(failed)}."
+        return Advice(f"Do not use this number. {len(failed)} of {len(checks)} checks failed: ", *_joined(failed), ".")
     if warned:
         asks = "asks" if len(warned) == 1 else "ask"
-        return f"Use it with care. {len(warned)} of {len(checks)} checks {asks} for caution: {'; '.join(warned)}."
+        said = f"Use it with care. {len(warned)} of {len(checks)} checks {asks} for caution: "
+        return Advice(said, *_joined(warned), ".")
     return f"All {len(checks)} checks passed."
+
+
+def _joined(sentences: Sequence[str]) -> list[str]:
+    """Sentences with semicolons between them."""
+    return [part for sentence in sentences for part in ("; ", sentence)][1:]

@@ -16,19 +16,16 @@ the known part can end an episode, the adversary may do so too: ``may_end`` adds
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from mixope.arrays import FloatArray
-from mixope.solvers.chain import factorised
+from mixope.solvers.chain import Resolvent
 
 Side = Literal["low", "high"]
-_DIRECT_STATES = 6000
 
 
 @dataclass(frozen=True)
@@ -47,16 +44,16 @@ class Leaky:
 
 def average_bound(chain: Leaky, unknown_reward: float, side: Side, time: FloatArray | None = None) -> float:
     """η: the extreme long-run average. The chain must be irreducible and leak somewhere; ``time`` defaults to ones."""
-    solve = _solver(chain.transition, 1.0)
-    x = solve(chain.earned(unknown_reward))
-    y = solve(np.ones(len(x)) if time is None else time)
+    known = Resolvent(chain.transition, 1.0)
+    x = known.solve(chain.earned(unknown_reward))[0]
+    y = known.solve(np.ones(len(x)) if time is None else time)[0]
     return _extreme(x / y, side)
 
 
 def discounted_bound(chain: Leaky, unknown_reward: float, gamma: float, side: Side) -> FloatArray:
     """V: the extreme discounted value of every state, not normalised."""
-    solve = _solver(chain.transition, gamma)
-    x, y = solve(chain.earned(unknown_reward)), solve(chain.unknown)
+    known = Resolvent(chain.transition, gamma)
+    x, y = known.solve(chain.earned(unknown_reward))[0], known.solve(chain.unknown)[0]
     landing = x / (1.0 - gamma * y)
     return np.asarray(x + gamma * _extreme(landing, side, chain.may_end) * y)
 
@@ -73,22 +70,3 @@ def horizon_bound(chain: Leaky, unknown_reward: float, steps: int, side: Side) -
 def _extreme(values: FloatArray, side: Side, or_zero: bool = False) -> float:
     options = np.append(values, 0.0) if or_zero else values
     return float(options.min() if side == "low" else options.max())
-
-
-def _solver(transition: sparse.csr_matrix, gamma: float) -> Callable[[FloatArray], FloatArray]:
-    """Solve with I − γP: directly if it is small, else by a Krylov method, directly where that stalls."""
-    n = transition.shape[0]
-    system = sparse.csr_matrix(sparse.eye_array(n, format="csr") - gamma * transition)
-
-    def direct(right: FloatArray) -> FloatArray:
-        return factorised(sparse.csc_matrix(system))(right, "N")
-
-    if n <= _DIRECT_STATES:
-        factor = factorised(sparse.csc_matrix(system))
-        return lambda right: factor(right, "N")
-
-    def iterate(right: FloatArray) -> FloatArray:
-        found, failed = linalg.bicgstab(system, right, rtol=1e-12, atol=0.0, maxiter=5000)
-        return direct(right) if failed else np.asarray(found)
-
-    return iterate

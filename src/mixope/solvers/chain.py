@@ -6,10 +6,10 @@ With P the transition matrix (rows sum to one, or to less where the process ends
     discounted   d = (1−γ) μ + γ d P                      value       V = r + γ P V
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
-Small or slowly mixing chains are solved directly (one sparse LU gives d and V), large ones by iteration, whose cost
-does not depend on fill-in. A large chain that does not converge mixes slowly, is close to a grid or a line, and has
-little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a large
-chain. The residual is reported.
+Small chains are solved directly (one sparse LU gives d and V), large ones by iteration (sweeps, then Krylov methods),
+whose cost does not depend on fill-in. A large chain that does not converge mixes slowly, is close to a grid or a line,
+and has little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a
+large chain. The residual is reported. The same ladder serves chains that leak (:class:`Resolvent`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -26,11 +26,13 @@ from scipy.sparse import linalg
 from mixope.arrays import FloatArray
 from mixope.solvers.outcome import Outcome, Solved
 
+Side = Literal["N", "T"]
+"""Solve with a matrix as it is, or with its transpose."""
 TOLERANCE = 1e-11
 _DENSE_STATES = 400
 _DIRECT_STATES = 6000
 _FACTOR_STATES = 500_000
-_SWEEPS = 5000
+_SWEEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,9 @@ class Chain:
         if self._direct:
             return self._report(self._stationary_by_elimination(), Outcome.DIRECT)
         d, sweeps, converged = self._stationary_by_iteration()
+        if not converged:
+            found = self._stationary_by_krylov()
+            d, converged = (d, False) if found is None else (found, True)
         if converged:
             return self._report(d, Outcome.ITERATED, sweeps)
         if self.n_states <= _FACTOR_STATES:
@@ -67,11 +72,11 @@ class Chain:
         d, solved = self.stationary
         if self.n_states == 1:
             return np.zeros(1)
+        value = None
         if solved.outcome is Outcome.ITERATED:
-            value = _fixed_point(lambda v: 0.5 * (v + gain + self.transition @ v), np.zeros_like(gain), d)
-        else:
-            value = np.zeros(self.n_states)
-            value[:-1] = self._factor(gain[:-1], "N")
+            value = krylov(lambda v: v - self.transition @ v + float(d @ v), gain, TOLERANCE * 0.1)
+        if value is None:
+            value = np.append(self._factor(gain[:-1], "N"), 0.0)
         return np.asarray(value - d @ value)
 
     @cached_property
@@ -101,6 +106,13 @@ class Chain:
                 return d, sweep, True
         return d, _SWEEPS, False
 
+    def _stationary_by_krylov(self) -> FloatArray | None:
+        """d (I − P + 1 uᵀ) = uᵀ, u even: the eigenvalue 1 is taken out of P, the others stay."""
+        backwards, n = self.transition.T.tocsr(), self.n_states
+        even = np.full(n, 1.0 / n)
+        d = krylov(lambda x: x - backwards @ x + even * float(x.sum()), even, TOLERANCE * 0.1)
+        return None if d is None else np.asarray(np.maximum(d, 0.0) / np.maximum(d, 0.0).sum())
+
     def _stationary_by_arpack(self, guess: FloatArray) -> FloatArray:
         try:
             _, vectors = linalg.eigs(self.transition.T.tocsr(), k=1, which="LR", v0=guess, tol=1e-14, maxiter=3000)
@@ -119,31 +131,39 @@ class Chain:
     def discounted_occupancy(self, start: FloatArray, gamma: float) -> tuple[FloatArray, Solved]:
         """d = (1−γ) μ + γ d P; sums to less than one where the process can end."""
         source = (1.0 - gamma) * start
-        d, outcome = self._discounted(gamma, source, "T")
+        d, outcome = self.resolvent(gamma).solve(source, "T")
         residual = float(np.abs(source + gamma * (self.transition.T @ d) - d).sum()) / (1.0 - gamma)
         return np.maximum(d, 0.0), Solved(outcome if residual <= 1e3 * TOLERANCE else Outcome.INACCURATE, residual)
 
     def discounted_value(self, reward: FloatArray, gamma: float) -> FloatArray:
         """V = r + γ P V."""
-        return self._discounted(gamma, reward, "N")[0]
+        return self.resolvent(gamma).solve(reward, "N")[0]
 
-    def _discounted(self, gamma: float, right: FloatArray, trans: str) -> tuple[FloatArray, Outcome]:
-        """Solve with I − γP (or its transpose): directly if small, else by a Krylov method, directly where that stalls.
+    def resolvent(self, gamma: float) -> Resolvent:
+        """(I − γP)⁻¹, with what was factorised for it."""
+        if gamma not in self._resolvents:
+            self._resolvents[gamma] = Resolvent(self.transition, gamma)
+        return self._resolvents[gamma]
 
-        The error of a solution is at most its residual over 1 − γ, so that is what must be small.
+    @cached_property
+    def _resolvents(self) -> dict[float, Resolvent]:
+        return {}
+
+    def gain(self, reward: FloatArray, time: FloatArray) -> float:
+        """η of η t + V = r + P V on an irreducible chain, t the time that a state takes.
+
+        For every u, (I − P + t uᵀ) V = r has the solution with u·V = η. Spread evenly, u takes the eigenvalue 1 out
+        of P and leaves the others, so that an iteration converges as fast as the chain mixes; on the last state
+        alone it keeps the matrix sparse.
         """
+        n = self.n_states
         if not self._direct:
-            matrix = self.transition if trans == "N" else self.transition.T.tocsr()
-            system = sparse.csr_matrix(sparse.eye_array(self.n_states, format="csr") - gamma * matrix)
-            close = 1e-13 * (1.0 - gamma)
-            found, _ = linalg.bicgstab(system, right, rtol=close, atol=0.0, maxiter=_SWEEPS)
-            left = float(np.abs(system @ found - right).sum())
-            if left <= TOLERANCE * (1.0 - gamma) * max(float(np.abs(right).sum()), 1e-300):
-                return np.asarray(found), Outcome.ITERATED
-        return self._discounted_factor(gamma)(right, trans), Outcome.DIRECT
-
-    def _discounted_factor(self, gamma: float) -> Callable[[FloatArray, str], FloatArray]:
-        return factorised(sparse.csc_matrix(sparse.eye_array(self.n_states, format="csc") - gamma * self.transition))
+            v = krylov(lambda x: x - self.transition @ x + time * x.mean(), reward, TOLERANCE * 0.1)
+            if v is not None:
+                return float(v.mean())
+        last = sparse.csr_matrix((time, (np.arange(n), np.full(n, n - 1))), shape=(n, n))
+        matrix = sparse.eye_array(n, format="csr") - self.transition + last
+        return float(factorised(sparse.csc_matrix(matrix))(reward, "N")[-1])
 
     def laws(self, start: FloatArray, horizon: int) -> FloatArray:
         """d_t for t = 0 … T−1: shape (T, states)."""
@@ -155,6 +175,62 @@ class Chain:
         return law
 
 
+@dataclass(frozen=True)
+class Resolvent:
+    """Solves with I − γP and its transpose; P may leak mass, and must where γ is 1."""
+
+    transition: sparse.csr_matrix
+    gamma: float
+
+    def solve(self, right: FloatArray, trans: Side = "N") -> tuple[FloatArray, Outcome]:
+        """Directly if it is small, else by a Krylov method, directly where that stalls.
+
+        The error of a solution is at most its residual over 1 − γ, so that is what must be small.
+        """
+        if self.transition.shape[0] > _DIRECT_STATES:
+            matrix = self.transition if trans == "N" else self._backwards
+            close = TOLERANCE * (max(1.0 - self.gamma, 1e-2) if self.gamma < 1.0 else 0.1)
+            found = krylov(lambda x: x - self.gamma * (matrix @ x), right, close)
+            if found is not None:
+                return found, Outcome.ITERATED
+        return self._factor(right, trans), Outcome.DIRECT
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the solves so far ended."""
+        direct = self.transition.shape[0] <= _DIRECT_STATES or "_factor" in self.__dict__
+        return Outcome.DIRECT if direct else Outcome.ITERATED
+
+    @cached_property
+    def _backwards(self) -> sparse.csr_matrix:
+        return self.transition.T.tocsr()
+
+    @cached_property
+    def _factor(self) -> Callable[[FloatArray, str], FloatArray]:
+        n = self.transition.shape[0]
+        return factorised(sparse.csc_matrix(sparse.eye_array(n, format="csc") - self.gamma * self.transition))
+
+
+def krylov(
+    apply: Callable[[FloatArray], FloatArray], right: FloatArray, close: float, accepted: float | None = None
+) -> FloatArray | None:
+    """x with A x = b to a residual of ``close`` relative to b (in the sum of absolute values), or None.
+
+    A residual that ends between ``close`` and ``accepted`` will do.
+    """
+    system = linalg.LinearOperator((len(right), len(right)), matvec=apply, dtype=np.float64)
+    enough = (accepted or close) * max(float(np.abs(right).sum()), 1e-300)
+    methods: tuple[tuple[Any, dict[str, int]], ...] = (
+        (linalg.bicgstab, {"maxiter": _SWEEPS}),
+        (linalg.gmres, {"restart": 60, "maxiter": 5}),
+    )
+    for method, options in methods:
+        found, _ = method(system, right, rtol=1e-2 * close, atol=0.0, **options)
+        if np.all(np.isfinite(found)) and float(np.abs(apply(found) - right).sum()) <= enough:
+            return np.asarray(found)
+    return None
+
+
 def factorised(matrix: sparse.csc_matrix) -> Callable[[FloatArray, str], FloatArray]:
     """A solver for ``matrix @ x = b`` ("N") and ``matrix.T @ x = b`` ("T"): dense if small, else sparse LU."""
     if matrix.shape[0] <= _DENSE_STATES:
@@ -164,17 +240,3 @@ def factorised(matrix: sparse.csc_matrix) -> Callable[[FloatArray, str], FloatAr
         return lambda b, trans: np.asarray(lu_solve(lu, b, trans=0 if trans == "N" else 1))
     superlu: Any = linalg.splu(matrix)
     return lambda b, trans: np.asarray(superlu.solve(np.ascontiguousarray(b), trans=trans))
-
-
-def _fixed_point(step: Callable[[FloatArray], FloatArray], start: FloatArray, centre: FloatArray | None) -> FloatArray:
-    """Iterate to a fixed point; ``centre`` removes the drift of a solution that is free up to a constant."""
-    value = start
-    for _ in range(20 * _SWEEPS):
-        moved = step(value)
-        if centre is not None:
-            moved = moved - centre @ moved
-        scale = max(float(np.abs(moved).max(initial=0.0)), 1.0)
-        if float(np.abs(moved - value).max(initial=0.0)) < 1e-14 * scale * 10:
-            return moved
-        value = moved
-    return value

@@ -35,16 +35,24 @@ def heaviest_component(source: IntArray, destination: IntArray, mass: FloatArray
 def states_that_go_on(source: IntArray, destination: IntArray, leaves: BoolArray, n_states: int) -> BoolArray:
     """The largest set of states each of which has a logged way on inside the set, or a true end.
 
-    ``leaves`` marks states with a terminated row. Used where time is finite or discounted and
-    no component is needed: only dead ends (states seen only as the last one) are cut off.
+    ``leaves`` marks states with a terminated row. Used where time is finite or discounted and no component is needed:
+    only dead ends (states seen only as the last one) are cut off. These are the states from which an end or a loop can
+    be reached, found in time linear in the edges.
     """
-    alive = np.zeros(n_states, dtype=bool)
-    alive[source] = True
-    alive |= leaves
-    while True:
-        goes_on = leaves.copy()
-        goes_on[source[alive[source] & alive[destination]]] = True
-        goes_on &= alive
-        if np.array_equal(goes_on, alive):
-            return np.asarray(alive, dtype=np.bool_)
-        alive = goes_on
+    edges = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(n_states, n_states))
+    n, label = csgraph.connected_components(edges, directed=True, connection="strong")
+    turns = np.zeros(n, dtype=bool)
+    turns[label[source[label[source] == label[destination]]]] = True
+    goal = np.flatnonzero(leaves | turns[label])
+    # one further node leads to every goal, and all edges are turned round: what it reaches can go on
+    back = sparse.csr_matrix(
+        (
+            np.ones(len(source) + len(goal)),
+            (np.concatenate([destination, np.full(len(goal), n_states)]), np.concatenate([source, goal])),
+        ),
+        shape=(n_states + 1, n_states + 1),
+    )
+    reached = csgraph.breadth_first_order(back, n_states, directed=True, return_predecessors=False)
+    alive = np.zeros(n_states + 1, dtype=np.bool_)
+    alive[reached] = True
+    return alive[:n_states]

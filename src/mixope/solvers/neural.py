@@ -19,20 +19,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray
-from mixope.errors import UsageError
-from mixope.statistics.device_moments import load_jax
+from mixope.errors import MissingExtra, UsageError
 
 Loss = Literal["tests", "kernel"]
 #: A loss that ends above this share of its start has hardly moved
 HARDLY = 0.5
 _PIECE = 2048
-_PURPOSE = "a neural ratio"
+
+
+def load_jax() -> Any:
+    """JAX, or the line that installs it."""
+    try:
+        return import_module("jax")
+    except ImportError as error:
+        raise MissingExtra("jax", "a neural ratio") from error
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ class Training:
 
     def ratios(self, states: AnyArray) -> FloatArray:
         """ω(s) of every seed, shape (seeds, n); not normalised."""
-        jax = load_jax(_PURPOSE)
+        jax = load_jax()
         pieces = [states[k : k + _PIECE] for k in range(0, len(states), _PIECE)]
         found = [np.asarray(_ratios(jax)(self.parameters, _narrow(_filled(p)))[:, : len(p)]) for p in pieces]
         return np.concatenate(found, axis=1).astype(np.float64) if found else np.zeros((len(self.first_loss), 0))
@@ -113,7 +120,7 @@ class Training:
 
 def train(rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, seed: int = 0) -> Training:
     """Train one network a line of ``held_out`` (seeds, n): rows marked there judge, the others teach (none may be)."""
-    jax = load_jax(_PURPOSE)
+    jax = load_jax()
     keys = jax.random.split(jax.random.key(seed), len(held_out))
     begin = jax.vmap(partial(_begin, jax, rows.states.shape[1], settings.hidden))(keys)
     if settings.loss == "kernel":

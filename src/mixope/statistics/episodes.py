@@ -6,25 +6,24 @@ transition only, so one join with a small score table and one GROUP BY by episod
 The same scan checks the structure without sorting. Steps 0…n−1 have known Σ step and Σ step². And if every state has a
 random signature h, an unbroken chain has Σ h(s′) − Σ h(s) = h(last s′) − h(first s): a broken one almost never ends
 in a state's signature. Rows whose steps changed places are caught by Σ (t+1) h(s′) − t h(s), which telescopes too.
-:mod:`mixope.logs.validation` then looks at the rows.
+:mod:`mixope.logs.checks` then looks at the rows.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, digest_arrays
-from mixope.logs import EPISODE_KEYS
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
+from mixope.statistics.request import Batch
+from mixope.statistics.rows import row_columns
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
-
-if TYPE_CHECKING:
-    from mixope.logs import Schema
 
 _FACTORS = {
     "rows": (),
@@ -33,19 +32,30 @@ _FACTORS = {
     "inverse_reward": ("inverse", "reward"),
     "starts": ("start",),
 }
-_SHAPE = (
+_TOTALS = (
     Aggregate("rows", "count"),
-    Aggregate("steps", "sum", ("step",)),
-    Aggregate("steps_squared", "sum", ("step", "step")),
     Aggregate("starts", "sum", ("start",)),
     Aggregate("earned", "sum", ("reward",)),
     Aggregate("ended", "max", ("terminated",)),
+)
+_STRUCTURE = (
+    Aggregate("steps", "sum", ("step",)),
+    Aggregate("steps_squared", "sum", ("step", "step")),
     Aggregate("first", "sum", ("h_state", "start")),
     Aggregate("leaving", "sum", ("h_state",)),
     Aggregate("arriving", "sum", ("h_next",)),
     Aggregate("leaving_by_step", "sum", ("h_state", "step")),
     Aggregate("arriving_by_step", "sum", ("h_next", "step")),
 )
+SURVEYED = (
+    *_TOTALS,
+    Aggregate("lowest", "min", ("reward",)),
+    Aggregate("highest", "max", ("reward",)),
+    Aggregate("unrecorded", "sum", ("no_propensity",)),
+)
+"""What a survey of logs that are not counted is made of."""
+_ROUNDING = 1e-9
+"""Telescoping sums of numbers that fit together differ from each other by less than this share of their size."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,15 @@ class EpisodeTotals:
 
     def of(self, logger: int) -> EpisodeTotals:
         """One logger's."""
-        mine = self.logger == logger
-        return EpisodeTotals(*(getattr(self, name)[mine] for name in self.__dataclass_fields__))
+        return self._take(self.logger == logger)
+
+    def without(self, logger: int) -> EpisodeTotals:
+        """All but one logger's; the others close ranks."""
+        rest = self._take(self.logger != logger)
+        return replace(rest, logger=rest.logger - (rest.logger > logger))
+
+    def _take(self, chosen: BoolArray) -> EpisodeTotals:
+        return EpisodeTotals(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     @property
     def whole(self) -> bool:
@@ -120,14 +137,13 @@ def score_lookup(
     ``probes`` their columns are summed too, and scores by step.
     """
     keys = transition_keys(schema)
-    assert groups.table is not None
-    table = groups.table.select(list(keys))
-    signature = _signatures(transitions.n_states, seed)
+    table = groups.keyed_by(keys)
+    of_state = _signatures(transitions.n_states, seed)
     columns: dict[str, FloatArray] = {
-        "h_state": signature[transitions.state],
-        "h_next": np.where(transitions.next_state < 0, 0.0, signature[transitions.next_state]),
+        "h_state": of_state[transitions.state],
+        "h_next": np.where(transitions.next_state < 0, 0.0, of_state[transitions.next_state]),
     }
-    aggregates = list(_SHAPE)
+    aggregates = [*_TOTALS, *_STRUCTURE]
     for number, coefficients in enumerate(scores):
         for position, basis in enumerate(BASIS):
             if np.any(coefficients[:, position]):
@@ -183,9 +199,8 @@ def _by_step(groups: GroupSums, n_scores: int, base: int) -> FloatArray:
 
 def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
     """From sums by episode that have these; loggers are numbered in the order of their labels."""
-    assert groups.table is not None
     number = {label: j for j, label in enumerate(loggers)}
-    labels = groups.table.column("policy_id").to_numpy().astype(str)
+    labels = groups.values("policy_id").astype(str)
     logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
     return EpisodeTotals(logger, *(groups.column(name) for name in ("rows", "earned", "starts", "ended")))
 
@@ -193,6 +208,70 @@ def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
 def _signatures(n_states: int, seed: int) -> FloatArray:
     """Random integers below 2³¹: their sums are exact in float64 for episodes of up to four million rows."""
     return np.random.default_rng([seed, 31]).integers(1, 1 << 31, size=n_states).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class EpisodeShape:
+    """The request for the totals and the structure of every episode, where states are not counted.
+
+    The signature of a state is a random linear functional of its numbers, or a hash of its ids: what telescopes along
+    an episode does so for any function of the state.
+    """
+
+    seed: int = 0
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Rows may come in any pieces."""
+        return False
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Everything that a row holds, and its step."""
+        return (*row_columns(schema), "step")
+
+    def of(self, batch: Batch) -> GroupSums:
+        """The sums of some rows."""
+        import pyarrow as pa
+
+        rows = batch.rows
+        here = signature(rows.observation, self.seed)
+        there = np.where(rows.terminated, 0.0, signature(rows.next_observation, self.seed))
+        step = np.asarray(batch.table.column("step").to_numpy(), dtype=np.float64)
+        size = (np.abs(here) + np.abs(there)) * (np.abs(step) + 1.0)
+        table = batch.table
+        for name, values in (("h_state", here), ("h_next", there), ("h_size", size)):
+            table = table.append_column(name, pa.array(values))
+        aggregates = (*SURVEYED, *_STRUCTURE, Aggregate("size", "sum", ("h_size",)))
+        return GroupSums.zero(Grouping(EPISODE_KEYS, aggregates, f"shape {self.seed}")).update(table)
+
+
+def signature(observations: AnyArray, seed: int) -> FloatArray:
+    """A number for every state: w·s for numbers, else the sum of hashes of its columns."""
+    columns = observations if observations.ndim == 2 else observations[:, None]
+    if columns.dtype.kind == "f":
+        weights = np.random.default_rng([seed, 31]).normal(size=columns.shape[1])
+        return np.asarray(columns @ weights)
+    total = np.zeros(len(columns))
+    for k, column in enumerate(columns.T):
+        values, inverse = np.unique(column.astype(str), return_inverse=True)
+        codes = [zlib.crc32(f"{seed} {k} {value}".encode()) >> 1 for value in values.tolist()]
+        total += np.array(codes, dtype=np.float64)[inverse]
+    return total
+
+
+def misfits_of_rows(groups: GroupSums, base: int) -> tuple[BoolArray, BoolArray]:
+    """Episodes whose steps are irregular, and those whose next states are not the states that follow.
+
+    With F the first and L the last signature, Σ h(s′) − Σ h(s) = L − F, which is −F after a true end, and
+    Σ (t+1) h(s′) − t h(s) = (base + n) L − base F.
+    """
+    first, size = groups.column("first"), _ROUNDING * groups.column("size")
+    last = groups.column("arriving") - groups.column("leaving") + first
+    by_step = groups.column("arriving_by_step") + groups.column("arriving") - groups.column("leaving_by_step")
+    expected = (base + groups.column("rows")) * last - base * first
+    broken = np.abs(by_step - expected) > size
+    broken |= (groups.column("ended") == 1) & (np.abs(last) > size)
+    return _irregular_steps(groups, base), np.asarray(broken & (groups.column("starts") == 1), dtype=np.bool_)
 
 
 def _irregular_steps(groups: GroupSums, base: int) -> BoolArray:

@@ -13,16 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.errors import UsageError
-from mixope.statistics.quantities import quantity_values
+from mixope.logs import Schema
+from mixope.statistics.quantities import QUANTITIES, quantity_values
+from mixope.statistics.request import Batch, content_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_LIMIT = 1 << 62
 
 Operation = Literal["count", "sum", "min", "max"]
 
@@ -67,6 +72,39 @@ class Lookup:
         """What the join adds to a row."""
         return tuple(name for name in self.table.column_names if name not in self.keys)
 
+    def fingerprint(self) -> str:
+        """Of its content, computed once."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return content_key([self.keys, *self.table.column_names, *self.table.itercolumns()])
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The request for sums by key; an engine that speaks SQL pushes it down instead of reading the rows."""
+
+    grouping: Grouping
+    lookup: Lookup | None = None
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Rows may come in any pieces."""
+        return False
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Keys, quantities, and the keys of the lookup."""
+        extra = self.lookup.columns if self.lookup else ()
+        names = (n for n in (*self.grouping.keys, *self.grouping.quantities) if n not in extra)
+        reads = (QUANTITIES[n].reads if n in QUANTITIES else n for n in names)
+        return tuple(dict.fromkeys((*reads, *(self.lookup.keys if self.lookup else ()))))
+
+    def of(self, batch: Batch) -> GroupSums:
+        """The sums of some rows."""
+        table = batch.table if self.lookup is None else joined(batch.table, self.lookup)
+        return GroupSums.zero(self.grouping).update(table)
+
 
 @dataclass(frozen=True)
 class GroupSums:
@@ -102,27 +140,48 @@ class GroupSums:
 
     def column(self, name: str) -> FloatArray:
         """One column of sums."""
+        return np.asarray(self.values(name), dtype=np.float64)
+
+    def values(self, name: str) -> AnyArray:
+        """One column as it is, such as a key."""
+        return np.zeros(0) if self.table is None else np.asarray(self.table.column(name).to_numpy())
+
+    def keyed_by(self, keys: Sequence[str]) -> pa.Table:
+        """The keys alone, one row per group."""
         if self.table is None:
-            return np.zeros(0)
-        values = self.table.column(name).to_numpy()
-        return np.asarray(values, dtype=np.float64)
+            raise UsageError("nothing was summed, so there are no keys")
+        return self.table.select(list(keys))
 
 
 def _sum_batch(grouping: Grouping, batch: pa.Table) -> pa.Table:
-    """One row of partial results a batch row, then grouped."""
+    """One ``bincount`` per aggregate over combined key codes."""
     import pyarrow as pa
 
-    columns = {key: batch.column(key) for key in grouping.keys}
+    group, first = combine_keys([key_codes(batch.column(key)) for key in grouping.keys], batch.num_rows)
+    columns = {key: batch.column(key).take(pa.array(first)) for key in grouping.keys}
     for aggregate in grouping.aggregates:
-        columns[aggregate.name] = pa.array(row_values(aggregate, batch))
-    return _regroup(grouping, pa.table(columns))
+        columns[aggregate.name] = pa.array(_reduce(aggregate, batch, group, len(first)))
+    return sort_by_keys(pa.table(columns), grouping.keys)
+
+
+def _reduce(aggregate: Aggregate, batch: pa.Table, group: IntArray, n_groups: int) -> FloatArray:
+    if aggregate.operation == "count":
+        return np.bincount(group, minlength=n_groups).astype(np.float64)
+    values = row_values(aggregate, batch)
+    if aggregate.operation == "sum":
+        return sum_by(group, values, n_groups)
+    result = np.full(n_groups, np.inf if aggregate.operation == "min" else -np.inf)
+    with np.errstate(invalid="ignore"):
+        (np.minimum if aggregate.operation == "min" else np.maximum).at(result, group, values)
+    return result
 
 
 def row_values(aggregate: Aggregate, batch: pa.Table) -> FloatArray:
     """What one row adds to an aggregate: the product of its factors, one for a count."""
     product = np.ones(batch.num_rows)
-    for factor in aggregate.factors:
-        product = product * quantity_values(factor, batch)
+    with np.errstate(invalid="ignore"):  # infinity times zero: whoever reads the sums says so
+        for factor in aggregate.factors:
+            product = product * quantity_values(factor, batch)
     return product
 
 
@@ -134,6 +193,45 @@ def _regroup(grouping: Grouping, table: pa.Table) -> pa.Table:
     grouped = table.group_by(list(grouping.keys), use_threads=False).aggregate(plan)
     renamed = grouped.select([*grouping.keys, *(f"{name}_{op}" for name, op in plan)]).rename_columns(grouping.names)
     return sort_by_keys(renamed, grouping.keys)
+
+
+def joined(rows: pa.Table, lookup: Lookup) -> pa.Table:
+    """Rows with the columns of the lookup line that has the same keys (null where there is none)."""
+    import pyarrow as pa
+
+    n = rows.num_rows
+    both = [
+        key_codes(
+            pa.chunked_array([*rows.column(key).chunks, *lookup.table.column(key).cast(rows.column(key).type).chunks])
+        )
+        for key in lookup.keys
+    ]
+    group, _ = combine_keys(both, n + lookup.table.num_rows)
+    line = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
+    line[group[n:]] = np.arange(lookup.table.num_rows)
+    position = line[group[:n]]
+    taken = lookup.table.select(list(lookup.columns)).take(pa.array(position, mask=position < 0))
+    for name in lookup.columns:
+        rows = rows.append_column(name, taken.column(name))
+    return rows
+
+
+def key_codes(column: pa.ChunkedArray) -> tuple[IntArray, int]:
+    """Dense integer codes of a column, nulls as a value of their own, and how many there are."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(), dtype=np.int64), len(encoded.dictionary)
+
+
+def combine_keys(columns: Sequence[tuple[IntArray, int]], n_rows: int) -> tuple[IntArray, IntArray]:
+    """One dense group number per row from several coded columns, and the first row of every group."""
+    code, size = np.zeros(n_rows, dtype=np.int64), 1
+    for codes, cardinality in columns:
+        if size > _LIMIT // max(cardinality, 1):
+            _, code = np.unique(code, return_inverse=True)
+            size = int(code.max(initial=0)) + 1
+        code, size = code * cardinality + codes, size * cardinality
+    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    return group.astype(np.int64), first.astype(np.int64)
 
 
 def sort_by_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:

@@ -1,7 +1,7 @@
 """Row quantities: the numbers a row contributes to sums, each defined once for SQL and once for NumPy.
 
 Nulls and impossible values become NaN instead of being skipped, so a sum over bad rows is NaN and bad data is
-noticed in the scan that had to be made anyway; :mod:`mixope.logs.validation` then finds the rows.
+noticed in the scan that had to be made anyway; :mod:`mixope.logs.checks` then finds the rows.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ def _inverse(propensity: FloatArray) -> FloatArray:
         return np.where((propensity > 0) & (propensity <= 1), 1.0 / propensity, np.nan)
 
 
+def _missing(propensity: FloatArray) -> FloatArray:
+    return np.isnan(propensity).astype(np.float64)
+
+
 def _same(values: FloatArray) -> FloatArray:
     return values
 
@@ -42,6 +46,9 @@ QUANTITIES: dict[str, Quantity] = {
         "propensity",
         "CASE WHEN propensity > 0 AND propensity <= 1 THEN 1.0 / propensity ELSE 'nan'::DOUBLE END",
         _inverse,
+    ),
+    "no_propensity": Quantity(
+        "propensity", "CASE WHEN propensity IS NULL OR isnan(propensity) THEN 1.0 ELSE 0.0 END", _missing
     ),
     "start": Quantity("start", "CAST(start AS DOUBLE)", _same),
     "step": Quantity("step", "coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE)", _same),

@@ -1,11 +1,11 @@
-"""A batch of canonical rows as arrays: what every pass over vectors works on."""
+"""A batch of canonical rows, or of groups of equal rows, as arrays: what passes and behaviours work on."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,27 @@ if TYPE_CHECKING:
     from mixope.logs import Schema
 
 
+T = TypeVar("T")
+TIMES = "times"
+"""A column that a re-weighted log has besides the canonical ones: how often each row happened."""
+FOLDS = 4
+"""Episodes are dealt into so many folds for cross-fitting."""
+
+
 @dataclass(frozen=True)
 class Rows:
-    """n rows. Observations and actions as policies see them; ``propensity`` is NaN where none was recorded.
+    """n rows, or n groups of equal ones: **a group is a row that happened n times**.
 
-    ``episode`` is a hash of the episode's key, the same in every batch: rows of one episode share it. ``draw`` is a
-    hash of its id alone, by which episodes are dealt into folds whatever their logger is called.
+    Observations and actions are as policies see them; ``propensity`` is NaN where none was recorded. ``episode`` is a
+    hash of the episode's key, the same in every batch: rows of one episode share it. ``draw`` is a hash of its id
+    alone, by which episodes are dealt into folds whatever their logger is called.
+
+    A batch of groups (:meth:`~mixope.statistics.transitions.Transitions.as_rows`) says in ``count`` how often each row
+    happened, so that what is written Σ c … over rows is Σ c n … over groups. What varies inside a group is kept as sums
+    over its rows: ``rewards`` Σ r, ``starts`` (first rows of episodes) and, of recorded propensities b, ``inverse``
+    Σ 1/b, ``inverse_reward`` Σ r/b and ``inverse_squared`` Σ 1/b²; ``reward`` is the mean reward, ``propensity`` the
+    harmonic mean. ``state``, ``next_state`` (−1 after an end), ``action_code`` and ``pair`` number distinct values, the
+    same in all batches of one log, so that nobody needs to number them again.
     """
 
     observation: AnyArray
@@ -36,16 +51,61 @@ class Rows:
     logger: AnyArray
     episode: IntArray | None = None
     draw: IntArray | None = None
+    count: FloatArray | None = None
+    rewards: FloatArray | None = None
+    starts: FloatArray | None = None
+    inverse: FloatArray | None = None
+    inverse_reward: FloatArray | None = None
+    inverse_squared: FloatArray | None = None
+    state: IntArray | None = None
+    next_state: IntArray | None = None
+    action_code: IntArray | None = None
+    pair: IntArray | None = None
+    _made: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def times(self) -> FloatArray:
+        """How often each row happened: its count, or 1."""
+        return np.ones(len(self)) if self.count is None else self.count
+
+    @property
+    def earned(self) -> FloatArray:
+        """What the rows behind each entry earned together."""
+        return self.times * self.reward if self.rewards is None else self.rewards
+
+    @property
+    def begun(self) -> FloatArray:
+        """How many of the rows behind each entry are the first of their episode."""
+        return self.start * self.times if self.starts is None else self.starts
 
     def __len__(self) -> int:
         return len(self.reward)
 
+    def once(self, what: Hashable, source: object, make: Callable[[], T]) -> T:
+        """``make()``, or what it gave before for the same ``what`` and the very same ``source`` object."""
+        key = (what, id(source))
+        if key not in self._made:
+            self._made[key] = (source, make())
+        found: T = self._made[key][1]
+        return found
+
     def take(self, index: IntArray | BoolArray) -> Rows:
         """Some of the rows."""
         chosen: dict[str, Any] = {
-            name: None if (value := getattr(self, name)) is None else value[index] for name in self.__dataclass_fields__
+            each.name: None if (value := getattr(self, each.name)) is None else value[index]
+            for each in fields(self)
+            if each.init
         }
         return Rows(**chosen)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Rows]) -> Rows:
+        """The rows of all parts in order; what some part lacks is left out."""
+        columns = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls) if each.init}
+        joined: dict[str, Any] = {
+            name: None if any(v is None for v in of) else np.concatenate(of) for name, of in columns.items()
+        }
+        return cls(**joined)
 
 
 def row_columns(schema: Schema) -> tuple[str, ...]:
@@ -68,12 +128,13 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         start=_column(table, "start").astype(np.bool_),
         propensity=_column(table, "propensity").astype(np.float64),
         logger=_column(table, "policy_id").astype(str),
-        episode=_episode_hash(table, EPISODE_KEYS),
-        draw=_episode_hash(table, ("episode_id",)),
+        episode=episode_hash(table, EPISODE_KEYS),
+        draw=episode_hash(table, ("episode_id",)),
+        count=_column(table, TIMES).astype(np.float64) if TIMES in table.column_names else None,
     )
 
 
-def _episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
+def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
     """A number below 2³² for every row's episode, from the values of its key alone."""
     result = np.zeros(table.num_rows, dtype=np.int64)
     for key in keys:
@@ -81,6 +142,11 @@ def _episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
         result = (result * 1_000_003 + codes[inverse]) % (1 << 32)
     return result
+
+
+def fold_of(draw: IntArray, folds: int) -> IntArray:
+    """The fold of every row's episode, from the hash of its id."""
+    return np.asarray((draw // 7) % folds)
 
 
 def _column(table: pa.Table, name: str) -> AnyArray:

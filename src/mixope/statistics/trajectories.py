@@ -1,14 +1,18 @@
-"""Trajectories: the cumulative log importance ratio of every row within its episode.
+"""Whole episodes in step order: the cumulative log importance ratio of every row, or the number of its transition.
 
     log W_t = Σ_{u≤t} log π(a_u|s_u) − log b_t,   b_t = Π_{u≤t} p_u,  or Σ_k β_k Π_{u≤t} π_k(a_u|s_u) (balance)
 
-Fragments hold whole episodes in step order, so partial results are disjoint sets of episodes and merging is putting
-them side by side: commutative up to the order of episodes, which nothing depends on.
+Fragments hold whole episodes, so partial results are disjoint sets of episodes and merging is putting them side by
+side. Episodes carry their keys; :meth:`Trajectories.in_key_order` puts them in the order of their keys, whatever the
+order in which the fragments came.
+
+Where states are counted, one pass gives the transition of every row (:class:`NumberedSteps`), and whatever depends on
+the transition alone (a log-probability, a score) is laid along the episodes without reading the logs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,36 +20,30 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.errors import MixopeError, UsageError
-from mixope.logs import EPISODE_KEYS
+from mixope.errors import UsageError
+from mixope.logs import EPISODE_KEYS, Schema
+from mixope.statistics.by_episode import first_of_runs
+from mixope.statistics.grouping import Lookup, joined
+from mixope.statistics.request import Batch
+from mixope.statistics.transitions import BASIS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = (*EPISODE_KEYS, "step", "reward", "propensity", "terminated")
-
-
-@dataclass(frozen=True)
-class RatioColumns:
-    """Where a row's ratio comes from: the target's log-probability, and one or several denominators.
-
-    No denominator stands for the recorded propensity. ``shares`` are the β_k of the balance heuristic.
-    """
-
-    target: str
-    denominators: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()
+TRANSITION = "transition"
+"""The column that holds the number of a row's transition."""
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Rows of whole episodes: log W_t and reward a row; length and end an episode."""
+    """Rows of whole episodes: log W_t and reward per row; length, end and key per episode."""
 
     log_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
     reward: FloatArray = field(default_factory=lambda: np.zeros(0))
     length: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     terminated: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    belongs_to: str = ""
+    keys: pa.Table | None = field(default=None, compare=False, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -78,72 +76,74 @@ class Trajectories:
         return np.asarray(self.log_weight[self.first + self.length - 1])
 
     def merge(self, other: Trajectories) -> Trajectories:
-        """Put the episodes side by side; those of another target or ratio are refused."""
-        return merge_all([self, other])
+        """Put the episodes side by side."""
+        if not self.n_episodes or not other.n_episodes:
+            return self if self.n_episodes else other
+        both = {f.name: _beside(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return Trajectories(**both)
+
+    def take(self, chosen: IntArray) -> Trajectories:
+        """Some episodes, in this order; one may be taken several times."""
+        rows = self.rows_of(chosen)
+        return Trajectories(
+            self.log_weight[rows],
+            self.reward[rows],
+            self.length[chosen],
+            self.terminated[chosen],
+            None if self.keys is None else self.keys.take(chosen),
+        )
+
+    def rows_of(self, chosen: IntArray) -> IntArray:
+        """The rows of some episodes, in this order."""
+        length = self.length[chosen]
+        begin = np.repeat(self.first[chosen] - (np.cumsum(length) - length), length)
+        return np.asarray(begin + np.arange(int(length.sum())))
+
+    def key_order(self) -> IntArray | None:
+        """The episodes in the order of their keys; None where they are in it, or have no keys."""
+        if self.keys is None:
+            return None
+        import pyarrow.compute as pc
+
+        order = pc.sort_indices(self.keys, sort_keys=[(key, "ascending") for key in EPISODE_KEYS]).to_numpy()
+        return None if np.array_equal(order, np.arange(len(order))) else order.astype(np.int64)
+
+    def in_key_order(self) -> Trajectories:
+        """The episodes in the order of their keys."""
+        order = self.key_order()
+        return self if order is None else self.take(order)
 
 
-def trajectories(table: pa.Table, columns: RatioColumns, belongs_to: str = "") -> Trajectories:
-    """From rows of whole episodes in step order, joined with the log-probabilities named by ``columns``."""
-    first = _episode_starts(table)
-    length = np.diff(np.append(first, table.num_rows))
-    target = _cumulate(_column(table, columns.target), first, length)
-    if columns.denominators:
-        parts = np.stack([_cumulate(_column(table, name), first, length) for name in columns.denominators])
-        base = logsumexp(parts + np.log(np.asarray(columns.shares))[:, None], axis=0)
-    else:
-        with np.errstate(divide="ignore"):
-            base = _cumulate(np.log(_column(table, "propensity")), first, length)
-    with np.errstate(invalid="ignore"):
-        log_weight = np.where(np.isneginf(target), -np.inf, target - base)
-    return _as_trajectories(table, log_weight, first, length, f"{columns} {belongs_to}")
+def _beside(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return None
+    if isinstance(left, np.ndarray):
+        return np.concatenate([left, right])
+    import pyarrow as pa
+
+    return pa.concat_tables([left, right])
 
 
-def trajectories_of(table: pa.Table, log_ratio: FloatArray, belongs_to: str = "") -> Trajectories:
+def trajectories_of(table: pa.Table, log_ratio: FloatArray) -> Trajectories:
     """From rows of whole episodes in step order and the log ratio of every row."""
-    first = _episode_starts(table)
+    first = first_of_runs(table, EPISODE_KEYS)
     length = np.diff(np.append(first, table.num_rows))
-    return _as_trajectories(table, _cumulate(log_ratio, first, length), first, length, belongs_to)
+    ended = np.asarray(table.column("terminated").to_numpy(), dtype=np.bool_)
+    return Trajectories(
+        _cumulate(log_ratio, first, length),
+        np.asarray(table.column("reward").to_numpy(), dtype=np.float64),
+        length.astype(np.int64),
+        ended[first + length - 1],
+        table.select(list(EPISODE_KEYS)).take(first),
+    )
 
 
 def running_sums(log_prob: FloatArray, episode: IntArray) -> FloatArray:
     """Σ_{u≤t} within episodes; rows of an episode are together."""
+    if len(episode) == 0:
+        return np.zeros(0)
     first = np.append(0, np.flatnonzero(episode[1:] != episode[:-1]) + 1).astype(np.int64)
     return _cumulate(log_prob, first, np.diff(np.append(first, len(episode))))
-
-
-def _as_trajectories(
-    table: pa.Table, log_weight: FloatArray, first: IntArray, length: IntArray, belongs_to: str
-) -> Trajectories:
-    ended = np.asarray(table.column("terminated").to_numpy(), dtype=np.bool_)
-    last = ended[first + length - 1]
-    return Trajectories(log_weight, _column(table, "reward"), length.astype(np.int64), last, belongs_to)
-
-
-def merge_all(parts: Sequence[Trajectories], expected_rows: int | None = None) -> Trajectories:
-    """All episodes at once, without copying what was merged before; a lost row is an error."""
-    full = [part for part in parts if part.n_episodes]
-    if len({part.belongs_to for part in full}) > 1:
-        raise UsageError("these trajectories belong to different targets or ratios and cannot be merged")
-    merged = full[0] if full else Trajectories()
-    if len(full) > 1:
-        arrays = [f.name for f in fields(Trajectories) if f.name != "belongs_to"]
-        joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in full]) for name in arrays}
-        merged = replace(full[0], **joined)
-    if expected_rows is not None and merged.n_rows != expected_rows:
-        raise MixopeError(f"the engine gave back {merged.n_rows} rows where the logs have {expected_rows}")
-    return merged
-
-
-def _column(table: pa.Table, name: str) -> FloatArray:
-    return np.asarray(table.column(name).to_numpy(), dtype=np.float64)
-
-
-def _episode_starts(table: pa.Table) -> IntArray:
-    changed = np.zeros(max(table.num_rows - 1, 0), dtype=bool)
-    for key in EPISODE_KEYS:
-        values = table.column(key).to_numpy()
-        changed |= values[1:] != values[:-1]
-    return np.concatenate([[0], np.flatnonzero(changed) + 1]).astype(np.int64)
 
 
 def _cumulate(log_prob: FloatArray, first: IntArray, length: IntArray) -> FloatArray:
@@ -154,3 +154,107 @@ def _cumulate(log_prob: FloatArray, first: IntArray, length: IntArray) -> FloatA
     before = np.repeat(np.where(first > 0, total[first - 1], 0.0), length)
     zeros_before = np.repeat(np.where(first > 0, zeros[first - 1], 0), length)
     return np.where(zeros > zeros_before, -np.inf, total - before)
+
+
+@dataclass(frozen=True)
+class RatioColumns:
+    """Where a row's ratio comes from: the target's log-probability by transition, and one or several denominators.
+
+    No denominator stands for the recorded propensity. ``shares`` are the β_k of the balance heuristic.
+    """
+
+    target: FloatArray
+    denominators: tuple[FloatArray, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows of whole episodes in step order: the transition and propensity of each, besides rewards and lengths."""
+
+    episodes: Trajectories
+    group: IntArray
+    propensity: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return self.episodes.n_rows
+
+    def merge(self, other: OrderedRows) -> OrderedRows:
+        """Put the episodes side by side."""
+        return OrderedRows(
+            self.episodes.merge(other.episodes),
+            np.concatenate([self.group, other.group]),
+            np.concatenate([self.propensity, other.propensity]),
+        )
+
+    def in_key_order(self) -> OrderedRows:
+        """The episodes in the order of their keys."""
+        order = self.episodes.key_order()
+        return self if order is None else self.take(order)
+
+    def take(self, chosen: IntArray) -> OrderedRows:
+        """Some episodes, in this order; one may be taken several times."""
+        rows = self.episodes.rows_of(chosen)
+        return OrderedRows(self.episodes.take(chosen), self.group[rows], self.propensity[rows])
+
+    def repeat(self, weight: FloatArray) -> OrderedRows:
+        """Episode e as often as ``weight[e]`` says."""
+        return self.take(np.repeat(np.arange(self.episodes.n_episodes), weight.astype(np.int64)))
+
+    def weighed(self, ratio: RatioColumns) -> Trajectories:
+        """With log W_t from log-probabilities by transition."""
+        episode = self.episodes.episode
+        target = running_sums(ratio.target[self.group], episode)
+        if ratio.denominators:
+            parts = np.stack([running_sums(each[self.group], episode) for each in ratio.denominators])
+            base = logsumexp(parts + np.log(np.asarray(ratio.shares))[:, None], axis=0)
+        else:
+            with np.errstate(divide="ignore"):
+                base = running_sums(np.log(self.propensity), episode)
+        with np.errstate(invalid="ignore"):
+            weight = np.where(np.isneginf(target), -np.inf, target - base)
+        return replace(self.episodes, log_weight=weight)
+
+    def scores(self, table: FloatArray) -> FloatArray:
+        """A score table (groups × basis) by row."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = 1.0 / self.propensity
+        reward, first = self.episodes.reward, np.zeros(len(self.group))
+        first[self.episodes.first] = 1.0
+        basis: Mapping[str, Any] = {
+            "rows": 1.0,
+            "reward": reward,
+            "inverse": inverse,
+            "inverse_reward": inverse * reward,
+            "starts": first,
+        }
+        used = [(k, name) for k, name in enumerate(BASIS) if table[:, k].any()]
+        return np.asarray(sum((table[self.group, k] * basis[name] for k, name in used), np.zeros(len(self.group))))
+
+
+@dataclass(frozen=True)
+class NumberedSteps:
+    """The request for the transition of every row, in step order; ``numbers`` keys transitions by their raw values."""
+
+    numbers: Lookup
+
+    @property
+    def whole_episodes(self) -> bool:
+        """In step order."""
+        return True
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """What a trajectory needs, and the keys of a transition."""
+        return tuple(dict.fromkeys((*COLUMNS, *self.numbers.keys)))
+
+    def of(self, batch: Batch) -> OrderedRows:
+        """The episodes of a batch."""
+        table = joined(batch.table, self.numbers)
+        column = table.column(TRANSITION)
+        if column.null_count:
+            raise UsageError("a row has a transition that was not counted; did the logs change between two scans?")
+        propensity = np.asarray(table.column("propensity").to_numpy(), dtype=np.float64)
+        group = np.asarray(column.to_numpy(), dtype=np.int64)
+        return OrderedRows(trajectories_of(table, np.zeros(table.num_rows)), group, propensity)

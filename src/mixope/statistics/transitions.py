@@ -16,6 +16,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.errors import MixopeError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
+from mixope.statistics.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +105,11 @@ class Transitions:
         return self._pairs[1]
 
     @property
+    def pair_code(self) -> IntArray:
+        """The number of every logged pair among all pairs of states and actions, rising."""
+        return self._pairs[0]
+
+    @property
     def pair_state(self) -> IntArray:
         """The state of every logged pair."""
         return self._pairs[0] // len(self.actions)
@@ -124,6 +130,32 @@ class Transitions:
         counts = sum_by(self.state, self.starts, self.n_states)
         total = counts.sum()
         return counts / total if total > 0 else counts
+
+    def as_rows(self) -> Rows:
+        """The groups as one batch of rows, each with its count: a group is a row that happened n times."""
+        ended = self.next_state < 0
+        observations, nothing = self.observations, np.zeros(self.n_groups)
+        inverse = np.full(self.n_groups, np.nan) if self.inverse is None else self.inverse
+        return Rows(
+            observation=observations[self.state],
+            action=self.actions[self.action],
+            reward=np.divide(self.reward, self.rows, out=nothing, where=self.rows > 0),
+            next_observation=observations[np.where(ended, self.state, self.next_state)],
+            terminated=ended,
+            start=self.starts > 0,
+            propensity=np.divide(self.rows, inverse, out=np.full(self.n_groups, np.nan), where=inverse != 0),
+            logger=np.asarray(self.loggers)[self.logger],
+            count=self.rows,
+            rewards=self.reward,
+            starts=self.starts,
+            inverse=self.inverse,
+            inverse_reward=self.inverse_reward,
+            inverse_squared=self.inverse_squared,
+            state=self.state,
+            next_state=self.next_state,
+            action_code=self.action,
+            pair=self.pair,
+        )
 
     def logger_rows(self) -> FloatArray:
         """Rows of every logger."""

@@ -1,0 +1,294 @@
+"""From questions to estimates: every estimator on every target, in rounds of scans that all of them share.
+
+    1  what is known already (:mod:`mixope.seen`)
+    2  estimators ask in rounds; each round is one scan, however many asked
+    3  scores by episode, which also tells whether the rows of every episode fit together
+    4  interval, checks, verdict, outer band: an estimate is built once
+
+The same path carries counts and features: what differs is the problem that :mod:`mixope.seen` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.bands import Band, problem_band
+from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
+from mixope.engines import one_thread
+from mixope.errors import Advice, MixopeError
+from mixope.estimand import Estimand
+from mixope.estimate import Estimate, LoggerShare, Provenance
+from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators.asking import Rounds, together
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
+from mixope.problem import Problem
+from mixope.questions import Question, ask
+from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
+from mixope.seen import Counted, Sampled
+from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.weights import WeightBin, weight_bins
+from mixope.survey import Survey
+from mixope.version import __version__
+
+ROUNDING = 1e-12
+"""Mass below this is what sums of probabilities leave."""
+NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
+Skipped = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One estimator on one question, and the interval that it is to have."""
+
+    question: Question
+    problem: Problem | FeatureProblem
+    estimator: Estimator
+    interval: IntervalChoice
+
+    def solve(self) -> Any:
+        """A solution, or a generator on the way to one."""
+        check_takes(self.estimator, "features" if isinstance(self.problem, FeatureProblem) else "counts")
+        return self.estimator.solve(self.problem)
+
+
+def answer(
+    seen: Counted | Sampled,
+    targets: Mapping[str, Any],
+    estimators: Sequence[str | Estimator],
+    *,
+    estimand: Estimand,
+    level: float = 0.95,
+    loggers: Mapping[str, Any] | None = None,
+    interval: IntervalChoice = IntervalChoice(),
+    beside: Sequence[str | Estimator] = (),
+    seed: int = 0,
+    skipped: Skipped | None = None,
+) -> list[Estimate]:
+    """Every estimator on every target; those ``beside`` are shown with each of them, and never refitted.
+
+    An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
+    """
+    questions = ask(seen.logs, seen.labels, targets, estimand=estimand, loggers=loggers, level=level, seed=seed)
+    made = [(make(name), interval) for name in estimators]
+    companions = [(make(name), interval.without_refits) for name in beside]
+    tasks = [
+        Task(question, problem, estimator, choice)
+        for question in questions
+        for problem in [_problem(seen, question, interval)]
+        for estimator, choice in (*made, *companions)
+    ]
+    with one_thread():
+        return _answered(seen, tasks, {id(estimator) for estimator, _ in companions}, seed, skipped)
+
+
+def _answered(
+    seen: Counted | Sampled, tasks: Sequence[Task], others: set[int], seed: int, skipped: Skipped | None
+) -> list[Estimate]:
+    """All tasks in common rounds; ``others`` are the estimators that are shown beside the rest."""
+    rounds = seen.rounds()
+    outcomes = rounds.run(together([task.solve for task in tasks]))
+    solved = []
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if not isinstance(outcome, MixopeError):
+            solved.append((task, outcome))
+        elif skipped is None:
+            raise outcome
+        else:
+            skipped.append((task.estimator.name, outcome.reason))
+    sums = seen.sum_scores(rounds, [solution for _, solution in solved], seed)
+    run = Run(seen, rounds, seen.survey(sums), sums)
+    shown: dict[str, list[Estimate]] = {}
+    for number, (task, solution) in enumerate(solved):
+        if id(task.estimator) in others:
+            shown.setdefault(task.question.name, []).append(run.estimate(number, task, solution))
+    return [
+        run.estimate(number, task, solution, tuple(shown.get(task.question.name, ())))
+        for number, (task, solution) in enumerate(solved)
+        if id(task.estimator) not in others
+    ]
+
+
+def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoice) -> Problem | FeatureProblem:
+    """With scores in pieces of a few steps where blocks of them are wanted."""
+    if isinstance(seen, Counted):
+        return seen.problem(question)
+    blocks = interval.wants_blocks(seen.facts.n_episodes, seen.facts.n_rows, question.estimand)
+    return seen.problem(question, seen.piece_steps if blocks and question.estimand.kind == "average" else None)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the estimates of a run share; the band of a problem is solved once."""
+
+    seen: Counted | Sampled
+    rounds: Rounds
+    survey: Survey
+    sums: EpisodeSums
+    bands: dict[int, Band] = field(default_factory=dict)
+
+    @cached_property
+    def of_logs(self) -> tuple[Diagnostic, ...]:
+        """What is found about the logs, whatever was asked of them."""
+        return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
+
+    def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
+        """Interval, checks, verdict and band of one solution."""
+        by_episode = self.sums.scores[:, number]
+        usable = by_episode if bool(np.isfinite(by_episode).all()) else None
+        by_step = self._by_step(task, solution)
+        sure = self._uncertainty(task, solution, by_episode, by_step)
+        evidence = Evidence(
+            solution, sure, self.survey, task.problem, self.sums, usable, self.sums.steps_of(number), self.of_logs
+        )
+        return build(
+            task.question,
+            task.estimator.name,
+            evidence,
+            self._shares(solution),
+            choice=task.interval,
+            beside=beside,
+            band=self._band(task, solution),
+            weights=self._bins(solution),
+            step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
+        )
+
+    def _by_step(self, task: Task, solution: Solution) -> Scores | None:
+        """Scores by step (or by pieces of a few) where blocks of them are wanted."""
+        if not task.interval.wants_blocks(self.survey.n_episodes, self.survey.n_rows, task.question.estimand):
+            return None
+        if isinstance(task.problem, FeatureProblem):
+            if solution.pieces is None:
+                return None
+            return Scores(None, solution.episode_scores, solution.pieces, task.problem.piece_steps or 1)
+        if solution.scores is None:
+            return None
+        (steps,) = self.rounds.ask([task.problem.steps_in_order()])
+        ordered = steps.in_key_order()
+        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length)
+
+    def _uncertainty(
+        self, task: Task, solution: Solution, by_episode: FloatArray, by_step: Scores | None
+    ) -> Uncertainty:
+        """The interval that was chosen, or why there is none."""
+        question, choice = task.question, task.interval
+        if choice.refits:  # which need no scores
+            sure = refitted_uncertainty(self._refit(task), choice, question.level)
+        elif solution.no_interval_because:
+            return Uncertainty(because=solution.no_interval_because)
+        else:
+            given = solution.scores is not None or solution.episode_scores is not None
+            scores = Scores(
+                by_episode if given else None, *((by_step.by_step, by_step.lengths, by_step.steps) if by_step else ())
+            )
+            sure = judge_scores(
+                choice, solution.value, scores, question.level, question.estimand, self.survey.n_episodes
+            )
+        return widen(sure, solution.value, solution.measures.approximation or 0.0, self.survey.n_episodes)
+
+    def _refit(self, task: Task) -> Refit:
+        if isinstance(task.problem, FeatureProblem):
+            return FeatureRefit.prepare(self.seen.logs, task.problem, task.estimator)
+        assert isinstance(self.seen, Counted)
+        (groups,) = self.rounds.ask([episode_counts_request(self.seen)])
+        rows: Callable[[], Any] = partial(self.rounds.ask, [task.problem.steps_in_order()])
+        return CountedRefit.prepare(task.problem, task.estimator, groups, rows)
+
+    def _band(self, task: Task, solution: Solution) -> Band | None:
+        """Where something is uncovered: the least and the most the target could earn, whatever was not seen."""
+        open_ended = solution.uncovered_mass + solution.outside_mass > ROUNDING
+        if not isinstance(task.problem, Problem) or solution.is_reference or not open_ended:
+            return None
+        if id(task.problem) not in self.bands:
+            self.bands[id(task.problem)] = problem_band(task.problem)
+        return self.bands[id(task.problem)]
+
+    def _bins(self, solution: Solution) -> tuple[WeightBin, ...]:
+        """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""
+        if solution.weights is None or not isinstance(self.seen, Counted):
+            return solution.weight_bins
+        rows = self.seen.transitions.rows
+        return weight_bins(solution.weights.total / rows, rows)
+
+    def _shares(self, solution: Solution) -> tuple[LoggerShare, ...]:
+        """Rows and earnings of every logger; where weights are known, how much of the weight rests on it."""
+        weights, logger = solution.weights, None
+        if weights is not None and isinstance(self.seen, Counted):
+            logger = self.seen.transitions.logger
+        elif solution.episode_weights is not None:
+            weights, pieces = solution.episode_weights, solution.pieces
+            logger = self.sums.totals.logger if pieces is None else np.repeat(self.sums.totals.logger, pieces)
+        shares = []
+        for j, found in enumerate(self.survey.loggers):
+            share = size = None
+            if weights is not None and logger is not None:
+                mine = (logger == j).astype(np.float64)
+                share = float(weights.total @ mine / weights.total.sum())
+                size = weights.effective_sample_size(mine)
+            shares.append(LoggerShare(found.label, found.rows, found.mean, share, size))
+        return tuple(shares)
+
+
+def build(
+    question: Question,
+    estimator: str,
+    evidence: Evidence,
+    loggers: tuple[LoggerShare, ...] = (),
+    *,
+    choice: IntervalChoice = IntervalChoice(),
+    beside: tuple[Estimate, ...] = (),
+    band: Band | None = None,
+    weights: tuple[WeightBin, ...] = (),
+    step_scores: FloatArray | None = None,
+) -> Estimate:
+    """The estimate, from all the evidence there is."""
+    solution, sure, survey = evidence.solution, evidence.uncertainty, evidence.survey
+    found = diagnose(evidence)
+    because = sure.because or "it has no scores"
+    missing = sure.interval is None and choice.name != "auto"
+    said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
+    return Estimate(
+        estimator=estimator,
+        estimand=question.estimand,
+        target=question.name,
+        value=solution.value,
+        standard_error=sure.standard_error,
+        interval=sure.interval,
+        n_rows=survey.n_rows,
+        n_episodes=survey.n_episodes,
+        n_dropped=survey.n_dropped,
+        loggers=loggers,
+        effective_sample_size=evidence.effective_sample_size or 0.0,
+        uncovered_mass=solution.uncovered_mass,
+        outside_mass=solution.outside_mass,
+        logged_mean=survey.mean,
+        verdict=verdict(found),
+        diagnostics=found,
+        solver=solution.solved.outcome.value,
+        residual=solution.solved.residual,
+        measures=solution.measures,
+        alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
+        provenance=Provenance(
+            version=__version__,
+            seed=question.seed,
+            engine=survey.engine,
+            logs_fingerprint=survey.fingerprint,
+            target_fingerprint=question.target.fingerprint(),
+            inputs=survey.inputs,
+        ),
+        no_interval_because=sure.because,
+        beside=beside,
+        band=None if band is None else (band.low, band.high),
+        no_band_because=NO_BAND if evidence.on_features else None,
+        weights=weights,
+        scores=evidence.scores,
+        step_scores=step_scores,
+        episodes=survey.episodes,
+        corrects_coverage=solution.corrects_coverage,
+    )

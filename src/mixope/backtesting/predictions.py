@@ -1,0 +1,367 @@
+"""Every logger held out in turn: its policy is evaluated from the rows of the others, and set beside what it earned.
+
+Like is compared with like: the mean of T steps after a reset is not the long-run average, so where a logger's episodes
+were all cut after the same number of steps its prediction is for that horizon. Where all of them ended for good, the
+mean over rows is the average of a process that starts again, and that is predicted. Where states are not counted, only
+averages can be predicted with an interval, and the notes say which loggers that may mislead.
+
+The held-out policy is the known one, or what its own rows show: the frequencies of its actions, or where states are not
+counted a law that is fitted to them. The two sides then share the noise of its actions, and a comparison errs towards
+agreement. Nothing else of its rows enters: the others' counts are restricted, or every request sees their rows only.
+
+A prediction is z standard errors off on both errors together, z² = (predicted − earned)² / (se² of the prediction +
+se² of what was earned), and *covered* means that z is inside the level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mixope.answering import build
+from mixope.arrays import FloatArray, sum_by
+from mixope.backtesting.records import Backtest, BacktestRow
+from mixope.behaviours import DefaultMixture, imitate
+from mixope.diagnostics import Evidence, Verdict
+from mixope.engines import Engine
+from mixope.errors import Advice, DataError, MixopeError, UsageError
+from mixope.estimand import Estimand
+from mixope.estimate import Estimate, Provenance
+from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators.asking import Asking, Rounds, answered, together
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.features import FeatureMap
+from mixope.intervals import (
+    Interval,
+    IntervalChoice,
+    Scores,
+    Uncertainty,
+    clustered_interval,
+    judge_scores,
+    standard_error,
+    widen,
+)
+from mixope.logs import UNLABELLED
+from mixope.policies import Policy, TabularPolicy
+from mixope.problem import Problem, restrict
+from mixope.questions import Question, check_level, known_policies
+from mixope.seen import Counted, Sampled, look
+from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.request import OfLoggers, Request
+from mixope.statistics.transitions import BASIS, Transitions
+from mixope.survey import Survey
+from mixope.version import __version__
+
+
+def backtest(
+    logs: Any,
+    *,
+    loggers: Mapping[str, Any] | None = None,
+    estimator: Any = "auto",
+    level: float = 0.95,
+    features: FeatureMap | None = None,
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Backtest:
+    """Predict what each labelled logger earned from the rows of the others.
+
+    ``loggers`` maps labels to policies where they are known; the others are counted from, or fitted to, their own rows.
+    The estimator is any that does not weigh whole episodes (``"auto"``: doubly robust where states have factors or are
+    vectors, else EMP). ``features`` is a feature map for vector states, as for :func:`mixope.evaluate`.
+    """
+    check_level(level)
+    seen = look(logs, engine, features, seed)
+    labels = _labels(seen.labels)
+    known = known_policies(loggers, seen.logs, seen.labels)
+    chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    if isinstance(seen, Counted):
+        rounds = seen.rounds()
+        survey = seen.survey(seen.sum_scores(rounds, [], seed))
+        held = [_from_counts(seen, survey, chosen, label, known, seed) for label in labels]
+        held = _with_scores(seen, rounds, held, seed)
+    else:
+        survey = seen.facts
+        held = _from_sample(seen, chosen, labels, known)
+    rows = tuple(_predict(one, survey, chosen, level, seed) for one in held)
+    # there is no target: every logger is one in turn
+    provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
+    return Backtest(rows, chosen.name, level, _notes(survey, held), provenance)
+
+
+def _labels(labels: Sequence[str]) -> tuple[str, ...]:
+    named = tuple(label for label in labels if label != UNLABELLED)
+    if not named or len(labels) < 2:
+        raise UsageError(
+            "a backtest predicts one logger from the others, so it needs at least two labelled loggers; these logs"
+            f" have {', '.join(map(repr, labels))}. Label them with a column policy_id, or file by file:"
+            " a=one.parquet b=two.parquet"
+        )
+    return named
+
+
+def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
+    notes = list(survey.logs.notes)
+    averages = [(one.label, survey.episodes.of(one.number)) for one in held if one.estimand.horizon is None]
+    cut = {label: mine.horizon for label, mine in averages if mine.horizon is not None}
+    if cut:
+        steps = " or ".join(f"{steps:,}" for steps in sorted(set(cut.values())))
+        notes.append(
+            f"the episodes of {', '.join(cut)} were all cut after {steps} steps. Where states are not counted there is"
+            " no interval for a horizon, so the long-run average is predicted and compared with the mean of the rows:"
+            " they may differ by what the first steps after a start are worth"
+        )
+    unlike = [label for label, mine in averages if not mine.whole and mine.horizon is None]
+    if unlike:
+        notes.append(
+            f"the episodes of {', '.join(unlike)} were cut after different numbers of steps or lack their first ones,"
+            " so the long-run average is predicted and compared with the mean of the rows: they may differ for that"
+        )
+    for how, words in (("counted", "counted from"), ("fitted", "fitted to")):
+        mine = [one.label for one in held if one.how == how]
+        if mine:
+            notes.append(
+                f"the policies of {', '.join(mine)} were {words} their own rows; comparisons err towards agreement"
+            )
+    if any(logger.label == UNLABELLED for logger in survey.loggers):
+        notes.append("rows without a label help to predict the others and are not predicted")
+    return tuple(notes)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """One logger left out: its policy, and what the others' rows say of it, or why they say nothing.
+
+    ``how`` its policy was had: it is known, counted or fitted. ``scores`` are by episode of the others. ``strange`` is
+    the share of its rows whose action nobody else took in that state, where states are counted.
+    """
+
+    number: int
+    label: str
+    how: str
+    policy: Policy | None
+    estimand: Estimand = field(default_factory=Estimand)
+    solution: Solution | None = None
+    scores: FloatArray | None = None
+    refusal: str = ""
+    strange: float = 0.0
+    problem: FeatureProblem | None = None
+
+
+def _refuse(name: str, requests: Sequence[Request]) -> tuple[Any, ...]:
+    """Weights of whole episodes see a policy through its own logger's episodes."""
+    raise UsageError(
+        f"estimator {name!r} needs whole episodes and is not backtested; choose one that solves from transition"
+        " counts or moments, such as 'emp', 'dr' or 'bch'"
+    )
+
+
+# --- from counts
+
+
+def _from_counts(
+    counted: Counted, survey: Survey, estimator: Estimator, label: str, known: Mapping[str, Policy], seed: int
+) -> HeldOut:
+    """Solve for one logger's policy from the counts of the others."""
+    rows = counted.transitions
+    j = rows.loggers.index(label)
+    policy = known.get(label) or counted_policy(rows, j)
+    steps = survey.episodes.of(j).horizon
+    estimand = Estimand("horizon", horizon=steps) if steps else Estimand()
+    found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
+    rest = {name: other for name, other in known.items() if name != label}
+    problem = Problem(without(rows, j), policy, estimand, rest, seed=seed, numbers=counted.numbers)
+    check_takes(estimator, "counts")
+    try:
+        solution = answered(lambda: estimator.solve(problem), partial(_refuse, estimator.name))
+    except DataError as error:
+        return replace(found, refusal=error.problem)
+    return replace(found, solution=replace(solution, uncovered_mass=max(solution.uncovered_mass, found.strange)))
+
+
+def counted_policy(transitions: Transitions, logger: int) -> TabularPolicy:
+    """π̂_j: how often the logger took each action in each of its states; elsewhere, how often it took it at all."""
+    mine = np.flatnonzero(transitions.logger == logger)
+    n_states, n_actions = transitions.n_states, len(transitions.actions)
+    code = transitions.state[mine] * n_actions + transitions.action[mine]
+    counts = sum_by(code, transitions.rows[mine], n_states * n_actions).reshape(n_states, n_actions)
+    visited = np.flatnonzero(counts.sum(axis=1))
+    return TabularPolicy(
+        counts[visited] / counts[visited].sum(axis=1, keepdims=True),
+        transitions.observations[visited],
+        transitions.actions,
+        default=counts.sum(axis=0) / counts.sum(),
+    )
+
+
+def without(transitions: Transitions, logger: int) -> Transitions:
+    """The rows of the other loggers; states keep their numbers, the loggers close ranks."""
+    rest = restrict(transitions, np.flatnonzero(transitions.logger != logger))
+    names = tuple(label for j, label in enumerate(transitions.loggers) if j != logger)
+    return replace(rest, loggers=names, logger=rest.logger - (rest.logger > logger))
+
+
+def strange_rows(transitions: Transitions, logger: int) -> float:
+    """The share of a logger's rows whose action nobody else took in that state."""
+    mine = transitions.logger == logger
+    others = np.zeros(transitions.n_pairs, dtype=bool)
+    others[transitions.pair[~mine]] = True
+    rows = transitions.rows[mine]
+    return float(rows[~others[transitions.pair[mine]]].sum() / rows.sum())
+
+
+def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed: int) -> list[HeldOut]:
+    """The scores of every solution by episode of the others, in one scan; they are embedded in the full table."""
+    rows, embedded = counted.transitions, []
+    for one in held:
+        if one.solution is not None and one.solution.scores is not None:
+            table = np.zeros((rows.n_groups, len(BASIS)))
+            table[rows.logger != one.number] = one.solution.scores
+            embedded.append((one.number, replace(one.solution, scores=table)))
+    sums = counted.sum_scores(rounds, [solution for _, solution in embedded], seed)
+    columns = {number: column for (number, _), column in zip(embedded, sums.scores.T, strict=True)}
+    return [
+        replace(one, scores=columns[one.number][sums.totals.logger != one.number] if one.number in columns else None)
+        for one in held
+    ]
+
+
+# --- from a sample, and requests that see the rows of the others
+
+
+def _from_sample(
+    seen: Sampled, estimator: Estimator, labels: Sequence[str], known: Mapping[str, Policy]
+) -> list[HeldOut]:
+    """Every logger's policy from the rows of the others, all of them in the same rounds of scans."""
+    check_takes(estimator, "features")
+    held = [_left_out(seen, label, known) for label in labels]
+    asked = [partial(_ask, estimator, one.problem) for one in held if one.problem is not None]
+    outcomes = iter(seen.rounds().run(together(asked)))
+    return [one if one.problem is None else _solved(one, next(outcomes)) for one in held]
+
+
+def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy]) -> HeldOut:
+    """The question that a logger's policy puts to the others; a policy that cannot be fitted is a refusal."""
+    found = HeldOut(seen.labels.index(label), label, "known" if label in known else "fitted", known.get(label))
+    try:
+        policy = known.get(label) or imitate(seen.rows.fitted(DefaultMixture(), {label: 1.0}))
+    except MixopeError as error:
+        said = Advice("its policy is not known and cannot be fitted to its rows: ", error.reason)
+        return replace(found, refusal=said)
+    others = seen.rows.of_loggers([name for name in seen.labels if name != label])
+    rest = {name: other for name, other in known.items() if name != label}
+    return replace(found, policy=policy, problem=FeatureProblem(others, policy, found.estimand, rest))
+
+
+def _ask(estimator: Estimator, problem: FeatureProblem) -> Solution | Asking[Solution]:
+    """A solution, or a generator on the way to one that sees the rows of the others."""
+    found = estimator.solve(problem)
+    return _among(found, problem.labels, estimator.name) if isinstance(found, Generator) else found
+
+
+def _among(asking: Asking[Solution], labels: tuple[str, ...], name: str) -> Asking[Solution]:
+    """The same estimator, all of whose requests see the rows of some loggers only."""
+    answers: Any = None
+    while True:
+        try:
+            wants = asking.send(answers)
+        except StopIteration as end:
+            found: Solution = end.value
+            return found
+        if any(request.whole_episodes for request in wants):
+            _refuse(name, wants)
+        answers = yield tuple(OfLoggers(request, labels) for request in wants)
+
+
+def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:
+    """With its solution; where the data do not allow one, with the reason."""
+    if isinstance(outcome, DataError):
+        return replace(one, refusal=outcome.problem)
+    if isinstance(outcome, MixopeError):
+        raise outcome
+    return replace(one, solution=outcome, scores=outcome.episode_scores)
+
+
+# --- prediction and earnings side by side
+
+
+def _predict(held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int) -> BacktestRow:
+    mine = survey.episodes.of(held.number)
+    value, own = earned(mine, survey.episodes, held.estimand.horizon)
+    around = clustered_interval(value, own, level)
+    estimate = _estimate(held, survey.without(held.number), estimator.name, level, seed)
+    z, covered = _agreement(estimate, value, around, standard_error(own))
+    found = estimate.interval if estimate else None
+    return BacktestRow(
+        label=held.label,
+        predicted=estimate.value if estimate else math.nan,
+        low=found.low if found else None,
+        high=found.high if found else None,
+        earned=value,
+        earned_low=around.low if around else None,
+        earned_high=around.high if around else None,
+        covered=covered,
+        verdict=str(estimate.verdict if estimate else Verdict.UNSUPPORTED),
+        uncovered_mass=estimate.uncovered_mass if estimate else held.strange,
+        z=z,
+        estimand=str(held.estimand),
+        policy=held.how,
+        n_rows=int(mine.rows.sum()),
+        n_episodes=len(mine.rows),
+        note=held.refusal or _worst(estimate),
+    )
+
+
+def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -> tuple[float, FloatArray]:
+    """The mean over T steps (nothing is earned after an end), or over all rows; and the scores of the episodes.
+
+    A good logger may succeed in all of a few episodes and show no spread at all. So one more score is added, as of one
+    episode with the spread of everybody's: it keeps the error from being nothing and vanishes with more data.
+    """
+
+    def steps_of(episodes: EpisodeTotals) -> FloatArray:
+        return episodes.rows if horizon is None else np.full(len(episodes.rows), float(horizon))
+
+    steps, all_steps = steps_of(mine), steps_of(everybody)
+    value = float(mine.reward.sum() / steps.sum())
+    spread = np.std(everybody.reward - everybody.reward.sum() / all_steps.sum() * all_steps)
+    return value, np.append(mine.reward - value * steps, spread) / steps.sum()
+
+
+def _estimate(held: HeldOut, others: Survey, estimator: str, level: float, seed: int) -> Estimate | None:
+    """What the others' rows say, judged like any estimate."""
+    solution, scores = held.solution, held.scores
+    if solution is None or held.policy is None:
+        return None
+    if solution.no_interval_because:
+        sure = Uncertainty(because=solution.no_interval_because)
+    else:
+        sure = judge_scores(
+            IntervalChoice("t"), solution.value, Scores(scores), level, held.estimand, others.n_episodes
+        )
+        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, others.n_episodes)
+    question = Question(held.label, held.policy, held.estimand, {}, level, seed)
+    return build(question, estimator, Evidence(solution, sure, others, held.problem, scores=scores))
+
+
+def _agreement(
+    estimate: Estimate | None, value: float, around: Interval | None, own_error: float
+) -> tuple[float | None, bool]:
+    """z and whether it is inside the level; both intervals are symmetric, so their halves add as errors do."""
+    if estimate is None or estimate.interval is None or around is None or estimate.standard_error is None:
+        return None, False
+    off, error = estimate.value - value, math.hypot(estimate.standard_error, own_error)
+    if abs(off) <= 1e-9 * max(abs(value), 1.0):
+        return 0.0, True
+    halves = math.hypot(estimate.interval.high - estimate.value, around.high - value)
+    return off / error if error > 0 else math.copysign(math.inf, off), abs(off) <= halves
+
+
+def _worst(estimate: Estimate | None) -> str:
+    """The sentence of the first failure, else of the first warning."""
+    found = () if estimate is None else estimate.diagnostics
+    return next((d.sentence for status in ("fail", "warn") for d in found if d.status == status), "")

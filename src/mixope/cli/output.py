@@ -1,0 +1,167 @@
+"""Where output goes: results to stdout or into a page, everything else (notes, progress, errors) to stderr.
+
+Consoles are made when they are used, so that they write to the streams of that moment. What records look like is a
+matter of :mod:`mixope.report`; here are the words of the command line for what a reader could set.
+"""
+
+from __future__ import annotations
+
+import json as text
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
+
+from mixope.errors import MixopeWarning, Setting, UsageError, phrased
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mixope.rendering import Record, ReportedRecord
+
+ARGUMENTS = "mixope.cli.arguments"
+"""Where the context keeps the words of the command line."""
+ENDINGS = (".html", ".htm")
+WIDTH_OF_FILES = 110
+_STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
+
+
+def on_command_line(setting: Setting) -> str:
+    """The words of the command line for what can be set."""
+    value = setting.value
+    match setting.name:
+        case "columns":
+            return " ".join(f"--column {'NAME' if k is ... else k}={_column(v)}" for k, v in value.items())
+        case "policy_column":
+            return f"rename the right column to {value} in the file"
+        case "loggers":
+            return f"--logger {'LABEL' if value is ... else value}=FILE"
+        case "default":
+            return "--target-default uniform (or an action)"
+        case "actions":
+            return "write a policy that names its actions, and give it as MODULE:NAME"
+        case "format":
+            return "give it a name that ends by its format"
+        case "one_policy":
+            return "give a table of one policy with --logger LABEL=FILE"
+        case "several_policies":
+            return "give it with --loggers"
+        case "inspect":
+            return "mixope inspect LOGS --target POLICY"
+        case _:
+            option = f"--{setting.name.replace('_', '-')}"
+            return option if value is ... or value is True else f"{option} {value}"
+
+
+def _column(value: Any) -> str:
+    if isinstance(value, list):
+        return "COLUMN,COLUMN" if value == [...] else ",".join(value)
+    return "" if value is None else "COLUMN" if value is ... else str(value)
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A console that takes words as they are: no markup, no emoji, a width of its own where there is no terminal."""
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    fixed = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
+
+
+def show(record: Record, **options: Any) -> None:
+    """A record on stdout."""
+    from mixope.report.terminal import view
+
+    console().print(view(record, phrase=on_command_line, **options))
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """One JSON object on stdout, in UTF-8 whatever the locale."""
+    typer.echo(text.dumps(record, indent=2, ensure_ascii=False).encode())
+
+
+def complain(kind: str, words: str) -> None:
+    """A message on stderr: its kind, then the words, unwrapped so that paths can be copied."""
+    from rich.text import Text
+
+    message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", words)
+    console(sys.stderr).print(message, soft_wrap=True)
+
+
+class Work(list[str]):
+    """The notes heard while something takes time; and how far it is, shown on a terminal and nowhere else."""
+
+    def __init__(self, what: str) -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn
+
+        super().__init__()
+        screen = console(sys.stderr)
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+        self.display = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self.display.add_task(what, total=None)
+
+    def progress(self, done: int, total: int) -> None:
+        """So many refits of so many."""
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+        if len(self.display.columns) == 2:
+            more = (BarColumn(), MofNCompleteColumn(), TextColumn("refits,"), TimeRemainingColumn(), TextColumn("left"))
+            self.display.columns = (*self.display.columns, *more)
+        self.display.update(self.display.task_ids[0], completed=done, total=total)
+
+
+@contextmanager
+def working(what: str) -> Iterator[Work]:
+    """Show on a terminal that something takes time, and hear its warnings; after a failure they are told at once."""
+    heard = Work(what)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MixopeWarning)
+        try:
+            with heard.display:
+                yield heard
+        except BaseException:
+            tell(_messages(caught))
+            raise
+    heard += _messages(caught)
+
+
+def tell(notes: Collection[str], besides: Collection[str] = ()) -> None:
+    """Notes on stderr, except those that the result shows itself (``besides``)."""
+    for note in dict.fromkeys(notes):
+        if note not in besides:
+            complain("note", phrased(note, on_command_line))
+
+
+def _messages(caught: list[warnings.WarningMessage]) -> list[str]:
+    return [
+        found.message.args[0] if isinstance(found.message, MixopeWarning) else str(found.message) for found in caught
+    ]
+
+
+def check_page(path: Path | None) -> None:
+    """Before the work begins: a report never takes the place of something that is not one."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"--html {path} is a folder; name a file in it, such as {path / 'report.html'}")
+    if path.suffix.lower() not in ENDINGS:
+        raise UsageError(f"--html takes a name that ends in .html, got {str(path)!r}")
+
+
+def write_page(record: ReportedRecord, path: Path, **extras: Any) -> Path:
+    """Write a page, whole or not at all; a place that cannot be written to is a matter of words."""
+    try:
+        return record.report(path, phrase=on_command_line, **extras)
+    except OSError as error:
+        raise UsageError(f"the report cannot be written to {path}: {error.strerror or error}") from None
+
+
+def command_line(context: typer.Context) -> str:
+    """The command as it was typed."""
+    return shlex.join(["mixope", *context.meta.get(ARGUMENTS, ())])

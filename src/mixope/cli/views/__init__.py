@@ -1,1 +1,0 @@
-"""Records as something to read on a terminal: each file turns one kind of record into a rich renderable."""

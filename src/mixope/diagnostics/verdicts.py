@@ -1,0 +1,53 @@
+"""What a check says, and the verdict on top of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any, Literal
+
+Status = Literal["pass", "warn", "fail"]
+
+
+class Verdict(Enum):
+    """Whether the number can be used."""
+
+    TRUSTWORTHY = "trustworthy"
+    CAUTION = "caution"
+    UNSUPPORTED = "not supported by these logs"
+    REFERENCE = "reference only"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One check: what was measured, where it starts to matter, how it came out, in words."""
+
+    name: str
+    value: float
+    threshold: float
+    status: Status
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
+    """A number against the threshold that it has passed, or the first one."""
+    sign = 1.0 if high_is_bad else -1.0
+    status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
+    return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
+
+
+def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:
+    """The worst of them; what was not judged is a reference line."""
+    if not diagnostics:
+        return Verdict.REFERENCE
+    statuses = {d.status for d in diagnostics}
+    if "fail" in statuses:
+        return Verdict.UNSUPPORTED
+    return Verdict.CAUTION if "warn" in statuses else Verdict.TRUSTWORTHY

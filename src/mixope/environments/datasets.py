@@ -1,0 +1,224 @@
+"""Benchmark datasets on disk: simulated logs of several loggers, the policies behind them, and the truth.
+
+    ids       logs.parquet (or .csv, .arrow)   target.csv    loggers.csv   truth.json
+    vectors   logs.parquet (observation.0 …)   policies.py                 truth.json
+
+Policies over vectors are Python objects: ``policies.py`` says them with their numbers, as ``target``, ``logger_0`` …
+and the dictionary ``loggers``. The truth is exact, except that of Pendulum, which is simulated and has a standard
+error. All files are written or none: they go into a folder beside the wanted one, which then takes its place. The same
+settings give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mixope import environments
+from mixope.arrays import FloatArray
+from mixope.environments import linear_quadratic, pendulum
+from mixope.environments.model import Model
+from mixope.environments.simulation import Columns, logger_names, share_episodes
+from mixope.errors import Advice, Setting, UnknownName, UsageError
+from mixope.logs import write
+from mixope.version import __version__
+
+DISCOUNTS = (0.9, 0.99)
+FEW_CHAINS = {"chains": 500, "steps": 1000, "burn_in": 500}
+"""For the simulated truth of loggers, which is only shown beside that of the target."""
+OURS = ("logs.parquet", "logs.csv", "logs.arrow", "target.csv", "loggers.csv", "policies.py", "truth.json")
+"""The names that a dataset may have; a folder that holds nothing else may be replaced."""
+CACHE = "__pycache__"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to simulate."""
+
+    environment: str
+    loggers: int = 4
+    episodes: int = 200
+    horizon: int = 200
+    observed: str = "id"
+    format: str = "parquet"
+    seed: int = 0
+    pickup_bonus: bool = False
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Where the files are, and the truth they come with."""
+
+    folder: Path
+    logs: Path
+    target: Path
+    loggers: Path
+    vectors: bool
+    truth: dict[str, Any]
+
+
+class Made(NamedTuple):
+    """What was simulated: the logs, the files of policies (tables or text) by name, and the truth."""
+
+    logs: Columns
+    policies: Mapping[str, Columns | str]
+    truth: dict[str, Any]
+
+
+def write_dataset(settings: Settings, folder: Path, *, force: bool = False, ours: Sequence[str] = OURS) -> Dataset:
+    """Simulate and write; an existing dataset is replaced only with ``force``, other files never."""
+    vectors = settings.environment in environments.CONTINUOUS
+    if not vectors and settings.environment not in environments.BUILDERS:
+        known = (*environments.BUILDERS, *environments.CONTINUOUS)
+        raise UnknownName("environment", settings.environment, known)
+    folder = Path(os.path.abspath(folder))
+    check_replaceable(folder, force, ours)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as waiting:
+        fresh = Path(waiting) / "new"
+        fresh.mkdir()
+        made = _simulate_vectors(settings) if vectors else _simulate_ids(settings)
+        truth = _write_all(settings, made, fresh)
+        if folder.exists():
+            folder.rename(Path(waiting) / "old")
+        fresh.rename(folder)
+    target, loggers = ("policies.py", "policies.py") if vectors else ("target.csv", "loggers.csv")
+    return Dataset(folder, folder / f"logs.{settings.format}", folder / target, folder / loggers, vectors, truth)
+
+
+def check_replaceable(folder: Path, force: bool, ours: Sequence[str]) -> None:
+    """Refuse to write over what is there, unless it was asked for and is a dataset of ours."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder")
+    if folder == Path.cwd():
+        raise UsageError("the current folder cannot be replaced; name another one")
+    inside = sorted(path.name for path in folder.iterdir() if path.name != CACHE)
+    strangers = [name for name in inside if name not in ours]
+    if strangers:
+        raise UsageError(f"{folder} holds other files ({', '.join(strangers[:3])}); name an empty folder or a new one")
+    if inside and not force:
+        raise UsageError(Advice(f"{folder} is not empty; ", Setting("force", True), " replaces the dataset in it"))
+
+
+def _write_all(settings: Settings, made: Made, folder: Path) -> dict[str, Any]:
+    """All files; gives back the truth with the settings it belongs to."""
+    write(made.logs, folder / f"logs.{settings.format}")
+    for name, content in made.policies.items():
+        if isinstance(content, str):
+            (folder / name).write_text(content, encoding="utf-8")
+        else:
+            write(content, folder / name)
+    origin = {"rows": len(made.logs["reward"]), "seed": settings.seed, "settings": asdict(settings)}
+    truth = {**made.truth, **origin, "version": __version__}
+    (folder / "truth.json").write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
+    return truth
+
+
+def _simulate_ids(settings: Settings) -> Made:
+    options = {"pickup_bonus": True} if settings.pickup_bonus else {}
+    model = environments.make(settings.environment, **options)
+    loggers = environments.stages(model, settings.loggers, seed=settings.seed)
+    target = environments.target(model, seed=settings.seed)
+    observed: Any = settings.observed
+    logs = environments.simulate(
+        model, loggers, settings.episodes, settings.horizon, seed=settings.seed, observed=observed
+    )
+    tables = [_policy_columns(model, policy, settings.observed) for policy in loggers]
+    labels = np.repeat(logger_names(len(loggers)), model.n_states * model.n_actions)
+    joined = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    policies: dict[str, Columns | str] = {
+        "target.csv": _policy_columns(model, target, settings.observed),
+        "loggers.csv": {"policy_id": labels, **joined},
+    }
+    bound = environments.efficiency_bound(model, target, loggers, _shares(settings), horizon=settings.horizon)
+    truth = _exact_truth(environments.truth, model, target, loggers, settings, bound / len(logs["reward"]))
+    return Made(logs, policies, truth)
+
+
+def _policy_columns(model: Model, policy: FloatArray, observed: str) -> Columns:
+    """One row per state and action."""
+    state, action = (index.ravel() for index in np.indices(policy.shape))
+    names = {f"observation.{name}": values[state] for name, values in model.factors.items()}
+    return {**(names if observed == "factors" else {"observation": state}), "action": action, "prob": policy.ravel()}
+
+
+def _simulate_vectors(settings: Settings) -> Made:
+    if settings.observed != "id" or settings.pickup_bonus:
+        said = f" are not for {settings.environment}, whose states are vectors"
+        raise UsageError(Advice(Setting("observed"), " and ", Setting("pickup_bonus", True), said))
+    world = environments.make_continuous(settings.environment)
+    known: Any = pendulum if settings.environment == "pendulum" else linear_quadratic
+    target, loggers = known.target(), known.loggers(settings.loggers)
+    logs = environments.continuous.simulate(world, loggers, settings.episodes, settings.horizon, seed=settings.seed)
+    if world.action_size == 1:
+        logs["action"] = logs["action"][:, 0]
+    if known is pendulum:
+        return Made(logs, {"policies.py": _pendulum_policies(settings.loggers)}, _simulated_truth(target, loggers))
+    shares = _shares(settings)
+    bound = known.efficiency_bound(world, target, loggers, horizon=settings.horizon, shares=shares).value
+    truth = _exact_truth(known, world, target, loggers, settings, bound / len(logs["reward"]))
+    return Made(logs, {"policies.py": _linear_policies(target, loggers)}, truth)
+
+
+def _shares(settings: Settings) -> list[float]:
+    """Episodes by logger."""
+    logger = share_episodes(settings.loggers, settings.episodes, settings.horizon)
+    return [float(count) for count in np.bincount(logger, minlength=settings.loggers)]
+
+
+def _exact_truth(
+    solver: Any, world: Any, target: Any, loggers: Sequence[Any], settings: Settings, bound: float
+) -> dict[str, Any]:
+    """The values of the target by ``solver``, and the least mean squared error that logs of this size allow."""
+    certain = {"average_standard_error": 0.0} if settings.environment in environments.CONTINUOUS else {}
+    return {
+        "average": solver.average(world, target),
+        **certain,
+        "discounted": {f"{gamma:g}": solver.discounted(world, target, gamma) for gamma in DISCOUNTS},
+        "horizon": {str(settings.horizon): solver.horizon(world, target, settings.horizon)},
+        "efficiency_bound_mse": bound if math.isfinite(bound) else None,
+        "loggers": {f"logger-{j}": solver.average(world, policy) for j, policy in enumerate(loggers)},
+    }
+
+
+def _simulated_truth(target: Any, loggers: Sequence[Any]) -> dict[str, Any]:
+    """Of Pendulum, whose dynamics are deterministic: the bound is 0."""
+    found, others = pendulum.truth(target), [pendulum.truth(policy, **FEW_CHAINS) for policy in loggers]
+    return {
+        "average": found.value,
+        "average_standard_error": found.standard_error,
+        "efficiency_bound_mse": 0.0,
+        "loggers": {f"logger-{j}": other.value for j, other in enumerate(others)},
+        "loggers_standard_error": {f"logger-{j}": other.standard_error for j, other in enumerate(others)},
+    }
+
+
+def _pendulum_policies(loggers: int) -> str:
+    made = [f"analytic_policy(g={g}, sigma={sigma})" for g, sigma in (pendulum.TARGET, *pendulum.LOGGERS[loggers])]
+    return _module("from mixope.environments.pendulum import analytic_policy", *made)
+
+
+def _linear_policies(target: Any, loggers: Sequence[Any]) -> str:
+    def said(policy: Any) -> str:
+        scale = float(policy.scale([[0.0, 0.0]]).ravel()[0])
+        return f"LinearGaussianPolicy({policy.weights[0].tolist()}, {float(policy.bias[0])}, {scale})"
+
+    return _module("from mixope import LinearGaussianPolicy", *map(said, (target, *loggers)))
+
+
+def _module(imports: str, target: str, *loggers: str) -> str:
+    """The text of ``policies.py``."""
+    head = '"""The policies of these logs: policies:target and policies:loggers, from this folder."""'
+    named = [f"logger_{j} = {words}" for j, words in enumerate(loggers)]
+    table = ", ".join(f'"logger-{j}": logger_{j}' for j in range(len(loggers)))
+    return "\n".join([head, "", imports, "", f"target = {target}", *named, f"loggers = {{{table}}}", ""])

@@ -1,0 +1,114 @@
+"""Asking: how an estimator gets sums over the logs without ever opening a file.
+
+An estimator is a generator. It yields requests (:mod:`mixope.statistics.request`), receives their sums, and returns its
+solution:
+
+    calibration, value = yield (CalibrationSums(…), ValueSums(…))
+    ...
+    return Solution(…)
+
+All estimators of all targets advance together, one round at a time: equal requests are made once, and a round is one
+scan however many asked (:class:`Rounds`). An estimator that needs nothing besides what its problem holds returns its
+solution at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mixope.errors import MixopeError
+from mixope.statistics.request import Request, content_key
+
+T = TypeVar("T")
+
+Asking = Generator[tuple[Request, ...], tuple[Any, ...], T]
+Answer = Callable[[Sequence[Request]], tuple[Any, ...]]
+"""Answers some requests: one scan."""
+
+
+@dataclass
+class _Asker:
+    """One estimator on its way: what it asks now, and what came of it."""
+
+    asking: Any
+    wants: tuple[Request, ...] | None = None
+    outcome: Any = None
+
+    def advance(self, answers: tuple[Any, ...] | None) -> None:
+        """To the next requests, or to the end: a solution, or the error that says why there is none."""
+        try:
+            self.wants = tuple(self.asking.send(answers))
+        except StopIteration as end:
+            self.wants, self.outcome = None, end.value
+        except MixopeError as refusal:
+            self.wants, self.outcome = None, refusal
+
+
+def together(starts: Sequence[Callable[[], Any]]) -> Asking[list[Any]]:
+    """Several estimators as one: in every round, all that any of them asks. Gives their solutions or refusals.
+
+    Each of ``starts`` gives a solution, or a generator that asks for sums on the way to one.
+    """
+    askers = [_begin(start) for start in starts]
+    while waiting := [asker for asker in askers if asker.wants is not None]:
+        answers = yield tuple(request for asker in waiting for request in asker.wants or ())
+        for asker in waiting:
+            size = len(asker.wants or ())
+            mine, answers = answers[:size], answers[size:]
+            asker.advance(mine)
+    return [asker.outcome for asker in askers]
+
+
+def all_or_nothing(starts: Sequence[Callable[[], Any]]) -> Asking[list[Any]]:
+    """The same, where a refusal of one is a refusal of all."""
+    found = yield from together(starts)
+    for outcome in found:
+        if isinstance(outcome, MixopeError):
+            raise outcome
+    return found
+
+
+def _begin(start: Callable[[], Any]) -> _Asker:
+    try:
+        found = start()
+    except MixopeError as refusal:
+        return _Asker(None, outcome=refusal)
+    if not isinstance(found, Generator):
+        return _Asker(None, outcome=found)
+    asker = _Asker(found)
+    asker.advance(None)
+    return asker
+
+
+@dataclass
+class Rounds:
+    """Answers that were given in a run, by content, so that nothing is asked of the logs twice."""
+
+    answer: Answer
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def ask(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+        """The answers to some requests; those that are new cost one scan."""
+        keys = [content_key(request) for request in requests]
+        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self.given}
+        if new:
+            self.given.update(zip(new, self.answer(list(new.values())), strict=True))
+        return tuple(self.given[key] for key in keys)
+
+    def run(self, asking: Asking[T]) -> T:
+        """To its end, one scan per round."""
+        answers = None
+        while True:
+            try:
+                wants = next(asking) if answers is None else asking.send(answers)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+            answers = self.ask(wants)
+
+
+def answered(start: Callable[[], Any], answer: Answer) -> Any:
+    """One estimator alone, with its requests answered by ``answer``."""
+    return Rounds(answer).run(all_or_nothing([start]))[0]

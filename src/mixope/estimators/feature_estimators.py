@@ -1,0 +1,353 @@
+"""The estimators on features, each as the order in which it asks: moments, ratio, scores.
+
+    round 1   calibration of ρ (fine and coarse), moments of the value, of the state–action ratios; whole episodes
+    round 2   moments of the state ratio (fine and coarse)
+    round 3   scores
+
+What each is called, and the same estimators where states are counted, is in :mod:`mixope.estimators.registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mixope.arrays import FloatArray, IntArray
+from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
+from mixope.errors import UsageError
+from mixope.estimand import Estimand
+from mixope.estimators.asking import Asking, all_or_nothing
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.feature_ratio import RatioReport, calibration_requests, log_target, phi_of, solve_ratios
+from mixope.estimators.feature_scores import score
+from mixope.estimators.feature_value import PairGram, ValueDesign, ValueSums, cross, value_design, value_system
+from mixope.estimators.solution import Measures, Solution, combine
+from mixope.features import FittedMap
+from mixope.logs import Schema
+from mixope.policies import GaussianPolicy, Policy, uniform
+from mixope.solvers.linear import solve_ratio
+from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
+from mixope.statistics.grouping import GroupSums
+from mixope.statistics.moments import MomentRequest, Moments
+from mixope.statistics.request import Batch
+from mixope.statistics.rows import Rows, row_columns
+from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
+
+NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
+PLUG_IN_BIAS = "a plug-in value is biased by whatever its features miss, and nothing in it measures that; see 'dr'"
+LARGEST_DENSITY = 1e6
+"""Densities of the target above this are capped, counted and shown."""
+
+
+# --- the state ratio
+
+
+def state_ratio_on_features(
+    problem: FeatureProblem,
+    name: str,
+    behaviour: Behaviour,
+    logger_weights: Callable[[FeatureProblem], Mapping[str, float]],
+    *,
+    pooled: bool,
+    doubly_robust: bool = False,
+) -> Asking[Solution]:
+    """A state-ratio estimator, pooled or on each logger's rows and averaged."""
+    problem.refuse_horizon(name)
+    weights = logger_weights(problem)
+    present = [label for label in problem.labels if weights[label] > 0]
+    if pooled or len(problem.labels) == 1:
+        return (yield from _state_ratio(problem, behaviour, weights, doubly_robust))
+
+    def alone(label: str) -> Callable[[], Asking[Solution]]:
+        return lambda: _state_ratio(problem, behaviour, {label: 1.0}, doubly_robust)
+
+    parts = yield from all_or_nothing([alone(label) for label in present])
+    return combine(parts, [1.0 / len(parts)] * len(parts))
+
+
+def _state_ratio(
+    problem: FeatureProblem, behaviour: Behaviour, weights: Mapping[str, float], doubly_robust: bool
+) -> Asking[Solution]:
+    fitted = problem.known.fitted(behaviour.knowing(problem.loggers), weights)
+    requests = calibration_requests(problem, fitted, weights)
+    *calibrations, model = yield from with_value(problem, requests, needed=doubly_robust)
+    ratios = yield from solve_ratios(problem, requests, tuple(calibrations))
+    (fine, report), *coarse = ratios
+    found = yield from score(
+        problem,
+        fine.fit,
+        report,
+        model,
+        logged=not behaviour.fitted,
+        doubly_robust=doubly_robust,
+        coarse=(coarse[0][0].fit, coarse[0][1]) if coarse else None,
+    )
+    return replace(found, notes=fitted.notes)
+
+
+def with_value(
+    problem: FeatureProblem, requests: tuple[MomentRequest, ...], *, needed: bool = False
+) -> Asking[tuple[Any, ...]]:
+    """The first round: some requests, and the value model last (None for a target that gives densities only)."""
+    if not (needed or problem.drawable):
+        return (*(yield requests), None)
+    design = value_design(problem)
+    *found, moments = yield (*requests, ValueSums(design))
+    return (*found, value_system(problem, design, moments))
+
+
+def lstdq_on_features(problem: FeatureProblem) -> Asking[Solution]:
+    """The plug-in value of LSTD-Q: no ratio, hence no score; the interval of ``dr`` is the one to use."""
+    design = value_design(problem)
+    horizon = problem.estimand.horizon
+    if horizon is None:
+        (moments,) = yield (ValueSums(design),)
+        value = value_system(problem, design, moments).value
+    else:
+        moments, gram = yield ValueSums(design), PairGram(design)
+        value = value_system(problem, design, moments).horizon_value(gram["gram"], horizon)
+    return Solution(value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
+
+
+# --- state–action ratios: ζ(s,a) = max(θ·x(s,a), 0), x = φ(s) ⊗ ψ(a); no behaviour is needed
+
+
+@dataclass(frozen=True)
+class PairWeigher:
+    """ζ = θ·x(s,a), or u π(a|s) with u = θ·x(s,a) where a target is given."""
+
+    design: ValueDesign
+    theta: FloatArray
+    target: Policy | None = None
+
+    def weight(self, rows: Rows) -> FloatArray:
+        """c = 1."""
+        return rows.times
+
+    def weights(self, rows: Rows, fold: int | None = None) -> FloatArray:
+        """ζ of every row; there are no folds."""
+        zeta = np.maximum(self.design.taken(rows) @ self.theta, 0.0) * rows.times
+        return zeta if self.target is None else zeta * _density(self.target, rows)[0]
+
+
+def _density(target: Policy, rows: Rows) -> tuple[FloatArray, int]:
+    """π(a|s) of every row, capped, and how many were."""
+    with np.errstate(over="ignore"):
+        density = np.exp(log_target(target, rows))
+    return np.minimum(density, LARGEST_DENSITY), int((density > LARGEST_DENSITY).sum())
+
+
+def pair_ratio_on_features(problem: FeatureProblem, name: str, *, whiten_tests: bool) -> Asking[Solution]:
+    """mwl (tests scaled to mean square one) and dualdice (whitened tests), from the moments of LSTD-Q:
+
+    Σ ζ (x(s,a) − γ x(s′,π)) = (1−γ) E_μ₀ x(s,π).
+    """
+    problem.refuse_horizon(name)
+    design = value_design(problem)
+    sums, gram = yield ValueSums(design), PairGram(design)
+    value = value_system(problem, design, sums)
+    n, average = float(sums["n"].sum()), problem.estimand.kind == "average"
+    system = sums["a"].sum(axis=0).T / n
+    if average and sums["ended"].any():
+        system = system - np.outer(value.start, sums["ended"].sum(axis=0) / n)
+    right = None if average else (1.0 - problem.gamma) * value.start
+    mean, square = sums["e"].sum(axis=0) / n, gram["gram"].sum(axis=0) / n
+    theta, solved, condition = solve_ratio(system, right, mean, square, whiten_tests=whiten_tests)
+    return (yield from score(problem, PairWeigher(design, theta), RatioReport(solved, condition), value))
+
+
+@dataclass(frozen=True)
+class ConstantMean:
+    """A mean action that does not depend on the state."""
+
+    value: FloatArray
+
+    def __call__(self, observations: FloatArray) -> FloatArray:
+        """The mean in every state."""
+        return np.tile(self.value, (len(observations), 1))
+
+
+def reference_law(problem: FeatureProblem) -> Policy:
+    """m: uniform over discrete actions, else a Gaussian like the logged actions."""
+    sample = problem.known.sample
+    if sample.action.ndim == 1:
+        return uniform(problem.actions.actions)  # type: ignore[attr-defined]
+    spread = np.maximum(sample.action.std(axis=0), 1e-6)
+    return GaussianPolicy(ConstantMean(sample.action.mean(axis=0)), spread)
+
+
+@dataclass(frozen=True)
+class ReferenceSums(MomentRequest):
+    """The paper's SADL: ζ = u π, u = θ·x, and a reference action law m for the tests,
+
+    Σ u [m(a) x(s,a) − γ π(a|s) x(s′,m)] = (1−γ) E_μ₀ x(s,m).
+    """
+
+    design: ValueDesign
+    reference: Policy
+
+    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
+        """One slice."""
+        design, n = self.design, rows.times
+        x = design.taken(rows)
+        ahead = self._under(design.states, rows, following=True)
+        probability, capped = _density(design.target, rows)
+        reference = np.exp(self.reference.log_prob(rows.observation, rows.action))
+        going = design.gamma * probability * n * ~rows.terminated
+        total.add_product("a", 0, (reference * n)[:, None] * x - going[:, None] * ahead, x)
+        total.add_square("gram", 0, x * np.sqrt(n)[:, None])
+        total.add("e", 0, (probability * n) @ x)
+        total.add("ended", 0, (probability * rows.terminated * n) @ x)
+        first = design.starts(rows)
+        begin = first.times @ self._under(design.states, first) if len(first) else np.zeros(design.size)
+        total.add("start", 0, begin)
+        total.add("starts", 0, first.times.sum())
+        total.add("n", 0, n.sum())
+        total.add("capped", 0, float(capped))
+
+    def _under(self, states: FittedMap, rows: Rows, following: bool = False) -> FloatArray:
+        at = rows.next_observation if following else rows.observation
+        return cross(phi_of(states, rows, following), self.design.actions.under(self.reference, at))
+
+
+def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
+    """SADL as the paper writes it."""
+    problem.refuse_horizon(name)
+    design = value_design(problem)
+    request = ReferenceSums(design, reference_law(problem))
+    moments, model = yield from with_value(problem, (request,), needed=True)
+    sums = {key: array.sum(axis=0) for key, array in moments.arrays.items()}
+    n, start = float(sums["n"]), sums["start"] / max(float(sums["starts"]), 1.0)
+    average = problem.estimand.kind == "average"
+    system = sums["a"] - np.outer(start, sums["ended"]) if average else sums["a"]
+    right = None if average else (1 - problem.gamma) * start
+    theta, solved, condition = solve_ratio(system / n, right, sums["e"] / n, sums["gram"] / n)
+    report = RatioReport(solved, condition, capped=int(sums["capped"]))
+    return (yield from score(problem, PairWeigher(design, theta, problem.target), report, model))
+
+
+# --- whole episodes
+
+
+@dataclass(frozen=True)
+class LogRatios:
+    """log π − log b of every row, cumulated along whole episodes.
+
+    ``laws`` are the log-probabilities behind b, one for the row's own logger, or one per logger with its share of the
+    episodes for the balance heuristic: log Σ_k β_k Π π_k.
+    """
+
+    target: Policy
+    laws: tuple[Policy | FittedBehaviour, ...]
+    shares: tuple[float, ...] = ()
+
+    @property
+    def whole_episodes(self) -> bool:
+        """In step order."""
+        return True
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Everything that a row holds, and its step."""
+        return (*row_columns(schema), "step")
+
+    def of(self, batch: Batch) -> Trajectories:
+        """The episodes of a batch."""
+        rows = batch.rows
+        found = trajectories_of(batch.table, self._log_ratio(rows) if len(rows) else np.zeros(0))
+        return found if rows.count is None else found.take(np.repeat(np.arange(found.n_episodes), _times(found, rows)))
+
+    def _log_ratio(self, rows: Rows) -> FloatArray:
+        target = log_target(self.target, rows)
+        each = [self._law(law, rows) for law in self.laws]
+        if not self.shares:
+            return target - each[0]
+        if rows.episode is None:
+            raise UsageError("these rows do not say which episode they belong to")
+        cumulated = np.stack([running_sums(law, rows.episode) for law in each])
+        mixed = logsumexp(cumulated + np.log(np.asarray(self.shares))[:, None], axis=0)
+        first = np.append(True, rows.episode[1:] != rows.episode[:-1])
+        step = mixed - np.where(first, 0.0, np.append(0.0, mixed[:-1]))
+        return np.asarray(target - step)
+
+    @staticmethod
+    def _law(law: Policy | FittedBehaviour, rows: Rows) -> FloatArray:
+        if isinstance(law, FittedBehaviour):
+            return rows.once("log behaviour", law, lambda: law.log_prob(rows))
+        return rows.once("log policy", law, lambda: law.log_prob(rows.observation, rows.action))
+
+
+def _times(found: Trajectories, rows: Rows) -> IntArray:
+    """How often every episode happened."""
+    return rows.times[found.first].astype(np.int64)
+
+
+def trajectory_on_features(
+    problem: FeatureProblem, weigh: Callable[[Estimand, Trajectories], Solution], *, balance: bool
+) -> Asking[Solution]:
+    """Importance sampling by episodes.
+
+    b are recorded propensities where all rows have them, else the loggers' known policies, else a density fitted to
+    each logger.
+    """
+    known, labels = problem.known, problem.labels
+    everyone = dict.fromkeys(labels, 1.0)
+    if balance:
+        laws = tuple(_law_of(problem, label) for label in labels)
+        begun = np.array([known.logger_starts[label] for label in labels], dtype=np.float64)
+        shares = begun / begun.sum() if begun.all() else np.full(len(begun), 1.0 / len(begun))
+        request = LogRatios(problem.target, laws, tuple(shares.tolist()))
+    else:
+        recorded = known.has_propensities or set(labels) <= set(problem.loggers)
+        behaviour = Logged(problem.loggers) if recorded else PerLogger(DefaultMixture())
+        request = LogRatios(problem.target, (known.fitted(behaviour, everyone),))
+    (data,) = yield (request,)
+    return weigh(problem.estimand, data.in_key_order())
+
+
+def _law_of(problem: FeatureProblem, label: str) -> Policy | FittedBehaviour:
+    """π_k: known, or fitted on that logger's rows."""
+    if label in problem.loggers:
+        return problem.loggers[label]
+    return problem.known.fitted(DefaultMixture(), {label: 1.0})
+
+
+# --- the reference line
+
+
+@dataclass(frozen=True)
+class RewardSums:
+    """Rows and rewards by episode, or by pieces of it."""
+
+    piece_steps: int | None = None
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Rows may come in any pieces."""
+        return False
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Everything that a row holds, and its step."""
+        return (*row_columns(schema), "step")
+
+    def of(self, batch: Batch) -> GroupSums:
+        """Of some rows."""
+        n = batch.rows.times
+        return sum_by_episode(batch.table, {"n": n, "r": n * batch.rows.reward}, "rewards", self.piece_steps)
+
+
+def logged_mean_on_features(problem: FeatureProblem) -> Asking[Solution]:
+    """Every row counts one."""
+    (sums,) = yield (RewardSums(problem.piece_steps),)
+    n, r = sums.column("n"), sums.column("r")
+    value = float(r.sum() / n.sum())
+    return Solution(
+        value=value,
+        episode_scores=(r - value * n) / n.sum(),
+        measures=Measures(effective_sample_size=float(n.sum())),
+        is_reference=True,
+        pieces=pieces_of_episodes(sums) if problem.piece_steps else None,
+    )

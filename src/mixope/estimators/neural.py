@@ -1,0 +1,189 @@
+"""EMP with a network for the state ratio: ``emp-neural``, an option beside the linear closed form, never the default.
+
+Behaviour and calibration are those of ``emp``; the network is trained on the sample of rows by
+:mod:`mixope.solvers.neural`, and the score pass is the one every ratio goes through. Of an ended row, s′ follows the
+start law (average) or is nothing (discounted). Reported besides: by how much the loss fell, and the median and standard
+deviation of the value over seeds, on the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
+from mixope.errors import UsageError
+from mixope.estimators.asking import Asking
+from mixope.estimators.feature_estimators import with_value
+from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.feature_ratio import CalibratedRatio, calibrate, calibration_requests
+from mixope.estimators.feature_scores import score
+from mixope.estimators.solution import Solution
+from mixope.features import NormalisedBumps, default_size
+from mixope.features.standard import FittedStandard, Standardise
+from mixope.solvers.linear import Whitening
+from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, load_jax, train
+from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.rows import Rows
+
+_MOST_TESTS = 300
+#: Directions of the tests with less than this share of the largest mean square: noise, which whitening would blow up
+_SMALLEST = 1e-3
+_PARTS = 5
+
+
+@dataclass(frozen=True)
+class NeuralRatio:
+    """``behaviour``: what ρ divides by, such as the fitted mixture or "logged"; ``settings``: how to train.
+
+    ``tests``: how many landmarks, by default as many as ``emp`` has, and at most 300.
+    """
+
+    settings: NeuralSettings = field(default_factory=NeuralSettings)
+    behaviour: Behaviour | str = field(default_factory=DefaultMixture)
+    tests: int | None = None
+    doubly_robust: bool = False
+    name: str = "emp-neural"
+
+    def solve(self, problem: FeatureProblem) -> Asking[Solution]:
+        """Train on the sample, then weigh all rows."""
+        load_jax()
+        problem.refuse_horizon(self.name)
+        if problem.estimand.kind == "discounted" and self.settings.loss == "kernel":
+            raise UsageError("the kernel loss is for the average; for a discounted value use loss='tests'")
+        behaviour, weights = as_behaviour(self.behaviour), dict.fromkeys(problem.labels, 1.0)
+        fitted = problem.known.fitted(behaviour.knowing(problem.loggers), weights)
+        (request,) = calibration_requests(problem, fitted, weights, coarse=False)
+        moments, model = yield from with_value(problem, (request,), needed=self.doubly_robust)
+        ratio, report = calibrate(problem, request, moments)
+        tests = self.tests or min(default_size(len(problem.known.sample)), _MOST_TESTS)
+        trainer = NeuralTrainer(problem, ratio, self.settings, tests)
+        report = replace(report, solved=trainer.solved, condition=trainer.prepared[1])
+        fit = trainer.fit(cross_fit=self.doubly_robust and problem.cross_fit)
+        found = yield from score(
+            problem, fit, report, model, logged=not behaviour.fitted, doubly_robust=self.doubly_robust
+        )
+        bias = found.known_bias if trainer.training.moved else trainer.training.message
+        measured: dict[str, Any] = trainer.measures
+        return replace(found, measures=replace(found.measures, **measured), known_bias=bias)
+
+
+@dataclass(frozen=True)
+class NeuralFit:
+    """Trained networks that weigh rows: ω the mean over seeds, each with mean one on the sample.
+
+    ``trained`` is the training on all rows first, then one without each fold where there is cross-fitting.
+    """
+
+    ratio: CalibratedRatio
+    scale: FittedStandard
+    trained: tuple[Training, ...]
+    levels: tuple[FloatArray, ...]
+
+    def weight(self, rows: Rows) -> FloatArray:
+        """c."""
+        return self.ratio.raw.weight(rows)
+
+    def weights(self, rows: Rows, fold: int | None = None) -> FloatArray:
+        """c ω ρ."""
+        which = 0 if fold is None or len(self.trained) == 1 else 1 + fold % (len(self.trained) - 1)
+        states = self.scale.transform(rows.observation)
+        omega = (self.trained[which].ratios(states) / self.levels[which][:, None]).mean(axis=0)
+        return np.asarray(self.weight(rows) * omega * self.ratio.of(rows)[0])
+
+
+@dataclass(frozen=True)
+class NeuralTrainer:
+    """Trains on the sample of a problem."""
+
+    problem: FeatureProblem
+    ratio: CalibratedRatio
+    settings: NeuralSettings
+    tests: int
+
+    @cached_property
+    def scale(self) -> FittedStandard:
+        """z."""
+        return Standardise().fit(self.problem.known.sample.observation)
+
+    @cached_property
+    def prepared(self) -> tuple[NeuralRows, float]:
+        """The sample as the solver wants it, and the condition number of the tests."""
+        sample, gamma = self.problem.known.sample, self.problem.gamma
+        rho, weight = self.ratio.of(sample)[0], self.ratio.raw.weight(sample)
+        psi = NormalisedBumps(self.tests).fit(sample.observation, self.problem.seed)
+        here, ahead = psi.transform(sample.observation), psi.transform(sample.next_observation)
+        white = Whitening.of(here.T @ (here * weight[:, None]) / weight.sum(), _SMALLEST)
+        begun = sample.begun / max(float(sample.begun.sum()), 1.0)
+        start = begun @ here
+        average = self.problem.estimand.kind == "average"
+        ahead[sample.terminated] = start if average else 0.0
+        right = np.zeros(psi.size) if average else (1.0 - gamma) * start
+        difference = (here - gamma * rho[:, None] * ahead) @ white.root
+        states, following = self.scale.transform(sample.observation), self.scale.transform(self._following(sample))
+        return NeuralRows(states, following, rho, weight, difference, right @ white.root), white.condition
+
+    def _following(self, sample: Rows) -> FloatArray:
+        """s′, after an end a start drawn from the sample."""
+        following = np.array(sample.next_observation, dtype=np.float64)
+        if sample.terminated.any() and sample.start.any():
+            generator = np.random.default_rng([self.problem.seed, 31])
+            starts = sample.observation[sample.start]
+            following[sample.terminated] = starts[generator.integers(len(starts), size=int(sample.terminated.sum()))]
+        return following
+
+    def _train(self, left_out: int | None) -> Training:
+        """One network per seed; held-out part k of the episodes judges seed k; a fold may be left out altogether."""
+        rows, _ = self.prepared
+        sample = self.problem.known.sample
+        if sample.episode is None:
+            raise UsageError("these rows do not say which episode they belong to")
+        if left_out is not None:
+            mine = self.problem.fold_of(sample) != left_out
+            rows = replace(rows, weight=rows.weight * mine)
+        judged = self.settings.stop == "held-out"
+        held_out = np.stack([_part(sample.episode, k) & judged for k in range(self.settings.seeds)])
+        return train(rows, held_out, self.settings, self.problem.seed)
+
+    @cached_property
+    def training(self) -> Training:
+        """On all rows of the sample."""
+        return self._train(None)
+
+    @property
+    def solved(self) -> Solved:
+        """How well."""
+        done = self.training
+        outcome = Outcome.ITERATED if done.moved else Outcome.INACCURATE
+        return Solved(outcome, float(np.median(done.residual)), done.steps)
+
+    def fit(self, cross_fit: bool) -> NeuralFit:
+        """Ready to weigh rows."""
+        trained = [self.training, *(self._train(k) for k in range(self.problem.folds) if cross_fit)]
+        rows, _ = self.prepared
+        levels = [done.ratios(rows.states) @ rows.weight / rows.weight.sum() for done in trained]
+        return NeuralFit(self.ratio, self.scale, tuple(trained), tuple(levels))
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The fall of the loss, and the spread of the value over seeds on the sample."""
+        done, (rows, _) = self.training, self.prepared
+        w = done.ratios(rows.states) * rows.ratio * rows.weight
+        values = w @ self.problem.known.sample.reward / w.sum(axis=1)
+        found = {
+            "loss_fall": done.fall,
+            "seed_median": float(np.median(values)),
+            "seed_spread": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        }
+        if self.settings.stop == "held-out":
+            found["held_out_fall"] = float(np.median(done.last_held_out / np.maximum(done.first_held_out, 1e-300)))
+        return found
+
+
+def _part(episode: IntArray, k: int) -> BoolArray:
+    """A fifth of the episodes; another one for every k below five."""
+    return np.asarray((episode // 11) % _PARTS == k % _PARTS)

@@ -1,0 +1,219 @@
+"""Which column of a file is which: what other libraries call our columns, and the user's own words.
+
+A column is recognised by its name, whatever the case. Several columns ``observation.cell, observation.passenger`` (or
+``obs.cell``, ``state.cell`` …) are the factors of one observation. A column named plain ``prob`` is nobody's: it is
+as often the target's probability as the logger's.
+
+Order of precedence: the user's ``columns``; the exact canonical name; an alias. Two aliases of one notion are an error,
+not a guess. The result says for every notion the columns that hold it, factor by factor.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mixope.errors import Advice, DataError, Setting, UnknownName
+from mixope.logs.schema import CANONICAL
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "episode_id": ("eps_id", "episode", "episode_index", "traj_id", "trajectory_id", "session_id"),
+    "step": ("t", "frame_index", "timestep"),
+    "observation": ("obs", "observations", "state", "s", "context"),
+    "action": ("a", "actions"),
+    "reward": ("r", "rewards", "next.reward"),
+    "next_observation": ("new_obs", "next_obs", "next_state", "s_next"),
+    "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal"),
+    "truncated": ("timeouts", "truncations", "truncateds"),
+    "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
+    "action_prob": ("pscore", "propensity", "propensity_score", "action_probability"),
+    "action_logp": ("action_log_prob", "log_prob", "logp"),
+}
+"""Canonical name → other names, lower case."""
+
+DONE = ("done", "dones", "is_done", "next.done")
+"""An end of unknown kind: true end or cut by the recorder."""
+
+WITH_FACTORS = ("observation", "next_observation", "action")
+"""The notions that may be spread over several columns ``name.factor``."""
+
+_MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
+
+
+def meaning_of(column: str) -> str | None:
+    """The canonical name that a column stands for, or None; ``obs.cell`` stands for ``observation``."""
+    lower = column.lower()
+    if lower in _MEANING:
+        return _MEANING[lower]
+    prefix, dot, factor = lower.partition(".")
+    whole = _MEANING.get(prefix)
+    return whole if dot and factor and whole in WITH_FACTORS else None
+
+
+def factor_of(column: str) -> str | None:
+    """The part after the dot of ``obs.cell``, or None for a column that is whole."""
+    if column.lower() in _MEANING:
+        return None
+    return column.partition(".")[2] or None
+
+
+def prefix_of(column: str) -> str:
+    """The name a factor belongs to: ``obs`` of ``obs.cell``; the column itself if it is whole."""
+    return column if factor_of(column) is None else column.partition(".")[0]
+
+
+def by_meaning(columns: Iterable[str]) -> dict[str, list[str]]:
+    """The columns grouped by what they stand for, in file order; strangers are left out."""
+    groups: dict[str, list[str]] = {name: [] for name in CANONICAL}
+    for column in columns:
+        canonical = meaning_of(column)
+        if canonical is not None:
+            groups[canonical].append(column)
+    return {name: group for name, group in groups.items() if group}
+
+
+Columns = Mapping[str, str | Sequence[str] | None]
+"""The user's mapping: canonical name → column, columns (factors), or None to ignore it."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The columns of one notion: ``{None: column}`` where it is whole, ``{factor: column}`` where it has factors."""
+
+    columns: Mapping[str | None, str]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is one column."""
+        return None in self.columns
+
+    def words(self) -> str | tuple[str, ...]:
+        """For the mapping that people read."""
+        return self.columns[None] if self.whole else tuple(self.columns.values())
+
+
+def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
+    """The user's mapping with known keys only, and lists as tuples."""
+    for key in columns or {}:
+        if key not in CANONICAL:
+            raise UnknownName("canonical column", key, CANONICAL)
+    return {k: v if isinstance(v, str) or v is None else tuple(v) for k, v in (columns or {}).items()}
+
+
+def check_done(done: str | None) -> str | None:
+    """``done`` must say terminated or truncated."""
+    if done not in {None, "terminated", "truncated"}:
+        raise UnknownName("meaning of done", done, ("terminated", "truncated"))
+    return done
+
+
+def assign(
+    names: Sequence[str], where: str, columns: Mapping[str, str | tuple[str, ...] | None], done: str | None
+) -> tuple[dict[str, Assignment], list[str]]:
+    """What every notion found in ``names`` is made of, and notes on what was left aside."""
+    found: dict[str, Assignment] = {}
+    for canonical, given in columns.items():
+        if given is not None:
+            found[canonical] = _given(canonical, given, names, where)
+    taken = {column for assignment in found.values() for column in assignment.columns.values()}
+    free = [name for name in names if name not in taken]
+    for canonical, group in by_meaning(free).items():
+        if canonical not in columns:
+            found[canonical] = _choose(canonical, group, where)
+    _pair_factors(found, columns)
+    _add_done(found, free, where, done)
+    _check_case(found, names, where)
+    return found, _notes(found, free)
+
+
+def _given(canonical: str, given: str | tuple[str, ...], names: Sequence[str], where: str) -> Assignment:
+    wanted = (given,) if isinstance(given, str) else given
+    for column in wanted:
+        if column not in names:
+            raise missing(column, names, where, problem=f"The column mapped to {canonical!r} is not in the log")
+    if isinstance(given, str):
+        return Assignment({None: given})
+    if canonical not in WITH_FACTORS:
+        raise DataError(f"{canonical!r} is one column, not several", where=where, got=", ".join(given))
+    return Assignment({factor_of(c) if meaning_of(c) == canonical else c: c for c in given})
+
+
+def missing(column: str, names: Iterable[str], where: str, *, problem: str) -> DataError:
+    """A column that is not there, with the nearest ones that are."""
+    names = list(names)
+    near = difflib.get_close_matches(column, names, n=1, cutoff=0.5)
+    rename = Advice("name the right column: ", Setting("columns", {...: ...}))
+    hint = f"did you mean {near[0]!r}?" if near else rename
+    return DataError(problem, where=where, column=column, expected=f"one of: {', '.join(names)}", hint=hint)
+
+
+def _choose(canonical: str, group: list[str], where: str) -> Assignment:
+    families: dict[str, list[str]] = {}
+    for column in group:
+        family = prefix_of(column) + (".*" if factor_of(column) else "")
+        families.setdefault(family, []).append(column)
+    exact = [family for family in families if family in {canonical, f"{canonical}.*"}]
+    candidates = exact or list(families)
+    if len(candidates) > 1:
+        raise DataError(
+            f"Two columns could be {canonical!r}: {' and '.join(repr(c) for c in candidates)}",
+            where=where,
+            hint=Advice("say which: ", Setting("columns", {canonical: candidates[0]})),
+        )
+    return Assignment({factor_of(column): column for column in families[candidates[0]]})
+
+
+def _pair_factors(found: dict[str, Assignment], columns: Mapping[str, object]) -> None:
+    """A list given for next_observation follows the order of the factors given for observation."""
+    now, after = found.get("observation"), found.get("next_observation")
+    if now is None or after is None or now.whole or after.whole or "next_observation" not in columns:
+        return
+    if len(now.columns) == len(after.columns) and set(now.columns) != set(after.columns):
+        found["next_observation"] = Assignment(dict(zip(now.columns, after.columns.values(), strict=True)))
+
+
+def _add_done(found: dict[str, Assignment], free: Sequence[str], where: str, done: str | None) -> None:
+    present = [name for name in free if name.lower() in DONE]
+    if done is not None and done not in found:
+        if not present:
+            raise DataError(
+                Advice(Setting("done", done), " was given, but the log has no done column"),
+                where=where,
+                expected=", ".join(DONE),
+            )
+        found[done] = Assignment({None: present[0]})
+    elif present and "terminated" not in found and "truncated" not in found:
+        ended, cut = Setting("done", "terminated"), Setting("done", "truncated")
+        raise DataError(
+            "A lone done column is ambiguous: a true end, or cut by the recorder?",
+            where=where,
+            column=present[0],
+            expected=Advice("columns terminated and truncated, or ", ended, " or ", cut),
+            hint=Advice(ended, " if nothing can follow, ", cut, " if a time limit cut the episode"),
+        )
+
+
+def _check_case(found: Mapping[str, Assignment], names: Sequence[str], where: str) -> None:
+    lower = [name.lower() for name in names]
+    for assignment in found.values():
+        for column in assignment.columns.values():
+            if lower.count(column.lower()) > 1:
+                twins = [name for name in names if name.lower() == column.lower()]
+                raise DataError(
+                    f"Two columns have the same name up to case: {' and '.join(repr(t) for t in twins)}",
+                    where=where,
+                    hint="rename or drop one of them",
+                )
+
+
+def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
+    plain = [name for name in free if name.lower() == "prob"]
+    if plain and "action_prob" not in found and "action_logp" not in found:
+        return [
+            Advice(
+                f"column {plain[0]!r} was ignored: if it is the logger's own probability of the action, map it: ",
+                Setting("columns", {"action_prob": plain[0]}),
+            )
+        ]
+    return []

@@ -1,0 +1,213 @@
+"""Where rows come from: runs of rows that share one physical schema, each readable by SQL and by Arrow.
+
+A *source* is one argument of ``read``; it has one or more *pieces* (the Parquet files of a folder, a table …).
+A piece offers the same rows twice: ``relation`` for DuckDB, which never holds them all, and ``table`` for Arrow.
+Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays; ``files``
+finds files and opens them by format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+from mixope.errors import Advice, DataError, Setting
+from mixope.logs.types import Field, Kind
+
+HINT = Advice("check that the file is whole and of the format that its name says, or ", Setting("format"))
+_numbers = count()
+
+
+@contextmanager
+def reading(where: str, problem: str = "The log cannot be read") -> Iterator[None]:
+    """Inside, what DuckDB, Arrow or the file system find wrong with the data is a ``DataError`` about ``where``."""
+    import duckdb
+    import pyarrow
+
+    of_data = (
+        duckdb.DataError,
+        duckdb.IOException,
+        duckdb.InvalidInputException,
+        duckdb.SerializationException,
+        duckdb.NotSupportedError,
+        pyarrow.ArrowException,
+        OSError,
+        EOFError,
+    )
+    try:
+        yield
+    except of_data as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = lines[0] if lines else type(error).__name__
+        raise DataError(f"{problem}: {said}", where=where, hint=HINT) from error
+
+
+def unique(stem: str) -> str:
+    """A name that this process gives once."""
+    return f"mixope_{stem}_{next(_numbers)}"
+
+
+def quote(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: str | int | float | None) -> str:
+    """An SQL constant."""
+    if value is None:
+        return "NULL"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def file_list(files: Sequence[str]) -> str:
+    """An SQL list of file names, none of them taken for a pattern."""
+    escape = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
+    return "[" + ", ".join(literal(name.translate(escape)) for name in files) + "]"
+
+
+class Piece(Protocol):
+    """Rows with one physical schema."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names for messages, in row order."""
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """The raw columns."""
+
+    @property
+    def constants(self) -> Mapping[str, str | int]:
+        """Columns that the path holds (``policy_id=a/…``): one value throughout."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are held already."""
+
+    @property
+    def null_free(self) -> frozenset[str]:
+        """Columns known to hold no null."""
+
+    @property
+    def all_false(self) -> frozenset[str]:
+        """Boolean columns known to hold false only."""
+
+    def relation(self, connection: Any) -> str:
+        """What to write after FROM, valid for this connection."""
+
+    def table(self, columns: Sequence[str]) -> Any:
+        """These raw columns as an Arrow table, in row order."""
+
+    def counts(self) -> tuple[int, ...]:
+        """Rows of each file."""
+
+    def known_rows(self) -> int | None:
+        """All rows, where that is known without reading them."""
+
+    def split(self, rows: int) -> list[tuple[str, Piece]]:
+        """The same rows in the same order as pieces of about ``rows`` rows or fewer, each with a name of its own.
+
+        No row is read: a piece is as small as the format allows. Each can be pickled and opened elsewhere.
+        """
+
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """The least and the greatest value of a column without nulls, where that is known without reading it."""
+
+    def digests(self) -> tuple[str, ...]:
+        """For each of ``files``, a hash that changes when its content does. Reads no rows of remote data."""
+
+    def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
+        """The error for the first of these columns that holds text of another kind; None for formats with types."""
+
+
+def plain(table: Any) -> Any:
+    """Values instead of dictionaries, whose order is a detail of storage; strings instead of views of them."""
+    import pyarrow as pa
+
+    view = getattr(pa.types, "is_string_view", lambda _: False)
+    for position, column in enumerate(table.schema):
+        coded = pa.types.is_dictionary(column.type)
+        type_ = column.type.value_type if coded else column.type
+        to = pa.string() if view(type_) else type_
+        if to != column.type:
+            chunks = table.column(position).chunks  # a dictionary of views can neither be cast nor taken from
+            values = [c.dictionary.cast(to).take(c.indices) if coded else c.cast(to) for c in chunks]
+            table = table.set_column(position, column.name, pa.chunked_array(values, to))
+    return table
+
+
+def outside(constants: Mapping[str, str | int], names: Container[str]) -> dict[str, str | int]:
+    """The columns of a path that the file itself does not have: a column in the file wins."""
+    return {name: value for name, value in constants.items() if name not in names}
+
+
+def total_of(sizes: Iterable[int | None]) -> int | None:
+    """The sum of some counts; None if one is not known."""
+    found = list(sizes)
+    known = [size for size in found if size is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def field_in(piece: Piece, raw: str, item: int | None = None) -> Field | None:
+    """The field of a raw column in a piece (of its elements where ``item`` is given): from the schema or the path."""
+    if raw in piece.fields:
+        found = piece.fields[raw]
+        return Field(found.element or "other", found.words) if item is not None and found.kind == "list" else found
+    if raw in piece.constants:
+        return Field("string" if isinstance(piece.constants[raw], str) else "int", "path", exact=True)
+    return None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One argument of ``read``: its name for messages, its pieces, and what the user said of it."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+    label: str | None = None
+    columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
+    done: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The raw columns of all pieces, in order of appearance."""
+        return tuple(dict.fromkeys(n for piece in self.pieces for n in (*piece.fields, *piece.constants)))
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are held already."""
+        return all(piece.in_memory for piece in self.pieces)
+
+    def fields_in(self, raw: str, item: int | None = None) -> list[tuple[str, Field]]:
+        """(file, field) of a raw column in every piece that has it."""
+        found = [(piece.files[0], field_in(piece, raw, item)) for piece in self.pieces]
+        return [(name, field) for name, field in found if field is not None]
+
+    def counts(self) -> tuple[int, ...]:
+        """Rows of each file."""
+        return tuple(rows for piece in self.pieces for rows in piece.counts())
+
+    def inputs(self) -> list[dict[str, Any]]:
+        """One record per file or table: path, rows and sha256."""
+        records = []
+        for piece in self.pieces:
+            counts = piece.counts()
+            known = counts if len(counts) == len(piece.files) else [None] * len(piece.files)
+            for name, rows, digest in zip(piece.files, known, piece.digests(), strict=True):
+                records.append({"path": name, "rows": rows, "sha256": digest})
+        return records
+
+    def locate(self, piece: int, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The file of the first of some rows of a piece, and those rows of it, counted from 0 within the file."""
+        found, counts = self.pieces[piece], self.pieces[piece].counts()
+        if len(counts) != len(found.files):
+            return found.files[0], list(rows)
+        before = 0
+        for name, size in zip(found.files, counts, strict=True):
+            if rows[0] < before + size:
+                return name, [row - before for row in rows if row < before + size]
+            before += size
+        return found.files[-1], list(rows)

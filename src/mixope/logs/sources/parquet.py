@@ -1,0 +1,159 @@
+"""Parquet files: what their footers say is known without reading a row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from mixope.errors import DataError
+from mixope.logs.provenance import hash_file
+from mixope.logs.sources import Piece, file_list, outside, plain, reading, unique
+from mixope.logs.types import Field, Kind, fields_of
+
+MAX_CHUNKS = 200_000
+"""Column chunks whose statistics are looked at; beyond, the view carries the checks that they would have saved."""
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files with the same columns, or some row groups of one of them.
+
+    ``groups`` has the rows of each row group of each file; ``chosen`` are the row groups to read, None for all.
+    """
+
+    files: tuple[str, ...]
+    fields: Mapping[str, Field]
+    groups: tuple[tuple[int, ...], ...]
+    constants: Mapping[str, str | int] = field(default_factory=dict)
+    null_free: frozenset[str] = frozenset()
+    all_false: frozenset[str] = frozenset()
+    chosen: tuple[int, ...] | None = None
+    in_memory: bool = False
+
+    def relation(self, connection: Any) -> str:
+        """The files, matched by column name; some row groups alone are lent as a table."""
+        if self.chosen is None:
+            return f"read_parquet({file_list(self.files)}, hive_partitioning=false)"
+        name = unique("row_groups")
+        connection.register(name, self.table([name for name, field in self.fields.items() if field.kind != "other"]))
+        return name
+
+    def table(self, columns: Sequence[str]) -> Any:
+        """The columns of all files, or of the chosen row groups."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        tables = []
+        for name in self.files:
+            with reading(name), pq.ParquetFile(name) as file:
+                chosen = range(file.num_row_groups) if self.chosen is None else self.chosen
+                tables.append(plain(file.read_row_groups(list(chosen), columns=list(columns))))
+        return pa.concat_tables(tables)
+
+    def counts(self) -> tuple[int, ...]:
+        """From the footers."""
+        return tuple(sum(rows) for rows in self.groups)
+
+    def known_rows(self) -> int | None:
+        """From the footers."""
+        return sum(self.counts())
+
+    def split(self, rows: int) -> list[tuple[str, Piece]]:
+        """Runs of row groups of one file."""
+        parts: list[tuple[str, Piece]] = []
+        for name, sizes in zip(self.files, self.groups, strict=True):
+            for low, high in runs(sizes, rows):
+                chosen = tuple(range(low, high)) if self.chosen is None else self.chosen[low:high]
+                piece = replace(self, files=(os.path.abspath(name),), groups=(sizes[low:high],), chosen=chosen)
+                parts.append((f"{name}[{chosen[0]}:{chosen[-1] + 1}]", piece))
+        return parts
+
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """From the statistics in the footers."""
+        import pyarrow.parquet as pq
+
+        found = []
+        for name in self.files:
+            with reading(name), pq.ParquetFile(name) as file:
+                chosen = range(file.num_row_groups) if self.chosen is None else self.chosen
+                found.append(bounds_of(file.metadata, chosen, column))
+        return join(found)
+
+    def digests(self) -> tuple[str, ...]:
+        """Of the files."""
+        return tuple(hash_file(name) for name in self.files)
+
+    def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
+        """Columns have types."""
+        return None
+
+
+def runs(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    """Neighbouring row groups together up to ``rows`` rows, each run as (first, after the last)."""
+    low, total = 0, 0
+    for position, size in enumerate(sizes):
+        if total and total + size > rows:
+            yield low, position
+            low, total = position, 0
+        total += size
+    yield low, len(sizes)
+
+
+def bounds_of(metadata: Any, groups: Sequence[int], column: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column in some row groups; None where the footer does not say."""
+    places = [c for c in range(metadata.num_columns) if metadata.row_group(0).column(c).path_in_schema == column]
+    if len(places) != 1:
+        return None
+    found = []
+    for group in groups:
+        said = metadata.row_group(group).column(places[0]).statistics
+        sure = said is not None and said.has_min_max and said.has_null_count and said.null_count == 0
+        try:
+            found.append((said.min, said.max) if sure else None)
+        except UnicodeDecodeError:  # some writers cut long strings in the middle of a character
+            return None
+    return join(found)
+
+
+def join(found: Sequence[tuple[Any, Any] | None]) -> tuple[Any, Any] | None:
+    """The bounds of several parts together; None if those of one are not known."""
+    known = [pair for pair in found if pair is not None]
+    if len(known) < len(found) or not known:
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def open_parquet(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
+    """Neighbouring files with the same columns and types are one piece."""
+    import pyarrow.parquet as pq
+
+    footers = []
+    for path in paths:
+        with reading(path), pq.ParquetFile(path) as file:
+            footers.append((path, fields_of(file.schema_arrow), file.metadata))
+        if footers[-1][2].num_rows == 0:
+            raise DataError("The file has no rows", where=path, expected="at least one row")
+    for fields, group in groupby(footers, key=lambda footer: footer[1]):
+        files, _, metadata = zip(*group, strict=True)
+        groups = tuple(tuple(m.row_group(g).num_rows for g in range(m.num_row_groups)) for m in metadata)
+        yield ParquetFiles(files, fields, groups, outside(constants, fields), *_facts(metadata))
+
+
+def _facts(metadata: Sequence[Any]) -> tuple[frozenset[str], frozenset[str]]:
+    """Columns without a null, and flags that are false throughout, as far as the footers tell."""
+    if sum(m.num_row_groups * m.num_columns for m in metadata) > MAX_CHUNKS:
+        return frozenset(), frozenset()
+    nulls: dict[str, bool] = {}
+    trues: dict[str, bool] = {}
+    for chunk in (
+        m.row_group(g).column(c) for m in metadata for g in range(m.num_row_groups) for c in range(m.num_columns)
+    ):
+        name, found = chunk.path_in_schema, chunk.statistics
+        no_null = found is not None and found.has_null_count and found.null_count == 0
+        nulls[name] = nulls.get(name, False) or not no_null
+        false = found is not None and found.has_min_max and found.max is False
+        trues[name] = trues.get(name, False) or not false
+    return frozenset(n for n, any_ in nulls.items() if not any_), frozenset(n for n, any_ in trues.items() if not any_)

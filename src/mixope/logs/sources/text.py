@@ -1,0 +1,228 @@
+"""CSV and TSV: text, so every value can fail to be what its column is.
+
+Types are found by looking at the values, not guessed from the first lines: all rows of files up to 64 MB, the first
+``SAMPLE`` rows of larger ones. Columns are then read as text and cast by TRY_CAST, so that a stray ``abc`` beyond the
+sample is a null that ``explain_rows`` explains, not a query that dies half-way. The same reader serves SQL and Arrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from mixope.errors import Advice, DataError, Setting
+from mixope.logs.provenance import hash_file
+from mixope.logs.sources import Piece, file_list, literal, outside, quote, reading
+from mixope.logs.types import Field, Kind
+
+SAMPLE = 200_000
+WHOLE_BYTES = 64_000_000
+
+SQL_TYPES: dict[Kind, str] = {
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "string": "VARCHAR",
+    "null": "VARCHAR",
+}
+
+IS_KIND: dict[Kind, str] = {
+    "int": "(regexp_full_match(trim({0}), '[+-]?[0-9]+') AND TRY_CAST({0} AS BIGINT) IS NOT NULL)",
+    "float": "(TRY_CAST({0} AS DOUBLE) IS NOT NULL)",
+    "bool": "(lower(trim({0})) IN ('true', 'false'))",
+}
+"""Whether a text is a value of the kind."""
+
+EXPECTED: dict[Kind, str] = {"int": "integers", "float": "numbers", "bool": "true or false"}
+
+
+@dataclass(frozen=True)
+class DelimitedFiles:
+    """CSV files with one header."""
+
+    files: tuple[str, ...]
+    header: tuple[str, ...]
+    delimiter: str
+    fields: Mapping[str, Field]
+    constants: Mapping[str, str | int] = field(default_factory=dict)
+    null_free: frozenset[str] = frozenset()
+    all_false: frozenset[str] = frozenset()
+    in_memory: bool = False
+
+    def texts(self) -> str:
+        """FROM-able rows with every column as text."""
+        return _reader(self.files, self.header, self.delimiter)
+
+    def relation(self, connection: Any) -> str:
+        """FROM-able rows with every column as its kind."""
+        return f"(SELECT {self._typed(self.header)} FROM {self.texts()})"
+
+    def table(self, columns: Sequence[str]) -> Any:
+        """The columns through the same reader, so that types agree."""
+        import duckdb
+
+        with reading(self.files[0]), duckdb.connect() as connection:
+            return connection.sql(f"SELECT {self._typed(columns)} FROM {self.texts()}").to_arrow_table()
+
+    def counts(self) -> tuple[int, ...]:
+        """By a pass over each file, made once."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> tuple[int, ...]:
+        import duckdb
+
+        rows = []
+        for name in self.files:
+            with reading(name), duckdb.connect() as connection:
+                text = _reader((name,), self.header, self.delimiter)
+                rows.append(connection.execute(f"SELECT count(*) FROM (SELECT * FROM {text})").fetchall()[0][0])
+        return tuple(rows)
+
+    def known_rows(self) -> int | None:
+        """Only a pass over the file tells."""
+        return None
+
+    def split(self, rows: int) -> list[tuple[str, Piece]]:
+        """One piece per file: where a line begins is not known."""
+        return [(name, replace(self, files=(os.path.abspath(name),))) for name in self.files]
+
+    def bounds(self, column: str) -> tuple[Any, Any] | None:
+        """Text keeps no statistics."""
+        return None
+
+    def digests(self) -> tuple[str, ...]:
+        """Of the files."""
+        return tuple(hash_file(name) for name in self.files)
+
+    def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
+        """One pass over all files and columns, then one over the column and file where it stumbled."""
+        import duckdb
+
+        kinds = {name: kind for name, kind in kinds.items() if kind in IS_KIND}
+        if not kinds:
+            return None
+        stray = [f"coalesce(bool_or({_is_not(kind, name)}), false)" for name, kind in kinds.items()]
+        with reading(self.files[0]), duckdb.connect() as connection:
+            found = connection.execute(f"SELECT {', '.join(stray)} FROM {self.texts()}").fetchall()[0]
+        first = next((name for name, bad in zip(kinds, found, strict=True) if bad), None)
+        return None if first is None else self._unreadable(first, kinds[first])
+
+    def _unreadable(self, column: str, kind: Kind) -> DataError | None:
+        """The first rows of the first file that hold such a text, how many, and the first text."""
+        import duckdb
+
+        for name in self.files:
+            text = _reader((name,), self.header, self.delimiter)
+            numbered = f"SELECT {quote(column)}, row_number() OVER () - 1 AS position FROM {text}"
+            query = (
+                f"SELECT position, {quote(column)}, count(*) OVER () FROM ({numbered}) WHERE {_is_not(kind, column)}"
+            )
+            with reading(name), duckdb.connect() as connection:
+                rows = connection.execute(f"{query} ORDER BY 1 LIMIT 5").fetchall()
+            if rows:
+                return DataError(
+                    f"Text in a {'numeric' if kind != 'bool' else 'true/false'} column",
+                    where=name,
+                    column=column,
+                    rows=[row[0] for row in rows],
+                    total=rows[0][2],
+                    expected=EXPECTED[kind],
+                    got=repr(rows[0][1]),
+                    hint="fix these rows, or leave the value empty where it is unknown",
+                )
+        return None
+
+    def _typed(self, columns: Sequence[str]) -> str:
+        def cast(name: str) -> str:
+            to = SQL_TYPES[self.fields[name].kind]
+            # Around a bare column DuckDB moves the cast into its reader, where it is no longer a TRY.
+            return quote(name) if to == "VARCHAR" else f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
+
+        return ", ".join(cast(name) for name in columns)
+
+
+def _reader(files: Sequence[str], header: Sequence[str], delimiter: str) -> str:
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
+    return (
+        f"read_csv({file_list(files)}, auto_detect=false, header=true, delim={literal(delimiter)}, quote='\"', "
+        f"escape='\"', hive_partitioning=false, columns={{{columns}}})"
+    )
+
+
+def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
+    """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
+    with reading(name), open(name, "rb") as file:
+        plain = gzip.GzipFile(fileobj=file) if name.lower().endswith(".gz") else file
+        line = plain.readline(1_000_000)
+    try:
+        text = line.decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            "The file is not UTF-8 text",
+            where=name,
+            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
+        ) from error
+    if not text.strip():
+        raise DataError("The file is empty", where=name, expected="a header line and at least one row")
+    delimiter = "\t" if tabs else max(",;\t|", key=text.count)
+    parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
+    twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
+    if twice:
+        raise DataError(
+            "Two columns have the same name", where=name, column=twice[0], hint="rename or drop one of them"
+        )
+    return header, delimiter
+
+
+def read_fields(name: str, header: Sequence[str], delimiter: str) -> dict[str, Field]:
+    """The kind of every column of one file, from its values."""
+    import duckdb
+
+    rows = f"(SELECT * FROM {_reader((name,), header, delimiter)}"
+    rows += ")" if os.path.getsize(name) <= WHOLE_BYTES else f" LIMIT {SAMPLE})"
+    kinds = list(IS_KIND)
+    counts = ["count(*)"]
+    for column in header:
+        counts.append(f"count({quote(column)})")
+        counts += [f"count(*) FILTER ({IS_KIND[kind].format(quote(column))})" for kind in kinds]
+    with reading(name), duckdb.connect() as connection:
+        total, *found = connection.execute(f"SELECT {', '.join(counts)} FROM {rows}").fetchall()[0]
+    if total == 0:
+        raise DataError("The file has a header and no rows", where=name, expected="at least one row")
+    width = 1 + len(kinds)
+    groups = [found[i * width : (i + 1) * width] for i in range(len(header))]
+    return {column: _field(group, kinds) for column, group in zip(header, groups, strict=True)}
+
+
+def _field(counts: Sequence[int], kinds: Sequence[Kind]) -> Field:
+    present, *matching = counts
+    if present == 0:
+        return Field("null", "empty", text=True)
+    for kind, matches in zip(kinds, matching, strict=True):
+        if matches == present:
+            return Field(kind, f"text ({kind})", exact=True, text=True)
+    return Field("string", "text", exact=True, text=True)
+
+
+def _is_not(kind: Kind, column: str) -> str:
+    return f"{quote(column)} IS NOT NULL AND NOT {IS_KIND[kind].format(quote(column))}"
+
+
+def open_text(paths: Sequence[str], constants: Mapping[str, str | int], *, tabs: bool) -> Iterator[Piece]:
+    """Neighbouring files with the same header, delimiter and types are one piece."""
+    opened = []
+    for path in paths:
+        header, delimiter = read_header(path, tabs=tabs)
+        opened.append((path, (header, delimiter, read_fields(path, header, delimiter))))
+    for (header, delimiter, fields), group in groupby(opened, key=lambda pair: pair[1]):
+        files = tuple(path for path, _ in group)
+        yield DelimitedFiles(files, header, delimiter, fields, outside(constants, fields))

@@ -1,0 +1,241 @@
+"""The plan in memory: canonical rows by NumPy and Arrow alone, where ``view`` carries out the same plan as SQL.
+
+The two must agree on every log; each is the other's oracle. Within an episode, rows are ordered by step and then by
+row; the next observation of row i is the observation of the row after it, unless i ended the episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixope.logs.schema import UNLABELLED
+from mixope.logs.sources import field_in
+
+if TYPE_CHECKING:
+    from mixope.arrays import BoolArray, IntArray
+    from mixope.logs.plan import Column, Plan
+    from mixope.logs.schema import Type
+    from mixope.logs.sources import Piece
+
+
+def rows_of(plan: Plan, base: int, columns: Sequence[str], own: tuple[int, int] | None = None) -> Any:
+    """The canonical rows of one source as an Arrow table; ``own``: only of raw rows from … to."""
+    import pyarrow as pa
+
+    needed = _needed(plan, columns)
+    data = _raw(plan, [name for name in needed if name in plan.columns])
+    terminated = _bools(data["terminated"])
+    ended = terminated | _bools(data["truncated"]) if plan.derived else terminated
+    if "episode_id" in plan.derived:
+        data["episode_id"] = _cut(ended, plan.columns["episode_id"].type)
+    if "step" in plan.derived and "step" in needed:
+        data["step"] = pa.array(_count(_codes(data)))
+    if "next_observation" in plan.derived:
+        following = _following(_codes(data), data["step"], ended)
+        for now, after in zip(plan.observation, plan.next_observation, strict=True):
+            data[after] = data[now].take(following)
+    present = np.ones(len(terminated), dtype=bool)
+    for name in (name for name in plan.next_observation if name in needed):
+        present &= _bools(data[name].is_valid())
+        data[name] = _blank(data[name], terminated)
+    keep = np.zeros(len(terminated), dtype=bool)
+    part = slice(*own) if own else slice(None)
+    keep[part] = (terminated | present)[part]
+    if "start" in columns:
+        data["start"] = _starts(data["step"], base)
+    data["source"] = pa.array(np.full(len(keep), plan.index, dtype=np.int32))
+    chosen = pa.table({name: data[name] for name in columns})
+    return chosen if keep.all() else chosen.filter(pa.array(keep))
+
+
+def least_step(plan: Plan) -> int | None:
+    """The smallest explicit step of a source, over all rows; None where steps are derived or all are missing."""
+    import pyarrow.compute as pc
+
+    least = None if "step" in plan.derived else pc.min(_raw(plan, ["step"])["step"]).as_py()
+    return None if least is None else int(least)
+
+
+def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
+    """The columns asked for, and those that they and the filter are computed from."""
+    needed = [*columns, "terminated"]
+    if not plan.keeps_all:
+        needed += plan.next_observation
+    if "start" in columns:
+        needed.append("step")
+    if "next_observation" in plan.derived:
+        needed += ["step", "policy_id", "episode_id", *plan.observation]
+    if "step" in needed and "step" in plan.derived:
+        needed += ["policy_id", "episode_id"]
+    if plan.derived:
+        needed.append("truncated")
+    return list(dict.fromkeys(needed))
+
+
+def _raw(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
+    """The canonical columns that need no other row, of all pieces."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    chunks: dict[str, list[Any]] = {name: [] for name in names}
+    for piece in plan.source.pieces:
+        wanted = dict.fromkeys(plan.columns[name].raw for name in names)
+        raw = piece.table([name for name in wanted if name is not None and name in piece.fields])
+        rows = raw.num_rows if raw.num_columns else sum(piece.counts())
+        for name in names:
+            chunks[name].append(_column_of(plan.columns[name], piece, raw, rows))
+    data = {name: pa.concat_arrays(parts) for name, parts in chunks.items()}
+    if "policy_id" in data:
+        data["policy_id"] = pc.fill_null(data["policy_id"], plan.source.label or UNLABELLED)
+    if "propensity" in data and plan.log_propensity:
+        data["propensity"] = pc.exp(data["propensity"])
+    return data
+
+
+def _bools(column: Any) -> BoolArray:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _cut(ended: BoolArray, type_: str) -> Any:
+    """Episode numbers: how many rows before this one ended an episode."""
+    import pyarrow as pa
+
+    numbers = pa.array(np.cumsum(ended, dtype=np.int64) - ended)
+    return numbers.cast(pa.string()) if type_ == "string" else numbers
+
+
+def _codes(data: dict[str, Any]) -> IntArray:
+    """One number per (logger, episode)."""
+    policy, episode = (_encode(data[name]) for name in ("policy_id", "episode_id"))
+    return policy * (int(episode.max(initial=0)) + 2) + episode + 1
+
+
+def _encode(column: Any) -> IntArray:
+    encoded = column.dictionary_encode().indices
+    return np.asarray(encoded.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _count(codes: IntArray) -> IntArray:
+    """The position of each row among the rows of its episode, in row order."""
+    order = np.argsort(codes, kind="stable")
+    position = np.arange(len(codes))
+    first = np.concatenate([[True], codes[order][1:] != codes[order][:-1]]) if len(codes) else np.zeros(0, bool)
+    counts = np.empty(len(codes), dtype=np.int64)
+    counts[order] = position - np.maximum.accumulate(np.where(first, position, 0))
+    return counts
+
+
+def _following(codes: IntArray, step: Any, ended: BoolArray) -> Any:
+    """For each row the row after it in its episode; null for the last one and for one that ended the episode."""
+    import pyarrow as pa
+
+    late = np.iinfo(np.int64).max
+    steps = np.asarray(step.fill_null(late).to_numpy(zero_copy_only=False))
+    order = np.lexsort((steps, codes))
+    after = np.full(len(codes), -1, dtype=np.int64)
+    same = codes[order][1:] == codes[order][:-1]
+    after[order[:-1]] = np.where(same, order[1:], -1)
+    return pa.array(after, mask=(after < 0) | ended)
+
+
+def _blank(column: Any, where: BoolArray) -> Any:
+    """The column with nulls where told."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(where), pa.scalar(None, column.type), column) if where.any() else column
+
+
+def _starts(step: Any, base: int) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.equal(step, base), False)
+
+
+def _arrow_type(type_: Type) -> Any:
+    """int64, float64, string or bool."""
+    import pyarrow as pa
+
+    return {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "bool": pa.bool_()}[type_]
+
+
+def _column_of(column: Column, piece: Piece, raw: Any, rows: int) -> Any:
+    """The canonical array of one piece, whose raw columns are ``raw``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    field = None if column.raw is None else field_in(piece, column.raw, column.item)
+    to = _arrow_type(column.type)
+    if field is None or column.raw is None or field.kind == "null":
+        return pa.repeat(pa.scalar(False), rows) if column.type == "bool" else pa.nulls(rows, to)
+    if column.raw in piece.fields:
+        array = _one(raw.column(column.raw))
+        array = array if column.item is None else _element(array, column.item)
+    else:
+        array = pa.repeat(pa.scalar(piece.constants[column.raw]), rows)
+    if column.type == "bool":
+        return pc.fill_null(_flag(array), False)
+    return _cast(array, column.type)
+
+
+def _one(column: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _element(array: Any, item: int) -> Any:
+    """Element ``item`` of every list; null where the list is null or too short."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
+    offsets = np.asarray(array.offsets, dtype=np.int64)
+    short = np.diff(offsets) <= item
+    null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    return array.values.take(pa.array(offsets[:-1] + item, mask=short | null))
+
+
+def _cast(array: Any, to: Type) -> Any:
+    """A plain array as int64, float64 or string; what does not fit is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    target = _arrow_type(to)
+    if array.type == target:
+        return array
+    if to == "int" and pa.types.is_floating(array.type):
+        return _whole(array)
+    if to == "int" and pa.types.is_uint64(array.type):
+        fits = pc.less_equal(array, pa.scalar(2**63 - 1, pa.uint64()))
+        return pc.if_else(fits, array, pa.scalar(None, array.type)).cast(target)
+    if to == "string" and pa.types.is_floating(array.type):
+        return pc.coalesce(_whole(array).cast(target), array.cast(target))
+    if pa.types.is_float16(array.type):
+        array = array.cast(pa.float32())
+    return array.cast(target, safe=False)
+
+
+def _whole(array: Any) -> Any:
+    """Whole numbers of a float array; anything else is null."""
+    import pyarrow as pa
+
+    numbers = np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        whole = np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**63)
+    return pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=~whole)
+
+
+def _flag(array: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_boolean(array.type):
+        return array
+    if pa.types.is_floating(array.type):
+        numbers = array.cast(pa.float64())
+        return pc.and_(pc.not_equal(numbers, 0.0), pc.is_finite(numbers))
+    return pc.not_equal(array.cast(pa.int64(), safe=False), 0)

@@ -1,0 +1,148 @@
+"""The plan as SQL: canonical rows for DuckDB. ``table`` carries out the same plan by other means.
+
+Layers, each only where it is needed: the raw columns renamed and cast (per piece); episodes cut by row order; steps
+counted; the next row's observation; last, the filter. A Parquet log that has all its columns is a plain projection
+with neither window nor sort, so a GROUP BY over the view costs what it costs over the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mixope.logs.plan import Column, Plan
+from mixope.logs.schema import UNLABELLED, Schema, Type
+from mixope.logs.sources import Piece, field_in, literal, quote
+from mixope.logs.types import Field
+
+ROW = "__row"
+PIECE_SHIFT = 40
+"""The row number of a source is piece · 2⁴⁰ + row within the piece."""
+
+SQL_TYPE: dict[Type, str] = {"int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
+ENDED = "(terminated OR truncated)"
+EPISODE = "PARTITION BY policy_id, episode_id"
+
+
+def rows(
+    plans: Sequence[Plan], schema: Schema, connection: Any, base: int, *, numbered: bool = False, keep_all: bool = False
+) -> str:
+    """A SELECT of the canonical rows of all sources; ``numbered`` adds row numbers, ``keep_all`` skips the filter."""
+    return "\nUNION ALL\n".join(
+        _canonical(plan, schema, connection, base, numbered=numbered, keep_all=keep_all) for plan in plans
+    )
+
+
+def steps(plans: Sequence[Plan], connection: Any) -> str:
+    """A SELECT of the explicit steps of all sources, for the smallest one."""
+    parts = [
+        f"SELECT {expression_of(plan.columns['step'], piece)} AS step FROM {piece.relation(connection)}"
+        for plan in plans
+        if "step" not in plan.derived
+        for piece in plan.source.pieces
+    ]
+    return "\nUNION ALL\n".join(parts)
+
+
+def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, numbered: bool, keep_all: bool) -> str:
+    inner = _derived(plan, connection, numbered=numbered)
+    never_ends = plan.knows("terminated", "all_false")
+    shown = []
+    for name in schema.columns:
+        if name == "start":
+            start = f"step = {base}"
+            sure = "step" in plan.derived or plan.knows("step", "null_free")
+            shown.append(f"{start if sure else f'coalesce({start}, false)'} AS start")
+        elif name in schema.next_observation and not never_ends:
+            shown.append(f"CASE WHEN terminated THEN NULL ELSE {quote(name)} END AS {quote(name)}")
+        else:
+            shown.append(quote(name))
+    shown += [quote(ROW)] if numbered else []
+    keep = "" if keep_all or plan.keeps_all else f" WHERE {_keep(plan)}"
+    return f"SELECT {', '.join(shown)} FROM ({inner}){keep}"
+
+
+def _keep(plan: Plan) -> str:
+    present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.next_observation)
+    return f"terminated OR ({present})"
+
+
+def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
+    ordered = numbered or "step" in plan.derived or "episode_id" in plan.derived
+    inner = "\nUNION ALL\n".join(
+        raw_rows(plan, piece, position, connection, ordered=ordered)
+        for position, piece in enumerate(plan.source.pieces)
+    )
+    if "episode_id" in plan.derived:
+        number = f"sum(CAST({ENDED} AS BIGINT)) OVER (ORDER BY {ROW} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        to = SQL_TYPE[plan.columns["episode_id"].type]
+        inner = f"SELECT *, CAST(CAST(coalesce({number}, 0) AS BIGINT) AS {to}) AS episode_id FROM ({inner})"
+    if "step" in plan.derived:
+        inner = f"SELECT *, row_number() OVER ({EPISODE} ORDER BY {ROW}) - 1 AS step FROM ({inner})"
+    if "next_observation" in plan.derived:
+        order = f"step, {ROW}" if ordered else "step"
+        window = f"({EPISODE} ORDER BY {order})"
+        following = ", ".join(
+            f"CASE WHEN {ENDED} THEN NULL ELSE lead({quote(now)}) OVER {window} END AS {quote(after)}"
+            for now, after in zip(plan.observation, plan.next_observation, strict=True)
+        )
+        inner = f"SELECT *, {following} FROM ({inner})"
+    return inner
+
+
+def raw_rows(
+    plan: Plan, piece: Piece, position: int, connection: Any, *, ordered: bool, extra: Sequence[str] = ()
+) -> str:
+    """A SELECT of one piece: what needs no other row, renamed and cast, numbered if ``ordered``."""
+    shown = [f"CAST({plan.index} AS INTEGER) AS source"]
+    for name, column in plan.columns.items():
+        if name in plan.derived:
+            continue
+        expression = expression_of(column, piece)
+        if name == "policy_id":
+            expression = _labelled(expression, plan, piece)
+        elif name == "propensity" and plan.log_propensity:
+            expression = f"exp({expression})"
+        shown.append(f"{expression} AS {quote(name)}")
+    if ordered:
+        shown.append(f"{position << PIECE_SHIFT} + row_number() OVER () - 1 AS {ROW}")
+    return f"SELECT {', '.join([*shown, *extra])} FROM {piece.relation(connection)}"
+
+
+def _labelled(expression: str, plan: Plan, piece: Piece) -> str:
+    raw, label = plan.columns["policy_id"].raw, literal(plan.source.label or UNLABELLED)
+    if raw is None or field_in(piece, raw) is None:
+        return label
+    return expression if raw in piece.null_free or raw in piece.constants else f"coalesce({expression}, {label})"
+
+
+def expression_of(column: Column, piece: Piece) -> str:
+    """The raw column as the canonical type; an absent flag is false, another absent column null."""
+    field = None if column.raw is None else field_in(piece, column.raw, column.item)
+    if field is None or column.raw is None or field.kind == "null":
+        return "false" if column.type == "bool" else f"CAST(NULL AS {SQL_TYPE[column.type]})"
+    if column.raw in piece.fields:
+        value = quote(column.raw) + (f"[{column.item + 1}]" if column.item is not None else "")
+    else:
+        value = literal(piece.constants[column.raw])
+    if column.type == "bool":
+        return _flag(value, field, sure=column.raw in piece.null_free)
+    return cast(value, field, column.type)
+
+
+def cast(value: str, field: Field, to: Type) -> str:
+    """A value of some kind as a canonical type, without a cast where none is needed."""
+    if field.kind == to and field.exact:
+        return value
+    if to == "int" and field.kind == "float":
+        return f"CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END"
+    if to == "string" and field.kind == "float":
+        return f"coalesce(CAST({cast(value, field, 'int')} AS VARCHAR), CAST({value} AS VARCHAR))"
+    return f"{'TRY_CAST' if 'uint64' in field.words else 'CAST'}({value} AS {SQL_TYPE[to]})"
+
+
+def _flag(value: str, field: Field, *, sure: bool) -> str:
+    if field.kind == "float":
+        return f"coalesce({value} <> 0 AND isfinite({value}), false)"
+    truth = value if field.kind == "bool" else f"{value} <> 0"
+    return truth if sure else f"coalesce({truth}, false)"

@@ -1,0 +1,124 @@
+"""Many independent tasks, on one core or on several, with the same results.
+
+Linear algebra is held to one thread everywhere: the sums then come out alike to the last bit however many processes
+share the work, and the cores are not fought over. A progress bar is shown on stderr if it is a terminal. An
+interruption ends the processes before it is passed on. Tasks need no guard in the caller's script.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Told how many tasks are done, and how many there are."""
+SHORT_SECONDS = 2.0
+"""Work shorter than this is not worth starting processes for."""
+_LARGEST_BATCH = 25
+
+
+def run_tasks(
+    task: Callable[[Item], Result],
+    items: Sequence[Item],
+    jobs: int | None = None,
+    progress: bool | Progress | None = False,
+    title: str = "refits",
+) -> list[Result]:
+    """Results in the order of ``items``; ``jobs=None`` is one process per core, or none where the work is short.
+
+    ``progress`` is called with (done, total); True or None is a bar on stderr, None only where that is a terminal.
+    """
+    begin = time.perf_counter()
+    first, rest = _alone(task, items[:1]), items[1:]
+    short = (time.perf_counter() - begin) * len(rest) < SHORT_SECONDS
+    cores = max(min(jobs or (1 if short else all_cores()), len(rest)), 1)
+    size = max(1, min(_LARGEST_BATCH, len(rest) // (4 * cores)))
+    found: dict[int, list[Result]] = {}
+    with _reporting(progress, title) as report, closing(as_done(task, rest, cores, size)) as batches:
+        for k, results in batches:
+            found[k] = results
+            if report:
+                report(len(first) + sum(map(len, found.values())), len(items))
+    return [*first, *(result for k in sorted(found) for result in found[k])]
+
+
+def as_done(
+    task: Callable[[Item], Result], items: Sequence[Item], jobs: int, size: int = 1
+) -> Generator[tuple[int, list[Result]], None, None]:
+    """Results of ``size`` items at a time, as they are done, each with the position of its first item.
+
+    With one job all runs in this process. Closing the generator early ends the processes at once: what they were
+    working on is lost, and nothing goes on behind the user's back.
+    """
+    cuts = [(k, items[k : k + size]) for k in range(0, len(items), size)]
+    if min(jobs, len(cuts)) <= 1:
+        yield from ((k, _alone(task, cut)) for k, cut in cuts)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
+
+    with parallel_config("loky", inner_max_num_threads=1):
+        pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
+        lent = pool(delayed(_in_worker)(task, k, cut) for k, cut in cuts)
+    finished = False
+    try:
+        for found in lent:  # noqa: UP028 (closing it warns, and is guarded below)
+            yield found
+        finished = True
+    finally:
+        if not finished:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that tasks were cancelled is what was wanted
+                lent.close()
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def all_cores() -> int:
+    """As many as this process may use, which in a container may be fewer than the machine has."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; only the parent answers
+    return place, _alone(task, items)
+
+
+def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return [task(item) for item in items]
+
+
+@contextmanager
+def _reporting(progress: bool | Progress | None, title: str) -> Iterator[Progress | None]:
+    """The caller's function, a bar on stderr, or nothing."""
+    if callable(progress):
+        yield progress
+    elif progress is False or (progress is None and not sys.stderr.isatty()):
+        yield None
+    else:
+        with progress_bar(title, transient=progress is None) as report:
+            yield report
+
+
+@contextmanager
+def progress_bar(title: str, *, transient: bool = False) -> Iterator[Progress]:
+    """A bar on stderr, or nothing where that is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=transient) as bar:
+        shown = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(shown, completed=done, total=total)

@@ -1,0 +1,85 @@
+"""What is asked: targets and loggers' policies as the user gave them, made to fit the logs; the estimand; the level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mixope.errors import UsageError
+from mixope.estimand import Estimand, Kind
+from mixope.logs import Logs, read
+from mixope.policies import Policy, read_policy
+
+
+@dataclass(frozen=True)
+class Question:
+    """One target under one estimand, at one level. ``loggers`` are the policies that are known."""
+
+    name: str
+    target: Policy
+    estimand: Estimand
+    loggers: Mapping[str, Policy]
+    level: float
+    seed: int
+
+
+def ask(
+    logs: Logs,
+    labels: Sequence[str],
+    targets: Mapping[str, Any],
+    *,
+    estimand: Estimand,
+    loggers: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[Question]:
+    """One question per target; every policy is resolved once, and a label without rows is refused."""
+    check_level(level)
+    known = known_policies(loggers, logs, labels)
+    return [
+        Question(name, resolve_policy(policy, logs), estimand, known, level, seed) for name, policy in targets.items()
+    ]
+
+
+def as_logs(logs: Any) -> Logs:
+    """Logs as they are, or read from whatever names them."""
+    return logs if isinstance(logs, Logs) else read(logs)
+
+
+def resolve_policy(policy: Any, logs: Logs) -> Policy:
+    """Any policy source; factor columns in the order of the logs."""
+    found = read_policy(policy)
+    names = tuple(column.partition(".")[2] for column in logs.schema.observation)
+    if logs.schema.observation_kind == "factors" and getattr(found, "factors", None):
+        ordered: Policy = found.in_factor_order(names)  # type: ignore[attr-defined]
+        return ordered
+    return found
+
+
+def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str]) -> dict[str, Policy]:
+    """The loggers' policies; one for a logger that wrote no row is a misspelt label."""
+    known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
+    strangers = [label for label in known if label not in labels]
+    if strangers:
+        raise UsageError(f"no rows belong to logger {strangers[0]!r}; the logs know {', '.join(map(repr, labels))}")
+    return known
+
+
+def check_level(level: float) -> None:
+    """0.95, never 95 or 0.05."""
+    if not 0.0 < level < 1.0:
+        raise UsageError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+
+
+def as_estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> Estimand:
+    """A named estimand with its parameter; gamma or horizon alone name theirs."""
+    if isinstance(estimand, Estimand):
+        if gamma is not None or horizon is not None:
+            raise UsageError("give gamma and horizon inside the Estimand, or the estimand by name")
+        return estimand
+    if estimand == "average" and gamma is not None and horizon is None:
+        estimand = "discounted"
+    if estimand == "average" and horizon is not None and gamma is None:
+        estimand = "horizon"
+    return Estimand(estimand, gamma, horizon)

@@ -1,0 +1,305 @@
+"""The first scan: what is known of logs before any target is asked about.
+
+Where states and actions can be counted, the counts of their transitions (:class:`Counted`); everything in the counted
+case is solved from them. Elsewhere the totals of all episodes and a sample of the rows (:class:`Sampled`); everything
+else is asked for in rounds. Either makes the problem that an estimator solves, and tells what the logs are once the
+scores of the estimators are summed by episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.engines import Engine, choose
+from mixope.errors import DataError, MixopeError
+from mixope.estimators.asking import Rounds
+from mixope.estimators.feature_problem import FeatureProblem, SampledRows
+from mixope.estimators.solution import Solution
+from mixope.features import FeatureMap
+from mixope.logs import Logs, explain_rows
+from mixope.problem import Problem
+from mixope.questions import Question, as_logs
+from mixope.statistics.episodes import EpisodeShape, EpisodeSums, episode_sums, misfits_of_rows, score_lookup
+from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.moments import Moments
+from mixope.statistics.probes import make_probes
+from mixope.statistics.request import Request
+from mixope.statistics.sample import SAMPLE_ROWS, Sample
+from mixope.statistics.trajectories import TRANSITION
+from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.survey import Survey, survey_of_counts, survey_of_episodes
+
+MOST_PIECES = 200_000
+"""Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
+
+
+def look(
+    logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None, seed: int = 0
+) -> Counted | Sampled:
+    """The first scan: counts where states can be counted, a survey and a sample where they cannot.
+
+    Logs that were looked at before are not read again.
+    """
+    if isinstance(logs, Counted | Sampled):
+        if features is None and (isinstance(logs, Counted) or logs.seed == seed):
+            return logs
+        features = features or (logs.features if isinstance(logs, Sampled) else None)
+        logs, engine = logs.logs, engine or logs.engine
+    logs = as_logs(logs)
+    if features is not None or not logs.schema.discrete:
+        return sample(logs, choose(engine, logs), features, seed)
+    return count(logs, engine)
+
+
+# --- counts
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Logs after the first scan, as counts of transitions."""
+
+    logs: Logs
+    engine: Engine
+    groups: GroupSums
+    transitions: Transitions
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All loggers."""
+        return self.transitions.loggers
+
+    @property
+    def dropped(self) -> int:
+        """Rows of the inputs that could not be used."""
+        return max(0, self.logs.total_rows() - int(self.transitions.n_rows))
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The default estimator, and what is shown beside it."""
+        return ("dr", "emp") if self.transitions.factors else ("emp",)
+
+    @cached_property
+    def numbers(self) -> Lookup:
+        """Every transition's number, keyed by its raw values."""
+        import pyarrow as pa
+
+        keys = transition_keys(self.logs.schema)
+        table = self.groups.keyed_by(keys)
+        return Lookup(table.append_column(TRANSITION, pa.array(np.arange(table.num_rows))), keys)
+
+    def problem(self, question: Question) -> Problem:
+        """The question as estimators see it."""
+        return Problem(
+            self.transitions,
+            question.target,
+            question.estimand,
+            question.loggers,
+            seed=question.seed,
+            numbers=self.numbers,
+        )
+
+    def rounds(self) -> Rounds:
+        """Answers requests by scans of these logs."""
+        return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
+
+    def sum_scores(self, rounds: Rounds, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
+        """The last scan: all score tables by episode. Scores that are by episode already are in the same order."""
+        tables = [s.scores for s in solutions if s.scores is not None]
+        schema, rows = self.logs.schema, self.transitions
+        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, make_probes(rows, seed))
+        (groups,) = rounds.ask([Grouped(grouping, lookup)])
+        sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
+        if float(sums.rows.sum()) != rows.n_rows:
+            raise MixopeError(
+                f"the second scan saw {sums.rows.sum():,.0f} rows where the first counted {rows.n_rows:,.0f}"
+            )
+        scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
+        summed = iter(range(len(tables)))
+        for column, solution in enumerate(solutions):
+            if solution.scores is not None:
+                table = next(summed)
+                scores[:, column] = sums.scores[:, table]
+                by_step[:, column] = np.nan if sums.by_step is None else sums.by_step[:, table]
+            elif solution.episode_scores is not None:
+                scores[:, column] = solution.episode_scores
+        return replace(sums, scores=scores, by_step=by_step)
+
+    def survey(self, sums: EpisodeSums) -> Survey:
+        """What the logs are."""
+        return survey_of_counts(self.logs, self.engine.name, self.transitions, sums)
+
+
+def count(logs: Any, engine: str | Engine | None = None) -> Counted:
+    """The first scan: transition counts, checked and encoded."""
+    logs = as_logs(logs)
+    schema = logs.schema
+    if not schema.discrete:
+        what = "observation" if schema.observation_kind == "vector" else "action"
+        raise DataError(
+            f"the {what} is a vector of floats and cannot be counted",
+            column=what,
+            expected="integer or string ids, or factors of these",
+            hint="use mixope.evaluate, which takes vectors too, or discretise it into factor columns",
+        )
+    chosen = choose(engine, logs)
+    groups = chosen.group_sums(logs, transition_grouping(schema))
+    _refuse_bad_counts(logs, groups)
+    counted, sure = int(groups.column("rows").sum()), logs.sure_rows
+    if sure is not None and counted != sure:
+        raise MixopeError(f"the engine saw {counted:,} rows in this scan, and the logs have {sure:,}")
+    return Counted(logs, chosen, groups, encode(groups, schema))
+
+
+def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
+    """A null key, a sum that is not a number, or nothing at all: find the rows and say so."""
+    table = groups.table
+    if table is None or table.num_rows == 0:
+        raise _no_rows(logs)
+    keys = (*logs.schema.observation, *logs.schema.action)
+    suspicious = any(table.column(key).null_count for key in keys)
+    for name in ("reward", "inverse"):
+        suspicious |= name in table.column_names and not np.all(np.isfinite(groups.column(name)))
+    error = explain_rows(logs) if suspicious else None
+    if error:
+        raise error
+
+
+def _no_rows(logs: Logs) -> MixopeError:
+    return explain_rows(logs) or DataError(
+        "no row can be used",
+        where=logs.name,
+        expected="rows with a next observation, or a terminated end",
+        hint=f"all rows were dropped: {logs.drop_reason}",
+    )
+
+
+# --- a sample
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Logs after the first scan, as totals of the episodes and a sample of the rows."""
+
+    logs: Logs
+    engine: Engine
+    rows: SampledRows
+    facts: Survey
+    sums: EpisodeSums
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All loggers."""
+        return self.rows.labels
+
+    @property
+    def features(self) -> FeatureMap | None:
+        """The feature map that was given."""
+        return self.rows.features
+
+    @property
+    def seed(self) -> int:
+        """Of the sample."""
+        return self.rows.seed
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The default estimator, and what is shown beside it."""
+        return ("dr", "emp")
+
+    def problem(self, question: Question, piece_steps: int | None = None) -> FeatureProblem:
+        """The question as estimators see it."""
+        return FeatureProblem(self.rows, question.target, question.estimand, question.loggers, piece_steps=piece_steps)
+
+    def rounds(self) -> Rounds:
+        """Answers requests by scans of these logs."""
+        return Rounds(_answerer(self.logs, self.engine, self.facts.n_rows))
+
+    @property
+    def piece_steps(self) -> int:
+        """How many steps go into a piece where blocks of steps are wanted."""
+        return max(1, self.facts.n_rows // MOST_PIECES)
+
+    def sum_scores(self, rounds: Rounds, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
+        """Scores came by episode (or in pieces of it) with the solutions."""
+        scores = np.full((self.facts.n_episodes, len(solutions)), np.nan)
+        for column, solution in enumerate(solutions):
+            if solution.episode_scores is not None:
+                scores[:, column] = by_episode(solution)
+        return replace(self.sums, scores=scores)
+
+    def survey(self, sums: EpisodeSums) -> Survey:
+        """What the logs are."""
+        return self.facts
+
+
+def by_episode(solution: Solution) -> FloatArray | None:
+    """Scores by episode, where they may have come in pieces."""
+    scores, pieces = solution.episode_scores, solution.pieces
+    if scores is None or pieces is None:
+        return scores
+    return np.asarray(np.add.reduceat(scores, np.cumsum(pieces) - pieces))
+
+
+def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:
+    """One scan: the totals and the structure of every episode, a sample of the rows, the actions where they are ids."""
+    schema = logs.schema
+    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed)]
+    if schema.action_kind == "discrete":
+        requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
+    shape, chosen, *actions = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None)
+    if shape is None or shape.n_groups == 0:
+        raise _no_rows(logs)
+    _refuse_bad_sample(logs, shape, chosen.rows)
+    irregular, broken = misfits_of_rows(shape, logs.step_base)
+    facts = survey_of_episodes(logs, engine.name, shape, suspicious=bool(irregular.any() or broken.any()))
+    totals = facts.episodes
+    label = np.array([logger.label for logger in facts.loggers])[totals.logger]
+    starts = {str(name): float(totals.starts[label == name].sum()) for name in np.unique(label)}
+    known = SampledRows(
+        schema,
+        facts.n_rows,
+        {logger.label: float(logger.rows) for logger in facts.loggers},
+        starts,
+        chosen.in_order,
+        features,
+        seed,
+        has_propensities=float(shape.column("unrecorded").sum()) == 0,
+        logged_actions=np.sort(actions[0].values(schema.action[0])) if actions else None,
+    )
+    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken)
+    return Sampled(logs, engine, known, facts, sums)
+
+
+def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:
+    """NaN or infinity anywhere, or a propensity that is none: find the rows in the files and say so."""
+    sums = ("earned", "leaving", "arriving", "steps")
+    floats = [a for a in (rows.observation, rows.next_observation, rows.action, rows.reward) if a.dtype.kind == "f"]
+    suspicious = not all(np.isfinite(shape.column(name)).all() for name in sums)
+    suspicious |= not all(np.isfinite(a).all() for a in floats) or bool((rows.propensity <= 0).any())
+    error = explain_rows(logs) if suspicious else None
+    if error:
+        raise error
+
+
+def _answerer(logs: Logs, engine: Engine, n_rows: int) -> Any:
+    """One scan per call; sums that are not finite are explained by the rows behind them."""
+
+    def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
+        found = engine.scan(logs, requests, n_rows)
+        for sums in found:
+            if isinstance(sums, Moments) and sums.not_finite:
+                raise explain_rows(logs) or DataError(
+                    f"the sums of {sums.belongs_to} are not finite",
+                    expected="finite rewards, states, actions and probabilities",
+                    got=f"{', '.join(sums.not_finite)} not finite",
+                    hint="check the target's and the behaviour's densities on these logs",
+                )
+        return found
+
+    return answer

@@ -1,0 +1,253 @@
+"""Requests: what an estimator may ask of the logs, and the one function that answers them on some rows.
+
+A request is a statistic: small, frozen, picklable, pure. It names the canonical columns that it reads and turns a batch
+of rows into a *partial* that merges with those of other batches, in any pieces and on any machine:
+
+    of(batch) -> partial,     partial.merge(partial) -> partial          a commutative monoid
+
+:func:`partials` is all that ever runs on rows. An engine decides where it runs; :func:`merge_in_order` puts the parts
+together as a fixed tree over the fragments, so that the bits of a sum do not depend on who finished first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from mixope.errors import MixopeError
+from mixope.logs import Schema
+from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+SLICE = 4096
+"""Rows of a slice: enough for a matrix product to run at full speed, few enough to stay out of main memory."""
+
+
+class Mergeable(Protocol):
+    """A partial result."""
+
+    def merge(self: T, other: T) -> T:
+        """Both together."""
+        ...
+
+
+@runtime_checkable
+class Request(Protocol):
+    """One statistic of the rows."""
+
+    @property
+    def whole_episodes(self) -> bool:
+        """Whether a batch must hold whole episodes, in the order of their steps."""
+        ...
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """The canonical columns that it reads."""
+        ...
+
+    def of(self, batch: Batch) -> Mergeable:
+        """The statistic of some rows."""
+        ...
+
+
+class SlicedRequest(Request, Protocol):
+    """A request whose work per row is large: it sees a fragment in slices of a few thousand rows of one fold each."""
+
+    def add(self, total: Any, batch: Batch) -> Any:
+        """The total (None at first) with one slice added; it may be changed in place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some canonical rows, as a table and as arrays; what several requests compute from the arrays is computed once.
+
+    A slice belongs to one fold of the episodes; ``fold`` says which.
+    """
+
+    table: pa.Table
+    schema: Schema
+    fold: int = 0
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """As arrays."""
+        return as_rows(self.table, self.schema)
+
+    @cached_property
+    def _by_loggers(self) -> dict[tuple[str, ...], Batch]:
+        return {}
+
+    def of_loggers(self, labels: tuple[str, ...]) -> Batch:
+        """The rows of some loggers, the same batch whoever asks for them."""
+        if labels not in self._by_loggers:
+            mine = np.isin(np.asarray(self.table.column("policy_id").to_numpy()).astype(str), labels)
+            chosen = self.table if mine.all() else self.table.take(np.flatnonzero(mine))
+            self._by_loggers[labels] = Batch(chosen, self.schema, self.fold)
+        return self._by_loggers[labels]
+
+
+@dataclass(frozen=True)
+class OfLoggers:
+    """Another request on the rows of some loggers only: the same sums as if nobody else had logged anything."""
+
+    request: Request
+    labels: tuple[str, ...]
+
+    @property
+    def whole_episodes(self) -> bool:
+        """As the other request."""
+        return self.request.whole_episodes
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Who logged a row, besides what the other request reads."""
+        return (*self.request.columns(schema), "policy_id")
+
+    def of(self, batch: Batch) -> Any:
+        """The other request's statistic of these loggers' rows."""
+        return self.request.of(batch.of_loggers(self.labels))
+
+    def add(self, total: Any, batch: Batch) -> Any:
+        """The total with these loggers' rows of one slice added."""
+        mine = batch.of_loggers(self.labels)
+        if len(mine) == 0:
+            return total
+        if hasattr(self.request, "add"):
+            return self.request.add(total, mine)
+        part = self.request.of(mine)
+        return part if total is None else total.merge(part)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a worker brings home: which fragment it was, how many rows it had, and a partial for every request."""
+
+    fragment: int
+    rows: int
+    partials: tuple[Any, ...]
+
+
+def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragment: int = 0) -> Part:
+    """The worker: all requests on the rows of one fragment."""
+    batch = Batch(table, schema)
+    sliced = [r for r in requests if hasattr(r, "add") and not r.whole_episodes]  # a slice may cut an episode
+    totals: dict[int, Any] = dict.fromkeys(map(id, sliced))
+    for piece in slices(table, schema) if sliced else ():
+        for request in sliced:
+            totals[id(request)] = request.add(totals[id(request)], piece)
+    found = (totals[id(r)] if totals.get(id(r)) is not None else r.of(batch) for r in requests)
+    return Part(fragment, len(batch), tuple(found))
+
+
+def slices(table: pa.Table, schema: Schema) -> Iterator[Batch]:
+    """The rows by fold of their episodes, a few thousand at a time."""
+    fold = fold_of(episode_hash(table, ("episode_id",)), FOLDS)
+    order = np.argsort(fold, kind="stable")
+    cuts = np.searchsorted(fold[order], np.arange(FOLDS + 1))
+    by_fold = table.take(order)
+    for k in range(FOLDS):
+        for low in range(int(cuts[k]), int(cuts[k + 1]), SLICE):
+            yield Batch(by_fold.slice(low, min(SLICE, int(cuts[k + 1]) - low)), schema, k)
+
+
+def wanted_columns(requests: Iterable[Request], schema: Schema) -> tuple[str, ...]:
+    """The canonical columns behind some requests."""
+    return tuple(dict.fromkeys(name for request in requests for name in request.columns(schema)))
+
+
+def in_order(parts: Iterable[Part]) -> Iterator[Part]:
+    """Parts in the order of their fragments, whatever order they came in; a hole or a double is an error."""
+    waiting: dict[int, Part] = {}
+    wanted = 0
+    for part in parts:
+        if part.fragment < wanted or part.fragment in waiting:
+            raise MixopeError(f"the engine returned fragment {part.fragment} twice")
+        waiting[part.fragment] = part
+        while wanted in waiting:
+            yield waiting.pop(wanted)
+            wanted += 1
+    if waiting:
+        raise MixopeError(f"the engine lost fragment {wanted}: it returned fragment {min(waiting)} but not that one")
+
+
+def merge_in_order(parts: Iterable[Part], expected_rows: int | None = None) -> Part | None:
+    """All parts merged, as a fixed tree over the fragments; a hole, a double or a lost row is an error.
+
+    Neighbours are merged in pairs, then pairs of pairs, as they come in: at most log₂(fragments) partials wait.
+    """
+    stack: list[tuple[int, Part]] = []
+    rows = 0
+    for part in in_order(parts):
+        rows += part.rows
+        level, merged = 0, part
+        while stack and stack[-1][0] == level:
+            level, merged = level + 1, _merged(stack.pop()[1], merged)
+        stack.append((level, merged))
+    if expected_rows is not None and rows != expected_rows:
+        raise MixopeError(f"the engine saw {rows:,} rows in this scan, and the logs have {expected_rows:,}")
+    while len(stack) > 1:
+        last = stack.pop()[1]
+        stack.append((0, _merged(stack.pop()[1], last)))
+    return stack[0][1] if stack else None
+
+
+def _merged(left: Part, right: Part) -> Part:
+    both = tuple(a.merge(b) for a, b in zip(left.partials, right.partials, strict=True))
+    return Part(right.fragment, left.rows + right.rows, both)
+
+
+def content_key(thing: object) -> str:
+    """A hash of what something holds, so that two requests with the same content are one.
+
+    Arrays count by their values, policies by their fingerprint, records by their fields; anything else that is neither
+    a plain value nor a container is itself and nothing else.
+    """
+    digest = hashlib.sha256()
+    _add(digest, thing)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, thing: Any) -> None:
+    digest.update(f"<{type(thing).__qualname__}>".encode())
+    if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+        digest.update(f"{thing.dtype}{thing.shape}".encode())
+        digest.update(np.ascontiguousarray(thing).tobytes())
+    elif callable(getattr(thing, "fingerprint", None)):
+        digest.update(str(thing.fingerprint()).encode())
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        for each in fields(thing):
+            if each.compare:
+                digest.update(each.name.encode())
+                _add(digest, getattr(thing, each.name))
+    elif isinstance(thing, dict):
+        for key, value in thing.items():
+            _add(digest, key)
+            _add(digest, value)
+    elif isinstance(thing, (list, tuple)):
+        for value in thing:
+            _add(digest, value)
+    elif thing is None or isinstance(thing, (str, int, float, bool, bytes, np.generic)):
+        digest.update(repr(thing).encode())
+    elif hasattr(thing, "to_numpy"):
+        _add_column(digest, thing)
+    else:
+        digest.update(str(id(thing)).encode())
+
+
+def _add_column(digest: Any, column: pa.ChunkedArray) -> None:
+    """An Arrow column, by its values."""
+    values = column.to_numpy()
+    if values.dtype.kind == "O":
+        digest.update("\x1f".join(map(str, values.tolist())).encode())
+    else:
+        digest.update(np.ascontiguousarray(values).tobytes())

@@ -1,0 +1,40 @@
+"""Numbering distinct tuples equals sorting them in Python."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mixope.arrays import TupleIndex, number_tuples
+
+ROWS = st.lists(
+    st.tuples(st.integers(-3, 3), st.sampled_from(["a", "b", "door"]), st.integers(-(2**62), 2**62)), min_size=1
+)
+
+
+def columns(rows):
+    first, second, third = zip(*rows, strict=True)
+    return [np.array(first), np.array(second), np.array(third)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=ROWS)
+def test_tuples_are_numbered_in_sorted_order_with_their_first_row(rows):
+    codes, first = number_tuples(columns(rows))
+    distinct = sorted(set(rows))
+    assert codes.tolist() == [distinct.index(row) for row in rows]
+    assert first.tolist() == [rows.index(row) for row in distinct]
+
+
+@settings(max_examples=80, deadline=None)
+@given(known=ROWS, asked=ROWS)
+def test_tuples_are_found_among_those_numbered(known, asked):
+    distinct = sorted(set(known))
+    found = TupleIndex(columns(known)).find(columns(asked))
+    assert found.tolist() == [distinct.index(row) if row in distinct else -1 for row in asked]
+
+
+def test_many_wide_columns_do_not_overflow():
+    wide = np.random.default_rng(0).integers(-(2**62), 2**62, (300, 12))
+    codes, first = number_tuples(list(wide.T))
+    np.testing.assert_array_equal(wide[first][codes], wide)
+    assert sorted(codes.tolist()) == list(range(300))
