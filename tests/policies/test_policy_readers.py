@@ -386,7 +386,11 @@ BAD_CALLS = {
     "role": (lambda: read_policy(listing("integers"), columns={"probs": "p"}), UnknownName, "Did you mean 'prob'?"),
     "column": (lambda: read_policy(listing("integers"), columns={"prob": "prb"}), DataError, "did you mean 'prob'?"),
     "several": (lambda: read_policy(listing("integers"), columns={"prob": ["prob"]}), UsageError, "one column name"),
-    "outside": (lambda: read_policy(listing("integers"), actions=["up"]), DataError, "outside the actions that were given"),
+    "outside": (
+        lambda: read_policy(listing("integers"), actions=["up"]),
+        DataError,
+        "outside the actions that were given",
+    ),
     "one policy": (lambda: read_policies(listing("integers")), DataError, "no column policy_id"),
     "no table": (lambda: read_policies(TABLE), UsageError, "read from a table"),
 }

@@ -49,7 +49,7 @@ ROUNDS = 40
 
 @dataclass(frozen=True)
 class MixtureOfExperts(Behaviour):
-    """b from ``n_experts`` Gaussians; by default one, two or as many as there are labels (unlabelled: up to four)."""
+    """b from ``n_experts`` Gaussians; by default one, or as many as there are labels (unlabelled: up to four)."""
 
     n_experts: int | None = None
     features: FeatureMap | None = None
@@ -73,7 +73,7 @@ class MixtureOfExperts(Behaviour):
     def _count(self, rows: Prepared, seed: int) -> tuple[int, float]:
         """The number of experts, and its held-out log-likelihood."""
         labels = len(np.unique(rows.label))
-        likely = sorted({1, 2, min(labels, MOST_EXPERTS)}) if labels > 1 else [1, 2, 3, 4]
+        likely = [1, min(labels, MOST_EXPERTS)] if labels > 1 else [1, 2, 3, 4]
         counts = [self.n_experts] if self.n_experts is not None else likely
         fits = (fit_gaussian if k == 1 else partial(fit_experts, n_experts=k, seed=seed) for k in counts)
         best, reached = first_best((rows.held_out(fit, seed) for fit in fits), rows.weight)

@@ -31,7 +31,7 @@ JUDGES = 6000
 _SINGLE_FROM = 10_000
 """Logs of so many rows have their default features, and the products of them, in float32; totals are float64."""
 _VALUE_GROWTH = 15.0
-_MOST_COLUMNS = 2400
+_MOST_COLUMNS = 1200
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class SampledRows:
         return self._map("coarse", self._bumps(max(self.state_features.size // 2, 1)), self.seed)
 
     def value_features(self, n_actions: int) -> FittedMap:
-        """φ for the value: 15 ∛n bumps, as many as 2,400 columns allow."""
+        """φ for the value: 15 ∛n bumps, as many as 1,200 columns allow."""
         size = min(int(_VALUE_GROWTH * self.n_rows ** (1 / 3)), _MOST_COLUMNS // n_actions)
         return self._map(f"value {n_actions}", self.features or self._bumps(max(size, 10)), self.seed + 1)
 

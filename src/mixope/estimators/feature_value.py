@@ -4,7 +4,7 @@
     discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β      (r less its mean where nothing ends)
     horizon      β_T = 0,   (Σ xxᵀ + N λ) β_t = Σ x [r + x(s′,π)·β_{t+1}]      backwards from the last step
 
-φ are normalised bumps, 15 ∛n of them (as many as 2,400 columns allow), ψ the action features. Moments are kept by fold
+φ are normalised bumps, 15 ∛n of them (as many as 1,200 columns allow), ψ the action features. Moments are kept by fold
 of episodes, so that every λ gives a fit on all rows and, for each fold, one without it; which λ does is seen in the
 scores (:mod:`mixope.estimators.feature_scores`). An end leads to the start law for the average, to nothing otherwise.
 """

@@ -20,7 +20,7 @@ from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
 _ROWS_A_BUMP = 10
-_MOST_FOR_KMEANS, _SWEEPS = 10_000, 25
+_MOST_FOR_KMEANS, _SWEEPS = 8_000, 20
 """Landmarks need not be the best ones: so many rows and sweeps place them well enough."""
 
 
