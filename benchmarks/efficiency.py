@@ -39,7 +39,7 @@ from mixope.answering import answer as run
 from mixope.behaviours import ClassifierMixture
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
-from mixope.estimators import REGISTRY, AnyEstimator, state_ratio
+from mixope.estimators import REGISTRY, Estimator, state_ratio
 from mixope.seen import count
 from tables import markdown
 
@@ -149,7 +149,7 @@ def policy(model: environments.Model, probabilities: np.ndarray, opaque: bool) -
     return mixope.TabularPolicy(probabilities, np.stack(list(model.factors.values()), 1), factors=list(model.factors))
 
 
-def make(name: str) -> str | AnyEstimator:
+def make(name: str) -> str | Estimator:
     if name == CLASSIFIER:
         return state_ratio.emp(behaviour=ClassifierMixture())
     return "emp" if name == OPAQUE else name

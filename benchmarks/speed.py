@@ -17,7 +17,7 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,9 +78,9 @@ class CountingEngine:
         self.scans += 1
         return self.inner.group_sums(*arguments, **options)
 
-    def map_fragments(self, *arguments: Any, **options: Any) -> Iterator[Any]:
+    def scan(self, *arguments: Any, **options: Any) -> Any:
         self.scans += 1
-        return self.inner.map_fragments(*arguments, **options)
+        return self.inner.scan(*arguments, **options)
 
 
 def seconds(function: Callable[[], object], repetitions: int) -> float:
