@@ -79,7 +79,7 @@ def repeat(
             "truth": truth,
             "bound": bound,
             "seconds": round(seconds, 2),
-            "approximation": e.measures.get("approximation", ""),
+            "approximation": "" if e.measures.approximation is None else e.measures.approximation,
         }
         for e in found
     ]

@@ -97,7 +97,7 @@ def evaluated(
         value=found.value,
         low=interval.low if interval else float("nan"),
         high=interval.high if interval else float("nan"),
-        approximation=float(found.measures.get("approximation", float("nan"))),
+        approximation=float(found.measures.approximation or float("nan")),
         uncovered=found.uncovered_mass,
         emp=found.beside[0].value,
         verdict=str(found.verdict),

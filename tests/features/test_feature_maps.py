@@ -7,7 +7,6 @@ from mixope.errors import DataError
 from mixope.features import (
     NormalisedBumps,
     OneHot,
-    SparseMap,
     Standardise,
     default_size,
 )
@@ -134,7 +133,7 @@ def test_one_hot_marks_the_state_and_refuses_strangers():
 def test_one_hot_of_many_states_is_sparse_and_never_built_densely():
     states = np.random.default_rng(0).permutation(100_000)
     fitted = OneHot().fit(states)
-    assert isinstance(fitted, SparseMap)
+    assert hasattr(fitted, "transform_sparse")
     phi = fitted.transform_sparse(states[:500])
     assert phi.shape == (500, 100_000)
     assert phi.nnz == 500

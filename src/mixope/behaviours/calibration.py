@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.arrays import FloatArray, IntArray, square, sum_by
 from mixope.errors import DataError
 
 #: Directions of the scaled K with less than this share of the largest eigenvalue are left alone.
@@ -71,12 +71,10 @@ def calibration_moments(
     if sparse.issparse(phi):
         back = phi.T
         return CalibrationMoments(back @ mass, back @ times, back @ mass, back @ spread)
-    return CalibrationMoments(
-        gram=phi.T @ (phi * mass[:, None]),
-        plain=phi.T @ times,
-        weighted=phi.T @ mass,
-        spread=(phi**2).T @ spread,
-    )
+    kind = phi.dtype
+    plain, weighted = np.stack([times, mass]).astype(kind) @ phi
+    gram = square(phi * np.sqrt(mass).astype(kind)[:, None])
+    return CalibrationMoments(gram, plain, weighted, spread.astype(kind) @ phi**2)
 
 
 def z_scores(moments: CalibrationMoments) -> FloatArray:

@@ -33,7 +33,7 @@ from mixope.solvers.linear import solve_ratio
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
-from mixope.statistics.request import Batch
+from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, row_columns
 from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
 
@@ -245,10 +245,7 @@ class LogRatios:
     laws: tuple[Policy | FittedBehaviour, ...]
     shares: tuple[float, ...] = ()
 
-    @property
-    def whole_episodes(self) -> bool:
-        """In step order."""
-        return True
+    whole_episodes = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Everything that a row holds, and its step."""
@@ -319,19 +316,10 @@ def _law_of(problem: FeatureProblem, label: str) -> Policy | FittedBehaviour:
 
 
 @dataclass(frozen=True)
-class RewardSums:
+class RewardSums(RowRequest):
     """Rows and rewards by episode, or by pieces of it."""
 
     piece_steps: int | None = None
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
-
-    def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Everything that a row holds, and its step."""
-        return (*row_columns(schema), "step")
 
     def of(self, batch: Batch) -> GroupSums:
         """Of some rows."""

@@ -16,7 +16,7 @@ are counted and shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -24,10 +24,16 @@ from scipy import linalg
 
 from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours import FittedBehaviour
-from mixope.behaviours.calibration import CalibrationMoments, apply_calibration, solve_calibration, z_scores
+from mixope.behaviours.calibration import (
+    CalibrationMoments,
+    apply_calibration,
+    calibration_moments,
+    solve_calibration,
+    z_scores,
+)
 from mixope.errors import DataError
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_problem import FeatureProblem, logger_weight
+from mixope.estimators.feature_problem import FeatureProblem, by_label, logger_weight
 from mixope.features import FittedMap
 from mixope.policies import Policy
 from mixope.solvers.linear import solve_ratio
@@ -106,14 +112,11 @@ class CalibrationSums(MomentRequest):
 
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
-        phi, c = phi_of(self.features, rows), self.raw.weight(rows)
         ratio, cut = self.raw.of(rows)
-        mass = c * ratio
-        total.add_square("gram", 0, scaled(phi, np.sqrt(mass)))
-        plain, weighted = np.stack([c, mass]).astype(phi.dtype) @ phi
-        total.add("plain", 0, plain)
-        total.add("weighted", 0, weighted)
-        total.add("spread", 0, ((mass - c) ** 2).astype(phi.dtype) @ phi**2)
+        c = by_label(rows, dict(self.raw.logger_weights))
+        moments = calibration_moments(phi_of(self.features, rows), ratio, c, rows.count)
+        for each in fields(moments):
+            total.add(each.name, 0, getattr(moments, each.name))
         total.add("cut", 0, float(cut))
 
 

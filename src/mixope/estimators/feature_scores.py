@@ -35,11 +35,10 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import RatioReport
 from mixope.estimators.feature_value import ValueFit, ValueSystem
 from mixope.estimators.solution import Measures, Solution, Weights
-from mixope.logs import Schema
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
-from mixope.statistics.request import Batch, slices
-from mixope.statistics.rows import Rows, row_columns
+from mixope.statistics.request import Batch, RowRequest, slices
+from mixope.statistics.rows import Rows
 from mixope.statistics.weights import WeightCount
 
 _NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
@@ -71,7 +70,7 @@ class ScorePart:
 
 
 @dataclass(frozen=True)
-class ScoreSums:
+class ScoreSums(RowRequest):
     """The request: by episode, or by pieces of it, everything that value and scores are made of."""
 
     ratio: Weigher
@@ -80,11 +79,6 @@ class ScoreSums:
     logged: bool = False
     crossed: bool = False
     piece_steps: int | None = None
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,10 +90,6 @@ class ScoreSums:
         """Columns that are summed: those of the rows, and those of each ratio."""
         by_ridge = self.shape[0] * self.shape[1]
         return (3 + by_ridge) * (2 if self.coarse is None else 3)
-
-    def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Everything that a row holds, and its step."""
-        return (*row_columns(schema), "step")
 
     def of(self, batch: Batch) -> ScorePart:
         """The sums of some rows."""

@@ -4,7 +4,7 @@ from mixope.features.bumps import FittedBumps, NormalisedBumps, default_size
 from mixope.features.factors import FactorFeatures, cross_actions, one_hot
 from mixope.features.kernel import gaussian_kernel
 from mixope.features.one_hot import FittedOneHot, OneHot
-from mixope.features.protocol import FeatureMap, FittedMap, SparseMap, namespace
+from mixope.features.protocol import FeatureMap, FittedMap, namespace
 from mixope.features.standard import Standardise
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "FittedOneHot",
     "NormalisedBumps",
     "OneHot",
-    "SparseMap",
     "Standardise",
     "cross_actions",
     "default_size",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray
 
@@ -30,15 +29,6 @@ class FittedMap(Protocol):
 
     def transform(self, observations: AnyArray) -> FloatArray:
         """φ of every row, in the array library of the argument."""
-        ...
-
-
-@runtime_checkable
-class SparseMap(FittedMap, Protocol):
-    """A fitted map of mostly zeros, which can also give φ without them."""
-
-    def transform_sparse(self, observations: AnyArray) -> sparse.csr_array:
-        """φ of every row, sparse, for any number of features."""
         ...
 
 

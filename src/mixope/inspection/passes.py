@@ -198,10 +198,7 @@ class Measure:
 
     names: tuple[str, ...]
 
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
+    whole_episodes = False
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """These columns."""

@@ -21,8 +21,7 @@ from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arra
 from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
-from mixope.statistics.request import Batch
-from mixope.statistics.rows import row_columns
+from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
 _FACTORS = {
@@ -211,7 +210,7 @@ def _signatures(n_states: int, seed: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class EpisodeShape:
+class EpisodeShape(RowRequest):
     """The request for the totals and the structure of every episode, where states are not counted.
 
     The signature of a state is a random linear functional of its numbers, or a hash of its ids: what telescopes along
@@ -219,15 +218,6 @@ class EpisodeShape:
     """
 
     seed: int = 0
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
-
-    def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Everything that a row holds, and its step."""
-        return (*row_columns(schema), "step")
 
     def of(self, batch: Batch) -> GroupSums:
         """The sums of some rows."""

@@ -88,10 +88,7 @@ class Grouped:
     grouping: Grouping
     lookup: Lookup | None = None
 
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
+    whole_episodes = False
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Keys, quantities, and the keys of the lookup."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, square
 from mixope.errors import UsageError
-from mixope.logs import Schema
-from mixope.statistics.request import Batch, slices
-from mixope.statistics.rows import FOLDS, Rows, row_columns
+from mixope.statistics.request import Batch, RowRequest, slices
+from mixope.statistics.rows import FOLDS, Rows
 
 
 @dataclass
@@ -66,17 +65,8 @@ def _wide(array: FloatArray) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
-class MomentRequest:
+class MomentRequest(RowRequest):
     """A request for moments: subclasses say what one slice adds."""
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
-
-    def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Everything that a row holds."""
-        return row_columns(schema)
 
     def of(self, batch: Batch) -> Moments:
         """The moments of some rows."""

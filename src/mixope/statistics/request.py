@@ -21,7 +21,7 @@ import numpy as np
 
 from mixope.errors import MixopeError
 from mixope.logs import Schema
-from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of
+from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of, row_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,12 +57,18 @@ class Request(Protocol):
         ...
 
 
-class SlicedRequest(Request, Protocol):
-    """A request whose work per row is large: it sees a fragment in slices of a few thousand rows of one fold each."""
+class RowRequest:
+    """What requests have in common that read whole rows, in any pieces.
 
-    def add(self, total: Any, batch: Batch) -> Any:
-        """The total (None at first) with one slice added; it may be changed in place."""
-        ...
+    One whose work per row is large has a method ``add(total, batch) -> total`` besides: it sees fragments in slices
+    of a few thousand rows of one fold each, and may change the total (None at first) in place.
+    """
+
+    whole_episodes = False
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """Everything that a row holds, and its step."""
+        return (*row_columns(schema), "step")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.arrays import AnyArray
-from mixope.logs import Schema
-from mixope.statistics.request import Batch
-from mixope.statistics.rows import Rows, episode_hash, row_columns
+from mixope.statistics.request import Batch, RowRequest
+from mixope.statistics.rows import Rows, episode_hash
 
 SAMPLE_ROWS = 40_000
 
@@ -52,20 +51,11 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(RowRequest):
     """The request for about ``size`` rows, all of them if there are fewer."""
 
     size: int = SAMPLE_ROWS
     seed: int = 0
-
-    @property
-    def whole_episodes(self) -> bool:
-        """Rows may come in any pieces."""
-        return False
-
-    def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Everything that a row holds, and its step."""
-        return (*row_columns(schema), "step")
 
     def of(self, batch: Batch) -> Chosen:
         """The smallest hashes of some rows."""

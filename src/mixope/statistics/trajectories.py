@@ -240,10 +240,7 @@ class NumberedSteps:
 
     numbers: Lookup
 
-    @property
-    def whole_episodes(self) -> bool:
-        """In step order."""
-        return True
+    whole_episodes = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """What a trajectory needs, and the keys of a transition."""
