@@ -67,26 +67,39 @@ class TupleIndex:
     def __init__(self, columns: Sequence[AnyArray]) -> None:
         self._levels = [np.unique(column) for column in columns]
         self._joint: list[IntArray] = []
-        codes = _rank(self._levels[0], columns[0])
+        codes = positions(columns[0], self._levels[0])
         for levels, column in zip(self._levels[1:], columns[1:], strict=True):
-            wide = codes * len(levels) + _rank(levels, column)
+            wide = codes * len(levels) + positions(column, levels)
             self._joint.append(np.unique(wide))
-            codes = _rank(self._joint[-1], wide)
+            codes = positions(wide, self._joint[-1])
         self.codes = codes
         self.first: IntArray = np.unique(codes, return_index=True)[1].astype(np.int64, copy=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The tuples alone travel, not the numbers of the rows that they were read from."""
+        return {**self.__dict__, "codes": np.zeros(0, dtype=np.int64)}
+
+    @property
+    def width(self) -> int:
+        """How many columns."""
+        return len(self._levels)
+
+    def fingerprint(self) -> str:
+        """Of the distinct tuples."""
+        return digest_arrays([*self._levels, *self._joint])
+
     def find(self, columns: Sequence[AnyArray]) -> IntArray:
         """The number of every tuple asked for; −1 where there is none. Columns must be of the types indexed."""
-        codes = _rank(self._levels[0], columns[0])
+        codes = positions(columns[0], self._levels[0])
         for levels, joint, column in zip(self._levels[1:], self._joint, columns[1:], strict=True):
-            rank = _rank(levels, column)
-            codes = np.where((codes >= 0) & (rank >= 0), _rank(joint, codes * len(levels) + rank), -1)
+            rank = positions(column, levels)
+            codes = np.where((codes >= 0) & (rank >= 0), positions(codes * len(levels) + rank, joint), -1)
         return codes
 
 
-def _rank(levels: AnyArray, values: AnyArray) -> IntArray:
+def positions(values: AnyArray, levels: AnyArray) -> IntArray:
     """Position of every value among sorted distinct levels; −1 where it is none of them."""
-    if len(levels) == 0:
+    if len(levels) == 0 or (values.dtype.kind == "U") != (levels.dtype.kind == "U"):
         return np.full(len(values), -1, dtype=np.int64)
     # Python integers, because the span of 64-bit ones may exceed 64 bits.
     if levels.dtype.kind == "i" and int(levels[-1]) - int(levels[0]) + 1 == len(levels):

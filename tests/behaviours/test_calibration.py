@@ -11,7 +11,7 @@ from mixope.behaviours.calibration import (
     z_scores,
 )
 from mixope.errors import DataError
-from mixope.features import NormalisedBumps, OneHot
+from mixope.features import NormalisedBumps
 
 
 def sample(n=4000, shift=0.3, seed=0, wrong=0.0):
@@ -56,19 +56,6 @@ def test_one_hot_features_give_the_factor_of_every_state():
     calibrated, _ = apply_calibration(ratio, phi, solve_calibration(calibration_moments(phi, ratio, weight)).eta)
     factor = state_factors(state, weight, weight * ratio, 6)
     np.testing.assert_allclose(calibrated, ratio * factor[state], rtol=1e-10)
-
-
-def test_sparse_one_hot_features_need_the_diagonal_only_and_give_the_same():
-    generator = np.random.default_rng(0)
-    state = generator.integers(50_000, size=5000)
-    ratio, weight = generator.choice([0.0, 0.5, 3.0], size=5000), generator.uniform(0.5, 2.0, 5000)
-    phi = OneHot().fit(state).transform_sparse(state)
-    moments = calibration_moments(phi, ratio, weight)
-    assert moments.gram.shape == (phi.shape[1],)
-    calibrated, clipped = apply_calibration(ratio, phi, solve_calibration(moments).eta)
-    factor = state_factors(state, weight, weight * ratio, 50_000)
-    np.testing.assert_allclose(calibrated, ratio * factor[state], rtol=1e-12)
-    assert clipped == 0
 
 
 def test_a_row_that_happened_n_times_counts_like_n_rows():

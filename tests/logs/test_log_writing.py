@@ -12,6 +12,7 @@ from ragged_logs import rows_of
 
 from mixope import logs as lib
 from mixope.errors import DataError
+from mixope.files import replacing
 from mixope.logs import writing
 
 COLUMNS = {
@@ -89,9 +90,9 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path, monkeypa
 
 def test_an_atomic_write_replaces_the_old_file_or_leaves_it(tmp_path: Path) -> None:
     target = tmp_path / "new" / "page.html"
-    with lib.atomic_write(target) as temporary:
+    with replacing(target) as temporary:
         Path(temporary).write_text("first")
         assert not target.exists()
-    with pytest.raises(FileNotFoundError), lib.atomic_write(target) as temporary:
+    with pytest.raises(FileNotFoundError), replacing(target) as temporary:
         Path(temporary).rename(tmp_path / "stolen")
     assert (target.read_text(), list(target.parent.iterdir())) == ("first", [target])

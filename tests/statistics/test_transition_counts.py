@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from laws.small_logs import counted, raw_columns, read
 from mixope.errors import MixopeError
 from mixope.problem import restrict
 from mixope.statistics.grouping import GroupSums
-from mixope.statistics.transitions import encode, number_tuples, transition_grouping
+from mixope.statistics.transitions import encode, transition_grouping
 
 
 @given(columns=raw_columns())
@@ -59,17 +58,6 @@ def test_a_part_of_the_groups_keeps_its_numbers(columns):
     np.testing.assert_array_equal(part.state, t.state[keep])
     np.testing.assert_array_equal(part.rows, t.rows[keep])
     np.testing.assert_array_equal(part.pair_state[part.pair], part.state)
-
-
-@given(
-    rows=st.lists(st.tuples(st.integers(-3, 3), st.sampled_from(["x", "y", "z"]), st.integers(0, 2)), min_size=1),
-)
-def test_tuples_are_numbered_in_their_order(rows):
-    columns = [np.array([row[k] for row in rows]) for k in range(3)]
-    code, tuples = number_tuples(columns)
-    wanted = sorted(set(rows))
-    assert [wanted[c] for c in code] == rows
-    assert [tuple(t) for t in tuples.tolist()] == wanted
 
 
 def test_nothing_cannot_be_encoded():

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, square, sum_by
 from mixope.errors import DataError
@@ -28,10 +27,7 @@ _FEWEST_ROWS, _LEAST_SPREAD = 20, 1e-9
 
 @dataclass(frozen=True)
 class CalibrationMoments:
-    """Sums over rows: ``gram`` K, ``plain`` m, ``weighted`` k, and ``spread`` Σ c²(ρ − 1)²φ². They add up.
-
-    ``gram`` is the diagonal of K, shape (M,), where features are one-hot and sparse.
-    """
+    """Sums over rows: ``gram`` K, ``plain`` m, ``weighted`` k, and ``spread`` Σ c²(ρ − 1)²φ². They add up."""
 
     gram: FloatArray
     plain: FloatArray
@@ -54,11 +50,11 @@ class Calibration:
 
 
 def calibration_moments(
-    phi: FloatArray | sparse.csr_array, ratio: FloatArray, weight: FloatArray, count: FloatArray | None = None
+    phi: FloatArray, ratio: FloatArray, weight: FloatArray, count: FloatArray | None = None
 ) -> CalibrationMoments:
     """K = Σ c ρ φφᵀ, m = Σ c φ, k = Σ c ρ φ and Σ c²(ρ − 1)²φ² of a batch: φ (n, M), ρ and c (n,).
 
-    Rows that happened ``count`` times count so often. A sparse φ is one-hot: one 1 per row.
+    Rows that happened ``count`` times count so often.
     """
     if phi.ndim != 2 or ratio.shape != (phi.shape[0],) or weight.shape != (phi.shape[0],):
         raise DataError(
@@ -68,9 +64,6 @@ def calibration_moments(
         )
     off, times = (weight * (ratio - 1)) ** 2, weight if count is None else weight * count
     mass, spread = times * ratio, off if count is None else count * off
-    if sparse.issparse(phi):
-        back = phi.T
-        return CalibrationMoments(back @ mass, back @ times, back @ mass, back @ spread)
     kind = phi.dtype
     plain, weighted = np.stack([times, mass]).astype(kind) @ phi
     gram = square(phi * np.sqrt(mass).astype(kind)[:, None])
@@ -90,7 +83,7 @@ def solve_calibration(moments: CalibrationMoments, ridge: float = 0.0) -> Calibr
     The scale lets a rare feature count like a common one; the truncation leaves out what features cannot tell apart.
     """
     gram, off = moments.gram, moments.plain - moments.weighted
-    diagonal = gram if gram.ndim == 1 else np.diag(gram)
+    diagonal = np.diag(gram)
     seen = diagonal > 0
     if not seen.any():
         raise DataError(
@@ -98,21 +91,16 @@ def solve_calibration(moments: CalibrationMoments, ridge: float = 0.0) -> Calibr
             expected="rows whose action the target can take",
             hint="check that actions of the logs and of the target mean the same",
         )
-    if gram.ndim == 1:
-        eta = np.divide(off, gram * (1 + ridge), out=np.zeros_like(off), where=seen)
-        values, applied = np.ones(int(seen.sum())), gram * eta
-    else:
-        scale = np.where(seen, 1 / np.sqrt(np.where(seen, diagonal, 1.0)), 0.0)
-        values, basis = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
-        kept = values > TOLERANCE * max(float(values[-1]), 0.0)
-        values, basis = values[kept], basis[:, kept]
-        eta = scale * (basis @ ((basis.T @ (scale * off)) / (values + ridge)))
-        applied = gram @ eta
-    left = np.abs(applied - off).max() / max(float(np.abs(moments.plain).max()), np.finfo(float).tiny)
+    scale = np.where(seen, 1 / np.sqrt(np.where(seen, diagonal, 1.0)), 0.0)
+    values, basis = np.linalg.eigh(gram * scale[:, None] * scale[None, :])
+    kept = values > TOLERANCE * max(float(values[-1]), 0.0)
+    values, basis = values[kept], basis[:, kept]
+    eta = scale * (basis @ ((basis.T @ (scale * off)) / (values + ridge)))
+    left = np.abs(gram @ eta - off).max() / max(float(np.abs(moments.plain).max()), np.finfo(float).tiny)
     return Calibration(eta, len(values), float(values[-1] / values[0]), float(left))
 
 
-def apply_calibration(ratio: FloatArray, phi: FloatArray | sparse.csr_array, eta: FloatArray) -> tuple[FloatArray, int]:
+def apply_calibration(ratio: FloatArray, phi: FloatArray, eta: FloatArray) -> tuple[FloatArray, int]:
     """ρ(1 + ηᵀφ), raised to 0 where it is below, and in how many rows (or groups) that was: a number to report."""
     factor = 1 + phi @ eta
     clipped = int(((factor < 0) & (ratio > 0)).sum())

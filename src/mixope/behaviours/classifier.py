@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.arrays import AnyArray, FloatArray, IntArray, positions, sum_by
 from mixope.behaviours.protocol import (
     Behaviour,
     FittedBehaviour,
@@ -28,7 +28,6 @@ from mixope.behaviours.protocol import (
     vectors,
 )
 from mixope.errors import DataError, UsageError
-from mixope.features.one_hot import positions
 from mixope.features.quadratic import FittedQuadratic, Quadratic
 from mixope.statistics.rows import Rows
 

@@ -37,7 +37,7 @@ from mixope.estimators.feature_value import ValueFit, ValueSystem
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
-from mixope.statistics.request import Batch, RowRequest, slices
+from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import Rows
 from mixope.statistics.weights import WeightCount
 
@@ -70,7 +70,7 @@ class ScorePart:
 
 
 @dataclass(frozen=True)
-class ScoreSums(RowRequest):
+class ScoreSums(SlicedRequest):
     """The request: by episode, or by pieces of it, everything that value and scores are made of."""
 
     ratio: Weigher
@@ -91,15 +91,10 @@ class ScoreSums(RowRequest):
         by_ridge = self.shape[0] * self.shape[1]
         return (3 + by_ridge) * (2 if self.coarse is None else 3)
 
-    def of(self, batch: Batch) -> ScorePart:
-        """The sums of some rows."""
-        total = None
-        for piece in slices(batch.table, batch.schema):
-            total = self.add(total, piece)
-        return total or self._of_nothing(batch)
-
     def add(self, total: ScorePart | None, batch: Batch) -> ScorePart:
         """With one slice added."""
+        if len(batch) == 0:
+            return total or self._of_nothing(batch)
         columns, weight = self._row_columns(batch.rows, batch.fold)
         sums = sum_by_episode(batch.table, columns, "scores", self.piece_steps)
         part = ScorePart(sums, WeightCount.of(weight, batch.rows.times))

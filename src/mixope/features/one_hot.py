@@ -1,7 +1,6 @@
 """One-hot features of distinct states: with them the feature estimators are the tabular ones.
 
-A one-hot matrix is held sparse, one number per row. Estimators that multiply dense features get a dense one while it is
-small; a matrix of rows × states beyond that is refused rather than built.
+States are numbered; a matrix of rows × states is made while it is small, and refused beyond that rather than built.
 """
 
 from __future__ import annotations
@@ -9,22 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, TupleIndex
 from mixope.errors import DataError
 
 #: A dense matrix has at most so many columns, and so many numbers in all (800 MB).
 MOST_DENSE_STATES = 2_000
 MOST_DENSE_NUMBERS = 100_000_000
-
-
-def positions(values: AnyArray, known: AnyArray) -> IntArray:
-    """The position of every value among the sorted known ones; −1 where it is none of them."""
-    if len(known) == 0 or (values.dtype.kind == "U") != (known.dtype.kind == "U"):
-        return np.full(len(values), -1, dtype=np.int64)
-    position = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.where(known[position] == values, position, -1).astype(np.int64)
 
 
 def _columns(observations: AnyArray) -> AnyArray:
@@ -39,44 +29,31 @@ class OneHot:
 
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedOneHot:
         """Number the distinct states in the order of their columns."""
-        columns = _columns(observations)
-        levels, prefixes = [], []
-        code = np.zeros(len(columns), dtype=np.int64)
-        for column in columns.T:
-            values, inverse = np.unique(column, return_inverse=True)
-            prefix, code = np.unique(code * len(values) + inverse, return_inverse=True)
-            levels.append(values)
-            prefixes.append(prefix)
-        return FittedOneHot(tuple(levels), tuple(prefixes))
+        return FittedOneHot(TupleIndex(list(_columns(observations).T)))
 
 
 @dataclass(frozen=True)
 class FittedOneHot:
-    """The distinct states: the sorted levels of every column, and which combinations of the first columns occur."""
+    """The distinct states, numbered."""
 
-    levels: tuple[AnyArray, ...]
-    prefixes: tuple[IntArray, ...]
+    states: TupleIndex
 
     @property
     def size(self) -> int:
         """As many features as states."""
-        return len(self.prefixes[-1])
+        return len(self.states.first)
 
     def columns(self, observations: AnyArray) -> IntArray:
         """The number of every row's state; −1 for a state that is not in the sample."""
         columns = _columns(observations)
-        if columns.shape[1] != len(self.levels):
+        if columns.shape[1] != self.states.width:
             raise DataError(
-                "the states have another shape", expected=f"{len(self.levels)} columns", got=f"{columns.shape[1]}"
+                "the states have another shape", expected=f"{self.states.width} columns", got=f"{columns.shape[1]}"
             )
-        code = np.zeros(len(columns), dtype=np.int64)
-        for column, values, prefix in zip(columns.T, self.levels, self.prefixes, strict=True):
-            level = positions(column, values)
-            code = np.where((code < 0) | (level < 0), -1, positions(code * len(values) + level, prefix))
-        return code
+        return self.states.find(list(columns.T))
 
     def transform(self, observations: AnyArray) -> FloatArray:
-        """A one in the column of the row's state, dense."""
+        """A one in the column of the row's state."""
         n = len(observations)
         if self.size > MOST_DENSE_STATES or n * self.size > MOST_DENSE_NUMBERS:
             raise DataError(
@@ -87,11 +64,6 @@ class FittedOneHot:
         result = np.zeros((n, self.size))
         result[np.arange(n), self._known(observations)] = 1.0
         return result
-
-    def transform_sparse(self, observations: AnyArray) -> sparse.csr_array:
-        """The same with one number per row, for any number of states."""
-        n = len(observations)
-        return sparse.csr_array((np.ones(n), self._known(observations), np.arange(n + 1)), shape=(n, self.size))
 
     def _known(self, observations: AnyArray) -> IntArray:
         column = self.columns(observations)

@@ -12,7 +12,7 @@ from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
 from mixope.logs.sources import reading
-from mixope.logs.writing import atomic_write, write
+from mixope.logs.writing import write
 
 __all__ = [
     "CANONICAL",
@@ -22,7 +22,6 @@ __all__ = [
     "Fragment",
     "Logs",
     "Schema",
-    "atomic_write",
     "explain_episodes",
     "explain_rows",
     "read",

@@ -6,13 +6,13 @@ The rows go to a temporary file beside the target, renamed when it is complete: 
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mixope.errors import DataError
+from mixope.files import replacing
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.files import format_of
 
@@ -29,28 +29,9 @@ def write(columns: Mapping[str, Any], path: str | os.PathLike[str], *, row_group
             "Unknown format to write", where=str(target), expected="a name ending in .parquet, .pq, .csv, .tsv, .arrow"
         )
     table = table_of_arrays(columns, str(target))
-    with atomic_write(target) as temporary:
-        WRITERS[name](table, temporary, row_group_size)
+    with replacing(target) as temporary:
+        WRITERS[name](table, str(temporary), row_group_size)
     return target
-
-
-@contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The name of an empty file beside ``path`` that takes its place at the end, or is removed if anything fails.
-
-    with atomic_write("report.html") as temporary:
-        Path(temporary).write_text(page)
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(6)}.part"
-    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # the umask applies, as to any new file
-    try:
-        yield str(temporary)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _write_parquet(table: Any, path: str, row_group_size: int) -> None:
@@ -59,15 +40,7 @@ def _write_parquet(table: Any, path: str, row_group_size: int) -> None:
     pq.write_table(table, path, row_group_size=row_group_size, compression="zstd")
 
 
-def _write_csv(table: Any, path: str, row_group_size: int) -> None:
-    _write_delimited(table, path, ",")
-
-
-def _write_tsv(table: Any, path: str, row_group_size: int) -> None:
-    _write_delimited(table, path, "\t")
-
-
-def _write_delimited(table: Any, path: str, delimiter: str) -> None:
+def _write_delimited(table: Any, path: str, row_group_size: int, delimiter: str) -> None:
     from pyarrow import csv
 
     csv.write_csv(table, path, csv.WriteOptions(delimiter=delimiter))
@@ -82,7 +55,7 @@ def _write_arrow(table: Any, path: str, row_group_size: int) -> None:
 
 WRITERS: dict[str | None, Callable[[Any, str, int], None]] = {
     "parquet": _write_parquet,
-    "csv": _write_csv,
-    "tsv": _write_tsv,
+    "csv": partial(_write_delimited, delimiter=","),
+    "tsv": partial(_write_delimited, delimiter="\t"),
     "arrow": _write_arrow,
 }

@@ -7,13 +7,14 @@ float64, the products themselves may be made in float32, which runs twice as fas
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, square
 from mixope.errors import UsageError
-from mixope.statistics.request import Batch, RowRequest, slices
+from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import FOLDS, Rows
 
 
@@ -65,23 +66,17 @@ def _wide(array: FloatArray) -> FloatArray:
     return np.asarray(array, dtype=np.float64)
 
 
-class MomentRequest(RowRequest):
+class MomentRequest(SlicedRequest):
     """A request for moments: subclasses say what one slice adds."""
-
-    def of(self, batch: Batch) -> Moments:
-        """The moments of some rows."""
-        total = Moments(belongs_to=type(self).__name__)
-        for piece in slices(batch.table, batch.schema):
-            total = self.add(total, piece)
-        return total
 
     def add(self, total: Moments | None, batch: Batch) -> Moments:
         """The total with one slice added, in place."""
         total = total or Moments(belongs_to=type(self).__name__)
-        self.accumulate(total, batch.rows, batch.fold)
+        if len(batch):
+            self.accumulate(total, batch.rows, batch.fold)
         total.n_rows += len(batch)
         return total
 
+    @abstractmethod
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """Add what the rows of one fold are worth."""
-        raise NotImplementedError

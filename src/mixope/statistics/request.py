@@ -12,6 +12,7 @@ together as a fixed tree over the fragments, so that the bits of a sum do not de
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -58,17 +59,28 @@ class Request(Protocol):
 
 
 class RowRequest:
-    """What requests have in common that read whole rows, in any pieces.
-
-    One whose work per row is large has a method ``add(total, batch) -> total`` besides: it sees fragments in slices
-    of a few thousand rows of one fold each, and may change the total (None at first) in place.
-    """
+    """What requests have in common that read whole rows, in any pieces."""
 
     whole_episodes = False
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Everything that a row holds, and its step."""
         return (*row_columns(schema), "step")
+
+
+class SlicedRequest(RowRequest, ABC):
+    """A request whose work per row is large: it sees a fragment in slices of a few thousand rows of one fold each."""
+
+    @abstractmethod
+    def add(self, total: Any, batch: Batch) -> Any:
+        """The total (None at first) with one slice added; it may be changed in place."""
+
+    def of(self, batch: Batch) -> Any:
+        """The statistic of some rows."""
+        total = None
+        for piece in slices(batch.table, batch.schema):
+            total = self.add(total, piece)
+        return self.add(None, batch) if total is None else total
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ once, and everything in the tabular case is computed from this record. Terminate
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.arrays import AnyArray, FloatArray, IntArray, number_tuples, sum_by
 from mixope.errors import MixopeError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.rows import Rows
@@ -208,22 +207,9 @@ def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray,
         np.concatenate([_values(table, now), _values(table.take(alive), then)])
         for now, then in zip(schema.observation, schema.next_observation, strict=True)
     ]
-    code, observations = number_tuples(columns)
+    code, first = number_tuples(columns)
+    whole = all(column.dtype.kind in "iu" for column in columns)
+    observations = np.stack([column[first].astype(np.int64 if whole else object) for column in columns], axis=1)
     next_state = np.full(n, -1, dtype=np.int64)
     next_state[alive] = code[n:]
     return code[:n], next_state, observations[:, 0] if schema.observation_kind == "id" else observations
-
-
-def number_tuples(columns: Sequence[AnyArray]) -> tuple[IntArray, AnyArray]:
-    """Number the distinct tuples of several columns in lexicographic order; give back the tuples as rows."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        _, code = np.unique(code * len(values) + inverse, return_inverse=True)
-        code = code.astype(np.int64)
-    _, first = np.unique(code, return_index=True)
-    integer = all(column.dtype.kind in "iu" for column in columns)
-    tuples = np.empty((len(first), len(columns)), dtype=np.int64 if integer else object)
-    for position, column in enumerate(columns):
-        tuples[:, position] = column[first]
-    return code, tuples
