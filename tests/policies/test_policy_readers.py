@@ -190,9 +190,9 @@ def test_a_table_of_a_hundred_thousand_states_and_ten_thousand_actions_fits(tmp_
     assert policy.log_prob(np.array([3]), np.array([22])).tolist() == [-np.inf]
     assert [np.flatnonzero(row).tolist() for row in rows] == [sorted(action[state == s].tolist()) for s in (3, 99_999)]
     for whole in (lambda: policy.probs(np.arange(states)), lambda: policy.probabilities):
-        with pytest.raises(DataError, match=r"10,000 actions in 100,000 states need 8 GB") as caught:
+        with pytest.raises(UsageError, match=r"100,000 × 10,000 entries, 7,629 MB in memory") as caught:
             whole()
-        assert "at most 25,000 states at a time" in str(caught.value)
+        assert "fewer states at a time" in str(caught.value)
 
 
 def test_a_listing_with_gaps_is_the_table_with_zeros() -> None:

@@ -198,7 +198,7 @@ def test_a_full_table_that_does_not_fit_is_refused_before_it_is_made() -> None:
         lambda: uniform(np.arange(1000)).probs(np.arange(300_000)),
         lambda: uniform(np.arange(1000), np.arange(300_000)),
     ):
-        with pytest.raises(DataError, match=r"1,000 actions in 300,000 states need 2\.4 GB"):
+        with pytest.raises(UsageError, match=r"300,000 × 1,000 entries, 2,289 MB in memory"):
             make()
 
 

@@ -13,12 +13,10 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
-from mixope.errors import Advice, DataError, Setting, UnknownName
+from mixope.errors import Advice, DataError, Setting, UnknownName, must_fit
 from mixope.policies.keys import SHOWN, KeyIndex, as_keys, first_rows, listed, plain
 
 TOLERANCE = 1e-6
-LARGEST_TABLE = 2 * 10**9
-"""Bytes of the largest full table of action laws that is made."""
 
 Describe = Callable[[AnyArray], list[str]]
 """Row numbers in, what to call these rows out."""
@@ -160,15 +158,9 @@ def _divisors(
 
 
 def check_fits(rows: int, columns: int) -> None:
-    """Refuse a full table of action laws that would take more than ``LARGEST_TABLE`` bytes."""
-    needed = 8 * rows * columns
-    if needed > LARGEST_TABLE:
-        raise DataError(
-            f"the probabilities of all {columns:,} actions in {rows:,} states need {needed / 1e9:.3g} GB at once",
-            expected=f"at most {LARGEST_TABLE / 1e9:g} GB",
-            hint=f"ask for at most {LARGEST_TABLE // (8 * columns):,} states at a time, or for single actions: "
-            "log_prob(observations, actions) looks them up without a full table",
-        )
+    """Refuse a full table of action laws that would not fit in memory."""
+    instead = "Ask for fewer states at a time, or for single actions: log_prob(observations, actions) needs no table"
+    must_fit("the probabilities of all actions in these states", (rows, columns), instead)
 
 
 @final
