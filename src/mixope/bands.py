@@ -48,11 +48,6 @@ class Band:
     def __str__(self) -> str:
         return f"{self.low:.6g} to {self.high:.6g} ({self.uncovered_mass:.2%} of the target's steps are not covered)"
 
-    @property
-    def half_width(self) -> float:
-        """How far what was never logged can move the value to either side, on the average of the two."""
-        return (self.high - self.low) / 2
-
 
 def outer_band(
     counted: Counted,

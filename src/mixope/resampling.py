@@ -106,9 +106,6 @@ class Refit(ABC):
         return value if np.isfinite(value) else "the value is not finite"
 
 
-# --- counts
-
-
 @dataclass(frozen=True)
 class EpisodeCounts:
     """Cells (episode, transition group) and the sums of each; ``logger`` is that of every episode."""
@@ -254,9 +251,6 @@ def tabulated(policy: Policy, transitions: Transitions) -> Policy:
     return TabularPolicy(laws, states, policy.actions, unknown_actions="zero")
 
 
-# --- rows
-
-
 @dataclass(frozen=True)
 class FeatureRefit(Refit):
     """Refits from rows that are held in memory, sorted by episode and step, each with the count of its episode."""
@@ -327,9 +321,6 @@ class FeatureRefit(Refit):
     def influence(self) -> FloatArray | None:
         """The scores of the whole log, by episode."""
         return self.whole.episode_scores
-
-
-# --- replicates
 
 
 @dataclass(frozen=True)

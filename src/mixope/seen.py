@@ -57,9 +57,6 @@ def look(
     return count(logs, engine)
 
 
-# --- counts
-
-
 @dataclass(frozen=True)
 class Counted:
     """Logs after the first scan, as counts of transitions."""
@@ -73,11 +70,6 @@ class Counted:
     def labels(self) -> tuple[str, ...]:
         """All loggers."""
         return self.transitions.loggers
-
-    @property
-    def dropped(self) -> int:
-        """Rows of the inputs that could not be used."""
-        return max(0, self.logs.total_rows() - int(self.transitions.n_rows))
 
     @property
     def automatic(self) -> tuple[str, ...]:
@@ -177,9 +169,6 @@ def _no_rows(logs: Logs) -> MixopeError:
         expected="rows with a next observation, or a terminated end",
         hint=f"all rows were dropped: {logs.drop_reason}",
     )
-
-
-# --- a sample
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine, choose
+from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine, choose, protocol
 from mixope.errors import MixopeError, UsageError
 from mixope.statistics.grouping import combine_keys
 from mixope.statistics.request import Part, merge_in_order
@@ -96,3 +96,15 @@ def test_keys_are_combined_into_dense_group_numbers_even_where_codes_would_overf
     assert len(first) == len(set(tuples))
     for i in range(200):
         assert tuples[first[group[i]]] == tuples[i]
+
+
+def test_a_bar_on_a_terminal_changes_nothing(monkeypatch, capsys):
+    """Where a scan takes long and stderr is a terminal, the rows that are done are shown; the parts are the same."""
+    monkeypatch.setattr(protocol, "SHORT_SECONDS", -1.0)
+    monkeypatch.setattr(protocol.sys.stderr, "isatty", lambda: True, raising=False)
+    parts = [Part(k, 5, ()) for k in range(3)]
+    assert list(protocol.watched(iter(parts), 15)) == parts
+    monkeypatch.setattr(protocol.sys.stderr, "isatty", lambda: False, raising=False)
+    capsys.readouterr()
+    assert list(protocol.watched(iter(parts), 15)) == parts
+    assert capsys.readouterr().err == ""

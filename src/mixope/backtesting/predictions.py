@@ -160,9 +160,6 @@ def _refuse(name: str, requests: Sequence[Request]) -> tuple[Any, ...]:
     )
 
 
-# --- from counts
-
-
 def _from_counts(
     counted: Counted, survey: Survey, estimator: Estimator, label: str, known: Mapping[str, Policy], seed: int
 ) -> HeldOut:
@@ -230,9 +227,6 @@ def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed
     ]
 
 
-# --- from a sample, and requests that see the rows of the others
-
-
 def _from_sample(
     seen: Sampled, estimator: Estimator, labels: Sequence[str], known: Mapping[str, Policy]
 ) -> list[HeldOut]:
@@ -284,9 +278,6 @@ def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:
     if isinstance(outcome, MixopeError):
         raise outcome
     return replace(one, solution=outcome, scores=outcome.episode_scores)
-
-
-# --- prediction and earnings side by side
 
 
 def _predict(held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int) -> BacktestRow:

@@ -107,9 +107,6 @@ def apply_calibration(ratio: FloatArray, phi: FloatArray, eta: FloatArray) -> tu
     return ratio * np.maximum(factor, 0.0), clipped
 
 
-# --- one-hot states
-
-
 def state_factors(state: IntArray, count: FloatArray, ratio: FloatArray, n_states: int) -> FloatArray:
     """1 + η of every state, m/k from Σ c and Σ c ρ; 0 where the target takes no logged action."""
     rows = sum_by(state, count, n_states)

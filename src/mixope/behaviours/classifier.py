@@ -114,9 +114,6 @@ def _check_ids(rows: Rows) -> None:
         )
 
 
-# --- the law of any label given the state: of actions here, of loggers in known.py
-
-
 @dataclass(frozen=True)
 class StateLaw:
     """p̂(class|s), classes in the order of columns; the candidate ``chosen``, by its mean ``held_out`` log p̂ per row."""
@@ -269,9 +266,6 @@ BY_ROWS: Mapping[str, Candidate] = {
 #: On pairs a row stands for many, so leaves of one pair are allowed. Measured on Taxi and Gridworld with factors
 #: (docs/benchmarks.md, "emp (classifier mixture)"; benchmarks/efficiency.py).
 BY_PAIRS: Mapping[str, Candidate] = {"boosting of pairs": Boosting(200, leaves=31, ridge=0.0, smallest_leaf=1)}
-
-
-# --- states as numbers
 
 
 @dataclass(frozen=True)

@@ -91,9 +91,6 @@ class FittedDensity(FittedBehaviour):
         return self.model.log_density(self.choice.prepare(rows))
 
 
-# --- what is fitted to: features of states, and actions through a box
-
-
 @dataclass(frozen=True)
 class Prepared:
     """Rows as fits want them: x, the draws behind the actions, weights, and the number of the logger."""
@@ -208,9 +205,6 @@ def _check_varies(action: FloatArray, i: int) -> None:
             hint="a deterministic logger has no density: drop the component, log the action as a discrete one, or use"
             " a state-action estimator ('sadl', 'dualdice', 'mwl'), which needs no behaviour",
         )
-
-
-# --- the fit: mean and log-variance linear in features, by maximum likelihood, allowing for its errors
 
 
 @dataclass(frozen=True)

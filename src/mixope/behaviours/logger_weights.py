@@ -70,9 +70,6 @@ def _nearest(closeness: FloatArray, share: FloatArray) -> FloatArray:
     return np.asarray(np.divide(wanted, share, out=np.zeros_like(wanted), where=share > 0))
 
 
-# --- with counts
-
-
 def _logger_law(problem: Problem, number: int, counts: sparse.csr_matrix, states: IntArray) -> FloatArray:
     """π_j in some states: known, or counted and smoothed."""
     rows = problem.transitions
@@ -95,9 +92,6 @@ def _expected_log(target: FloatArray, logger: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(target > 0, target * np.log(logger), 0.0)
     return np.asarray(terms.sum(axis=1))
-
-
-# --- with rows
 
 
 def _closeness(

@@ -93,9 +93,6 @@ class Inverse:
         return cls(rows.times / behaviour, rows.earned / behaviour, rows.times / behaviour**2)
 
 
-# --- models held against one another
-
-
 def held_out(trial: Trial, n: int, seed: int, folds: int = 3) -> FloatArray:
     """log b̂₋ₖ(a|s) for every row, each left out of the fit once. The same seed makes the same parts."""
     part = np.random.default_rng([seed, 23]).permutation(n) % folds
@@ -122,9 +119,6 @@ def first_best(scores: Iterable[FloatArray], weight: FloatArray) -> tuple[int, f
         elif k - best >= 2:
             break
     return best, float(np.average(leader, weights=weight))
-
-
-# --- what all behaviours check
 
 
 def usable_rows(rows: Rows, weight: FloatArray) -> tuple[Rows, FloatArray]:

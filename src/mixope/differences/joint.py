@@ -177,9 +177,6 @@ def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]
     return tuple(sorted(found, key=lambda r: -r.value))
 
 
-# --- from estimates of one run
-
-
 def differences_of(estimates: Sequence[Estimate], level: float, seed: int = 0) -> tuple[Differences, ...]:
     """One record for each estimator that has scores for two targets or more, in the order of the estimators."""
     made = (_one(group, level, seed) for group in _by_estimator(estimates))

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from mixope.engines.protocol import by_kind, cores, put_back, run_parts
+from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.logs import EPISODE_KEYS, Logs
+from mixope.processes import all_cores
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
@@ -68,8 +69,8 @@ class EmbeddedEngine:
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
             reader = _reader(connection.sql(f"SELECT {selected} FROM {view}{order_by}"), self.fragment_rows)
             pieces = _whole_episodes(reader) if by_episode else _tables(reader)
-            parts = run_parts(pieces, logs.schema, requests, self.threads or cores())
-            merged = merge_in_order(parts, expected_rows)
+            parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
+            merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))
 
     def _connect(self) -> Any:

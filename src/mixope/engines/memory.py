@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixope.engines.protocol import by_kind, cores, put_back, run_parts
+from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.logs import EPISODE_KEYS, Logs
+from mixope.processes import all_cores
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Request, merge_in_order, wanted_columns
@@ -31,16 +32,15 @@ class MemoryEngine:
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
         """Sums by key of every slice, merged."""
-        (found,) = self.scan(logs, [Grouped(grouping, lookup)])
-        sums: GroupSums = found
-        return sums
+        found: tuple[GroupSums, ...] = self.scan(logs, [Grouped(grouping, lookup)])
+        return found[0]
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         answers: list[tuple[Request, Any]] = []
         for mine, tables in self._passes(logs, requests):
-            parts = run_parts(tables, logs.schema, mine, self.threads or cores())
-            merged = merge_in_order(parts, expected_rows)
+            parts = run_parts(tables, logs.schema, mine, self.threads or all_cores())
+            merged = merge_in_order(watched(parts, expected_rows), expected_rows)
             if merged is not None:
                 answers += zip(mine, merged.partials, strict=True)
         return put_back(requests, answers)

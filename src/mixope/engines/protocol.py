@@ -8,12 +8,15 @@ tree over the fragments, and a hole, a double or a lost row is an error.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mixope.logs import Logs, Schema
+from mixope.processes import SHORT_SECONDS, progress_bar
 from mixope.statistics.grouping import Grouping, GroupSums, Lookup
 from mixope.statistics.request import Part, Request, partials
 
@@ -59,6 +62,19 @@ def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Req
                     future.cancel()
 
 
+def watched(parts: Iterator[Part], expected_rows: int | None) -> Iterator[Part]:
+    """The same parts; where they take long and stderr is a terminal, a bar shows the rows that are done."""
+    began, done, report = time.perf_counter(), 0, None
+    with ExitStack() as stack:
+        for part in parts:
+            done += part.rows
+            if report is None and sys.stderr.isatty() and time.perf_counter() - began > SHORT_SECONDS:
+                report = stack.enter_context(progress_bar("rows of this scan", transient=True))
+            if report is not None:
+                report(done, expected_rows or done)
+            yield part
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """Hold linear algebra to one thread: no result depends on how many there are, and none fight over the cores."""
     from threadpoolctl import threadpool_limits
@@ -77,10 +93,3 @@ def put_back(requests: Sequence[Request], answers: Iterable[tuple[Request, Any]]
     """Answers in the order of the requests."""
     found = {id(request): answer for request, answer in answers}
     return tuple(found[id(request)] for request in requests)
-
-
-def cores() -> int:
-    """As many as this process may use, which in a container may be fewer than the machine has."""
-    from joblib import cpu_count
-
-    return int(cpu_count())

@@ -43,9 +43,6 @@ LARGEST_DENSITY = 1e6
 """Densities of the target above this are capped, counted and shown."""
 
 
-# --- the state ratio
-
-
 def state_ratio_on_features(
     problem: FeatureProblem,
     name: str,
@@ -111,9 +108,6 @@ def lstdq_on_features(problem: FeatureProblem) -> Asking[Solution]:
         moments, gram = yield ValueSums(design), PairGram(design)
         value = value_system(problem, design, moments).horizon_value(gram["gram"], horizon)
     return Solution(value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
-
-
-# --- state–action ratios: ζ(s,a) = max(θ·x(s,a), 0), x = φ(s) ⊗ ψ(a); no behaviour is needed
 
 
 @dataclass(frozen=True)
@@ -230,9 +224,6 @@ def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
     return (yield from score(problem, PairWeigher(design, theta, problem.target), report, model))
 
 
-# --- whole episodes
-
-
 @dataclass(frozen=True)
 class LogRatios:
     """log π − log b of every row, cumulated along whole episodes.
@@ -310,9 +301,6 @@ def _law_of(problem: FeatureProblem, label: str) -> Policy | FittedBehaviour:
     if label in problem.loggers:
         return problem.loggers[label]
     return problem.known.fitted(DefaultMixture(), {label: 1.0})
-
-
-# --- the reference line
 
 
 @dataclass(frozen=True)

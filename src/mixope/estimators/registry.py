@@ -104,10 +104,6 @@ def check_takes(estimator: Estimator, kind: str) -> None:
     entry = REGISTRY.get(estimator.name)
     if entry is None or kind in entry.takes:
         return
-    if kind == "features":
-        raise UsageError(
-            f"{estimator.name!r} needs states that can be counted; these logs have vectors. Use 'dr' or 'emp'"
-        )
-    raise UsageError(
-        f"{estimator.name!r} works on features of states, and these are counted. Use 'dr' or 'emp', or give features"
-    )
+    counts = "needs states that can be counted; these logs have vectors. Use 'dr' or 'emp'"
+    features = "works on features of states, and these are counted. Use 'dr' or 'emp', or give features"
+    raise UsageError(f"{estimator.name!r} {counts if kind == 'features' else features}")

@@ -118,9 +118,6 @@ def _space(transitions: Transitions) -> Space:
     return Space(transitions.n_states, tuple(transitions.actions.tolist()), transitions.n_pairs)
 
 
-# --- what the usable rows hold
-
-
 def _look(logs: Logs, engine: Engine) -> tuple[Contents, Vectors | None]:
     """One scan: the totals of the episodes, and the columns of vectors."""
     schema = logs.schema
@@ -156,9 +153,6 @@ def _lengths(rows: AnyArray) -> Lengths:
     counts, _ = np.histogram(rows, bins=edges)
     bars = tuple(Bar(int(a), int(b) - 1, int(n)) for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True))
     return Lengths(low, float(np.median(rows)), float(rows.mean()), high, bars)
-
-
-# --- columns of floats: mean, spread, extremes, rows that lie exactly on them, values that are no numbers
 
 
 def _of_vectors(schema: Schema) -> list[Request]:
@@ -278,9 +272,6 @@ def _component(name: str, found: _Measured) -> Component:
         at_highest=found.at_highest,
         not_finite=found.rows - found.finite,
     )
-
-
-# --- what of a target the logs have seen: its actions against the logged ones, state by state
 
 
 def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> Coverage:
