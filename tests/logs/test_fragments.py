@@ -24,7 +24,7 @@ from mixope import logs as lib
 from mixope.errors import DataError, UnknownName, UsageError
 from mixope.logs.fragments import apart
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def shipped(logs: lib.Logs, rows: int) -> list[lib.Fragment]:
@@ -61,7 +61,7 @@ def test_tables_in_slices(log: dict[str, list[Any]], absent: tuple[str, ...], ro
 FORMATS = ["parquet", "csv", "arrow", "stream", "labelled", "dataset", "union"]
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=20)
 @given(ragged(), st.sampled_from(SUBSETS), st.sampled_from(FORMATS), st.integers(0, 99), st.integers(1, 5))
 def test_files_in_row_groups(
     tmp_path_factory: Any, log: dict[str, list[Any]], absent: tuple[str, ...], format: str, cut: int, size: int

@@ -20,7 +20,7 @@ from mixope import logs as lib
 
 ABSENT = ("episode_id", "step", "next_observation", "terminated", "truncated", "policy_id")
 SUBSETS = list(chain.from_iterable(combinations(ABSENT, k) for k in range(len(ABSENT) + 1)))
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @QUICK
@@ -29,7 +29,7 @@ def test_view_and_table_agree_whatever_is_absent(log: dict[str, list[Any]], abse
     assert_parity(read(arrow(without(log, *absent))))
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=15)
 @given(ragged(), st.sampled_from(SUBSETS), st.sampled_from(["parquet", "csv", "arrow"]), st.integers(0, 99))
 def test_an_episode_may_straddle_files(
     tmp_path_factory: Any, log: dict[str, list[Any]], absent: tuple[str, ...], format: str, cut: int

@@ -149,7 +149,7 @@ def test_rows_that_were_lost_are_noticed(engine):
 
 
 @engines
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(drawn=raw_columns())
 def test_engines_agree_on_drawn_logs(engine, drawn):
     logs = read(drawn)

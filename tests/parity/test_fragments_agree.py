@@ -10,7 +10,7 @@ from .sources import FORMATS, KINDS, columns, written
 
 @pytest.mark.parametrize("kind_of_file", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows", [1, 50, 1_000_000])
+@pytest.mark.parametrize("rows", [7, 1_000_000])
 @pytest.mark.parametrize("absent", [(), ("next_observation",), ("step", "next_observation"), ("episode_id", "step")])
 @pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
 def test_fragments_are_the_rows_in_order(kind_of_file, kind, rows, absent, tmp_path):
@@ -23,5 +23,5 @@ def test_fragments_are_the_rows_in_order(kind_of_file, kind, rows, absent, tmp_p
     together = pa.concat_tables([part.table() for part in parts])
     assert together.combine_chunks().equals(logs.table().combine_chunks())
     assert len({part.key for part in parts}) == len(parts)
-    if kind_of_file == "memory" and not absent and rows == 1:
-        assert len(parts) == logs.total_rows()
+    if kind_of_file == "memory" and not absent and rows == 7:
+        assert len(parts) == -(-logs.total_rows() // 7)

@@ -39,7 +39,7 @@ def as_array(states: list) -> np.ndarray:
     return np.array(states, dtype=object)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(states=STATES, actions=st.one_of(INTEGERS, TEXTS), data=st.data())
 def test_lookup_equals_a_dictionary_and_a_loop(states: list, actions: list, data: st.DataObject) -> None:
     table = laws(len(states), len(actions), data.draw(st.integers(0, 99)))

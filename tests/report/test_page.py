@@ -95,15 +95,10 @@ def test_hostile_text_stays_text(text, page):
     for element in found.elements:
         assert not [name for name in element.attributes if name.startswith("on")], element
     assert not found.all("script", "img", "iframe", "object", "b")
-
-
-@pytest.mark.parametrize("text", HOSTILE[:6], ids=lambda t: ascii(t[:12]))
-def test_hostile_text_is_shown_as_it_is(text):
-    found = parse(hostile_page(text))
-    assert found.all("th")
-    assert text in [e.text for e in found.all("th")]
-    drawn = [e.text for e in found.all("text")]
-    assert any(text[:12] in words for words in drawn), "not as text inside a drawing"
+    if page is hostile_page and text in HOSTILE[:6]:
+        assert text in [e.text for e in found.all("th")]
+        drawn = [e.text for e in found.all("text")]
+        assert any(text[:12] in words for words in drawn), "not as text inside a drawing"
 
 
 def test_control_characters_and_turned_text_are_replaced():

@@ -247,8 +247,10 @@ SPOILS = {
 }
 
 
-@pytest.mark.parametrize("spoil", SPOILS)
-@pytest.mark.parametrize(("world", "passes"), [("ids", 4), ("floats", 5)])
+@pytest.mark.parametrize(
+    ("world", "passes", "spoil"),
+    [*(("ids", 4, spoil) for spoil in SPOILS), *(("floats", 5, s) for s in ("a lost fragment", "lost rows"))],
+)
 def test_what_an_engine_loses_or_doubles_is_an_error_in_every_pass(world, passes, spoil):
     """Counts, survey and sample, moments, sums by episode, whole episodes: none of them takes a log with a hole."""
     asked = questions(world)

@@ -30,7 +30,7 @@ def reach(n, source, destination):
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(graph=graphs())
 def test_the_heaviest_component_in_which_a_long_run_can_live(graph):
     n, source, destination, mass = graph
@@ -46,7 +46,7 @@ def test_the_heaviest_component_in_which_a_long_run_can_live(graph):
     assert mass[inside].sum() == max(sum(mass[i] for i in c) for c in components)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(graph=graphs(), ends=st.integers(0, 127))
 def test_states_that_go_on_have_a_way_on_or_an_end(graph, ends):
     n, source, destination, _ = graph
