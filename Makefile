@@ -1,7 +1,8 @@
 # Everything from a clean checkout: Python 3.11 or newer and make are all that is needed.
 #
 #   make demo     install into .venv and run the demonstration
-#   make test     install with development tools; lint, types, import order, tests
+#   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
+#   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
 
@@ -9,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test bench docs format clean
+.PHONY: demo test test-all bench docs format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -19,7 +20,10 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not long"
+
+test-all: test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m long
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev

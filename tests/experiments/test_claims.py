@@ -12,6 +12,8 @@ from mixope.experiments.reproduction import read_lines, reproduce
 from mixope.experiments.runner import read_records
 from mixope.experiments.worlds import world
 
+pytestmark = pytest.mark.long
+
 
 def test_a_ratio_of_errors_is_known_better_than_either():
     generator = np.random.default_rng(0)

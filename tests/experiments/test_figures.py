@@ -20,6 +20,8 @@ from mixope.experiments.runner import key_of
 from mixope.problem import Problem
 from mixope.seen import count
 
+pytestmark = pytest.mark.long
+
 FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5")
 
 

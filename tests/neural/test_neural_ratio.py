@@ -12,6 +12,8 @@ from mixope.features import NormalisedBumps
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, train
 
+pytestmark = pytest.mark.long
+
 SMALL = NeuralSettings(hidden=(12, 12), seeds=2, steps=50)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from .sources import FORMATS, KINDS, columns, written
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("kind_of_file", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,6 +12,8 @@ from mixope.report.html import render
 from . import browser, records
 from .test_page import hostile_backtest, hostile_page
 
+pytestmark = pytest.mark.long
+
 WIDTHS = (1280, 390)
 NAMES = ("full", "bare", "comparison", "contest", "crowded", "hostile", "unbroken", "ideographs", "backtest", "strange")
 COMPARED = len(records.COMPARED)
