@@ -47,3 +47,13 @@ def test_an_error_in_a_task_is_passed_on(jobs):
     with pytest.raises(ValueError, match="five"):
         run_tasks(fail_at, range(9), jobs)
     assert run_tasks(fail_at, range(4), jobs) == [0, 1, 2, 3]
+
+
+def test_what_another_process_cannot_load_is_done_here(tmp_path, monkeypatch):
+    """A function from a module that only this process found, such as a policy beside the logs."""
+    (tmp_path / "only_here.py").write_text("def double(n):\n    return 2 * n\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    monkeypatch.undo()
+    assert run_tasks(only_here.double, range(9), jobs=2) == [2 * n for n in range(9)]

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from pickle import PicklingError
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -54,8 +55,9 @@ def as_done(
 ) -> Generator[tuple[int, list[Result]], None, None]:
     """Results of ``size`` items at a time, as they are done, each with the position of its first item.
 
-    With one job all runs in this process. Closing the generator early ends the processes at once: what they were
-    working on is lost, and nothing goes on behind the user's back.
+    With one job all runs in this process, and so does what cannot be sent to another one (a policy from a file that
+    only this process knows). Closing the generator early ends the processes at once: what they were working on is lost,
+    and nothing goes on behind the user's back.
     """
     cuts = [(k, items[k : k + size]) for k in range(0, len(items), size)]
     if min(jobs, len(cuts)) <= 1:
@@ -63,15 +65,21 @@ def as_done(
         return
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
 
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
         lent = pool(delayed(_in_worker)(task, k, cut) for k, cut in cuts)
-    finished = False
+    finished, left = False, dict(cuts)
     try:
-        for found in lent:  # noqa: UP028 (closing it warns, and is guarded below)
-            yield found
+        for k, found in lent:
+            del left[k]
+            yield k, found
         finished = True
+    except (BrokenProcessPool, PicklingError) as refusal:
+        if "serialize" not in str(refusal):
+            raise
+        yield from ((k, _alone(task, cut)) for k, cut in left.items())
     finally:
         if not finished:
             with warnings.catch_warnings():
