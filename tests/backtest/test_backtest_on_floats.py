@@ -16,6 +16,8 @@ from mixope.errors import UsageError
 from mixope.features import NormalisedBumps
 from mixope.logs import write
 
+pytestmark = pytest.mark.long
+
 BUMPS = NormalisedBumps(30)
 LAWS = [([-0.3, -0.4], 0.0, 0.7), ([-0.4, -0.3], 0.1, 0.8), ([-0.4, -0.5], -0.1, 0.7), ([-0.3, -0.3], 0.0, 0.8)]
 POLICIES = {f"logger-{j}": LinearGaussianPolicy(*law) for j, law in enumerate(LAWS)}

@@ -6,6 +6,8 @@ from mixope.environments import actor_critic, pendulum
 from mixope.environments.actor_critic import Bumps, Training
 from mixope.errors import UsageError
 
+pytestmark = pytest.mark.long
+
 SHORT = Training(rounds=4, chains=32, steps=10, measured_chains=20, measured_steps=20)
 
 

@@ -6,6 +6,8 @@ import pytest
 from mixope.environments import BUILDERS, make, simulate, soft_q, truth
 from mixope.errors import UsageError
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", sorted(set(BUILDERS) - {"taxi"}))
 def test_stages_have_full_support_and_rise(name):

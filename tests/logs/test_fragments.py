@@ -24,6 +24,8 @@ from mixope import logs as lib
 from mixope.errors import DataError, UnknownName, UsageError
 from mixope.logs.fragments import apart
 
+pytestmark = pytest.mark.long
+
 QUICK = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -8,6 +8,8 @@ import pytest
 import mixope
 from mixope.features import NormalisedBumps
 
+pytestmark = pytest.mark.long
+
 SEEDS = (1, 2)
 
 

@@ -19,6 +19,8 @@ from mixope.statistics.sample import Sample
 
 from .worlds import TARGET, lq_columns, lq_logs
 
+pytestmark = pytest.mark.long
+
 BUMPS = NormalisedBumps(12)
 quarters = st.integers(-40, 40).map(lambda k: k / 4.0)
 
