@@ -42,8 +42,8 @@ MOST_EXPERTS = 6
 #: corrects anyway), each round one regression per expert and component and five steps of the gate. The choice of how
 #: many experts makes three such fits on at most MOST_FOR_CHOICE rows for each of a few numbers. A fit that
 #: still gains after its rounds says so in its notes.
-MOST_ROWS = 16_000
-MOST_FOR_CHOICE = 4_000
+MOST_ROWS = 40_000
+MOST_FOR_CHOICE = 8_000
 ROUNDS = 40
 
 

@@ -40,7 +40,7 @@ from mixope.statistics.rows import Rows
 
 BUMPS = (50, 100, 200)
 #: As many rows settle which features do; the fit itself takes all.
-MOST_FOR_CHOICE = 6_000
+MOST_FOR_CHOICE = 20_000
 FEWEST_ROWS = 30
 #: σ² is kept between these multiples of the variance of the action.
 SMALLEST, LARGEST = 1e-6, 1e2
