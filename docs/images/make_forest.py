@@ -38,13 +38,14 @@ def estimates() -> tuple[mixope.Comparison, float, float]:
         return mixope.TabularPolicy(probabilities, states, factors=names)
 
     known = {f"logger-{j}": policy(logger) for j, logger in enumerate(loggers)}
-    table = mixope.compare(columns, {"new": policy(target)}, list(REGISTRY), loggers=known)
+    counted = [name for name, entry in REGISTRY.items() if "counts" in entry.takes]
+    table = mixope.compare(columns, {"new": policy(target)}, counted, loggers=known)
     truth = environments.truth
     return table, truth.average(model, target), truth.horizon(model, target, HORIZON)
 
 
 def draw(table: mixope.Comparison, average: float, early: float) -> plt.Figure:
-    """One row an estimator, all there are, in the order of the registry; the truths as vertical lines."""
+    """One row per estimator that takes counts, in the order of the registry; the truths as vertical lines."""
     figure, axes = plt.subplots(figsize=(8.0, 6.2), layout="constrained")
     places = np.arange(len(table))[::-1]
     for place, estimate in zip(places, table, strict=True):
