@@ -20,7 +20,6 @@ import numpy as np
 from mixope.arrays import FloatArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
-from mixope.engines import one_thread
 from mixope.errors import Advice, MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, LoggerShare, Provenance
@@ -29,6 +28,7 @@ from mixope.estimators.asking import Rounds, together
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.problem import Problem
+from mixope.processes import one_thread
 from mixope.questions import Question, ask
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled

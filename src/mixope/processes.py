@@ -12,9 +12,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import lru_cache
 from pickle import PicklingError
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -101,10 +102,25 @@ def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]
 
 
 def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    with one_thread():
         return [task(item) for item in items]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Hold linear algebra to one thread: no result depends on how many there are, and none fight over the cores."""
+    manager: AbstractContextManager[Any] = _pools(tuple(name in sys.modules for name in _WITH_POOLS)).limit(limits=1)
+    return manager
+
+
+@lru_cache(maxsize=4)
+def _pools(loaded: tuple[bool, ...]) -> Any:
+    """The thread pools of the libraries that are loaded; finding them takes milliseconds, so it is done once."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+_WITH_POOLS = ("numpy", "scipy.linalg", "sklearn.utils", "sklearn.cluster", "jax")
 
 
 @contextmanager

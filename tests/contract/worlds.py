@@ -16,11 +16,12 @@ import mixope
 from mixope.answering import answer
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, from_outcomes, linear_quadratic, simulate
+from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import REGISTRY
 from mixope.features import NormalisedBumps, OneHot
 from mixope.questions import as_estimand
 from mixope.seen import look
+from random_worlds import random_model
 from vector.test_discrete_actions import LOGGERS as PUSHES
 from vector.test_discrete_actions import TARGET as PUSH
 from vector.test_discrete_actions import columns as pushed
@@ -56,18 +57,7 @@ class World:
 
 def small_model(ends):
     generator = np.random.default_rng(17)
-    s, a, t = (i.ravel() for i in np.indices((S, A, S)))
-    return from_outcomes(
-        "small",
-        shape=(S, A),
-        state=s,
-        action=a,
-        next_state=t,
-        probability=generator.dirichlet(np.full(S, 2.0), size=(S, A)).ravel(),
-        reward=np.round(generator.normal(size=S * A * S), 2),
-        start=np.array([0.4, 0.6, 0.0, 0.0]),
-        terminated=(t == S - 1) & (s < S - 1) & ends,
-    )
+    return random_model(generator, [0.4, 0.6, 0.0, 0.0], A, lambda s, t: (t == S - 1) & (s < S - 1) & ends)
 
 
 def ids(ends, features=None):

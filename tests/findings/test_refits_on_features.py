@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import continuous, from_outcomes, linear_quadratic, simulate
+from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimand import Estimand
 from mixope.estimators import feature_value, make
 from mixope.estimators.state_ratio import StateRatio
@@ -12,6 +12,7 @@ from mixope.features import NormalisedBumps, OneHot
 from mixope.questions import ask
 from mixope.resampling import FeatureRefit
 from mixope.seen import look
+from random_worlds import random_model
 from rounds import worlds
 from rounds.worlds import known, policy
 
@@ -114,18 +115,7 @@ S, A = 4, 2
 
 def covered():
     generator = np.random.default_rng(17)
-    s, a, t = (i.ravel() for i in np.indices((S, A, S)))
-    model = from_outcomes(
-        "small",
-        shape=(S, A),
-        state=s,
-        action=a,
-        next_state=t,
-        probability=generator.dirichlet(np.full(S, 2.0), size=(S, A)).ravel(),
-        reward=np.round(generator.normal(size=S * A * S), 2),
-        start=np.array([0.4, 0.6, 0.0, 0.0]),
-        terminated=(t == S - 1) & (s < S - 1),
-    )
+    model = random_model(generator, [0.4, 0.6, 0.0, 0.0], A, lambda s, t: (t == S - 1) & (s < S - 1))
     laws = generator.dirichlet([5, 5], size=(3, S))
     return simulate(model, list(laws[1:]), 80, 8, seed=3), laws[0]
 

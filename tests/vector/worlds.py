@@ -8,7 +8,7 @@ import numpy as np
 import mixope
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, from_outcomes, linear_quadratic, simulate
+from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import feature_estimators, feature_ratio, feature_value
 from mixope.estimators.asking import answered
 from mixope.estimators.feature_ratio import RatioSystem
@@ -17,6 +17,7 @@ from mixope.features import OneHot
 from mixope.questions import as_estimand, ask
 from mixope.seen import sample
 from mixope.solvers.linear import solve_ratio
+from random_worlds import random_model
 
 S, A = 5, 3
 SYSTEM, TARGET = linear_quadratic.linear_quadratic(), linear_quadratic.target()
@@ -28,18 +29,7 @@ SYSTEM, TARGET = linear_quadratic.linear_quadratic(), linear_quadratic.target()
 @cache
 def id_model(ends):
     generator = np.random.default_rng(29)
-    s, a, t = (i.ravel() for i in np.indices((S, A, S)))
-    return from_outcomes(
-        "ids",
-        shape=(S, A),
-        state=s,
-        action=a,
-        next_state=t,
-        probability=generator.dirichlet(np.full(S, 2.0), size=(S, A)).ravel(),
-        reward=np.round(generator.normal(size=S * A * S), 2),
-        start=np.array([0.5, 0.3, 0.2, 0.0, 0.0]),
-        terminated=(t == S - 1) & (s < 2) & ends,
-    )
+    return random_model(generator, [0.5, 0.3, 0.2, 0.0, 0.0], A, lambda s, t: (t == S - 1) & (s < 2) & ends)
 
 
 def id_policies():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
-from mixope.engines.protocol import Engine, one_thread
+from mixope.engines.protocol import Engine
 from mixope.errors import UnknownName
 from mixope.logs import Logs
 
@@ -24,4 +24,4 @@ def choose(engine: str | Engine | None, logs: Logs) -> Engine:
     return ENGINES[engine]()
 
 
-__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "choose", "one_thread"]
+__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "choose"]

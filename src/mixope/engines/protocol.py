@@ -12,12 +12,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
-from functools import lru_cache
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mixope.logs import Logs, Schema
-from mixope.processes import SHORT_SECONDS, progress_bar
+from mixope.processes import SHORT_SECONDS, one_thread, progress_bar
 from mixope.statistics.grouping import Grouping, GroupSums, Lookup
 from mixope.statistics.request import Part, Request, partials
 
@@ -74,23 +73,6 @@ def watched(parts: Iterator[Part], expected_rows: int | None) -> Iterator[Part]:
             if report is not None:
                 report(done, expected_rows or done)
             yield part
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Hold linear algebra to one thread: no result depends on how many there are, and none fight over the cores."""
-    manager: AbstractContextManager[Any] = _pools(tuple(name in sys.modules for name in _WITH_POOLS)).limit(limits=1)
-    return manager
-
-
-@lru_cache(maxsize=4)
-def _pools(loaded: tuple[bool, ...]) -> Any:
-    """The thread pools of the libraries that are loaded; finding them takes milliseconds, so it is done once."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-_WITH_POOLS = ("numpy", "scipy.linalg", "sklearn.utils", "sklearn.cluster", "jax")
 
 
 def by_kind(requests: Sequence[Request]) -> tuple[list[Request], list[Request]]:
