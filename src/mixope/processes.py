@@ -70,9 +70,10 @@ def as_done(
 
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
-        lent = pool(delayed(_in_worker)(task, k, cut) for k, cut in cuts)
+    lent: Generator[Any, None, None] | None = None
     finished, left = False, dict(cuts)
     try:
+        lent = pool(delayed(_in_worker)(task, k, cut) for k, cut in cuts)  # may find out that workers cannot load it
         for k, found in lent:
             del left[k]
             yield k, found
@@ -85,7 +86,8 @@ def as_done(
         if not finished:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that tasks were cancelled is what was wanted
-                lent.close()
+                if lent is not None:
+                    lent.close()
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
