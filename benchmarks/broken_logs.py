@@ -1,7 +1,8 @@
 """Healthy logs, and logs that are broken on purpose, where the truth is exact.
 
 A setting is a function from an environment, a number of episodes and a seed to a :class:`Case`: the logs, what is asked
-of them, and the right answer. Where the world changed, the truth is that of the world as it is now.
+of them, and the right answer. Where the world changed, the truth is that of the world as it is now. What can go wrong
+with the ends of episodes is in :mod:`broken_episodes`.
 """
 
 from __future__ import annotations
@@ -16,47 +17,81 @@ import numpy as np
 import mixope
 from mixope import environments
 from mixope.behaviours import Behaviour, FittedBehaviour
+from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
 from mixope.statistics.rows import Rows
 
 N_LOGGERS = 4
-HORIZON = {"walk": 50}
+HORIZON = {"walk": 50, "cartpole": 200}
 Columns = dict[str, np.ndarray]
+AVERAGE, EPISODE = Estimand(), Estimand("episode")
+ENDING: dict[str, tuple[str, str, Estimand]] = {
+    "sessions": ("sessions", "id", EPISODE),
+    "sessions-discounted": ("sessions", "factors", Estimand("discounted", gamma=0.95)),
+    "survival": ("survival", "factors", EPISODE),
+    "queue": ("queue", "factors", EPISODE),
+    "queue-discounted": ("queue", "id", Estimand("discounted", gamma=0.95)),
+    "frozenlake": ("frozenlake", "id", EPISODE),
+    "blackjack": ("blackjack", "factors", EPISODE),
+    "cartpole-discounted": ("cartpole", "vector", Estimand("discounted", gamma=0.99)),
+}
+"""Worlds whose episodes end: the environment, how its states are logged, and what is asked. Logs run to the end."""
+TIMES = {"blackjack": 10}
+"""How many episodes there are for one of other worlds: a game has one or two steps, and there are 280 hands."""
 
 
 @dataclass(frozen=True)
 class World:
-    """A model, a target, its loggers; states as ids or as factors."""
+    """A model, a target, its loggers; states as ids or as factors. CartPole has no model, and policies on vectors."""
 
-    model: environments.Model
-    target: np.ndarray
-    loggers: tuple[np.ndarray, ...]
+    model: environments.Model | None
+    target: Any
+    loggers: tuple[Any, ...]
     observed: str
-    horizon: int
+    horizon: int | None
+    estimand: Estimand = AVERAGE
 
-    def policy(self, law: np.ndarray) -> mixope.TabularPolicy:
+    def policy(self, law: Any) -> Any:
+        if self.model is None:
+            return law
         if self.observed == "id":
             return mixope.TabularPolicy(law)
         factors = self.model.factors
         return mixope.TabularPolicy(law, np.stack(list(factors.values()), 1), factors=list(factors))
 
     @property
-    def known(self) -> dict[str, mixope.TabularPolicy]:
+    def known(self) -> dict[str, Any]:
         return {f"logger-{j}": self.policy(law) for j, law in enumerate(self.loggers)}
 
+    def value(self, target: Any, model: environments.Model | None = None) -> float:
+        """What a target is worth, here or in a world that has changed."""
+        if self.model is None:
+            return environments.cartpole.truth(target, self.estimand).value
+        return environments.truth.value(model or self.model, target, self.estimand)
+
     def simulate(self, episodes: int, seed: int, model: environments.Model | None = None) -> Columns:
+        if self.model is None:
+            return environments.continuous.simulate(
+                environments.cartpole.CartPole(), self.loggers, episodes, self.horizon, seed=seed
+            )
         return environments.simulate(
             model or self.model, self.loggers, episodes, self.horizon, seed=seed, observed=self.observed
         )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def world(name: str, seed: int = 0) -> World:
     plain = name.removesuffix("-factors")
-    model = environments.make(plain)
-    observed = "factors" if name != plain else "id"
+    usual = (plain, "factors" if name != plain else "id", AVERAGE)
+    kind, observed, estimand = ENDING.get(name, usual)
+    horizon = HORIZON.get(kind, None if name in ENDING else 100)
+    if kind == "cartpole":
+        from mixope.environments import cartpole
+
+        return World(None, cartpole.target(), tuple(cartpole.loggers(N_LOGGERS)), observed, horizon, estimand)
+    model = environments.make(kind)
     loggers = tuple(environments.stages(model, N_LOGGERS, seed=seed))
-    return World(model, environments.target(model, seed=seed), loggers, observed, HORIZON.get(plain, 100))
+    return World(model, environments.target(model, seed=seed), loggers, observed, horizon, estimand)
 
 
 @dataclass(frozen=True)
@@ -66,8 +101,8 @@ class Case:
     columns: Columns
     truth: float
     estimator: Any = "auto"
-    known: dict[str, mixope.TabularPolicy] | None = None
-    target: np.ndarray | None = None
+    known: dict[str, Any] | None = None
+    target: Any = None
     """Another target than the world's."""
 
 
@@ -75,8 +110,10 @@ class Case:
 def truth(name: str, changed: str = "") -> float:
     here = world(name)
     if changed == "dynamics":
-        return environments.truth.average(slippery(name), here.target)
-    return environments.truth.average(here.model, here.target) + (shift(name) if changed == "reward" else 0.0)
+        return here.value(here.target, slippery(name))
+    if changed == "reward":
+        return here.value(here.target, replace(here.model, reward=here.model.reward + shift(name)))
+    return here.value(here.target)
 
 
 @lru_cache(maxsize=8)
@@ -158,7 +195,7 @@ def rare_gap(name: str, episodes: int, seed: int) -> Case:
     cut = [law * (1 - unlogged) for law in here.loggers]
     cut = [law / law.sum(axis=1, keepdims=True) for law in cut]
     columns = replace(here, loggers=tuple(cut)).simulate(episodes, seed)
-    return Case(columns, environments.truth.average(here.model, target), target=target)
+    return Case(columns, here.value(target), target=target)
 
 
 def no_overlap(name: str, episodes: int, seed: int) -> Case:
@@ -306,3 +343,7 @@ INVISIBLE = {"rewards of a quarter of the rows shifted"}
 """What nothing in the logs can tell."""
 NOT_ON_TAXI = ("dynamics change half-way",)
 """Its matrix of all states, actions and next states is too large."""
+CONTINUING = ("rewards change within episodes",)
+"""What is a change of the world only where an episode goes on; in the next one, all begins as before."""
+ON_VECTORS = ("healthy", "healthy, propensities", "one logger, far away", "the nearest logger missing")
+"""What makes sense where there is no table of policies, and every reward is 1."""

@@ -3,13 +3,14 @@
     python benchmarks/verdicts.py                 # the published size; resumes where it stopped
     python benchmarks/verdicts.py --quick         # one repetition of the small worlds, kept nowhere
     python benchmarks/verdicts.py --summarise     # the tables again, from the results that are there
+    python benchmarks/verdicts.py --episodic      # worlds whose episodes end, in a file of their own
 
-Logs are simulated where the truth is exact, healthy ones and ones that are broken on purpose
-(:mod:`broken_logs`), and evaluated. A *miss* is an interval at 95 % that does not hold the truth; a *warning* is any
-verdict but ``trustworthy``. Printed for every setting are how often the interval misses, which part of the misses came
-with a warning, and how often there was a warning though the interval holds the truth. On healthy logs an interval at
-95 % misses now and then by chance, which no warning can foresee; a *far* miss is half as far off again as the interval
-reaches, which chance hardly makes.
+Logs are simulated where the truth is known, healthy ones and ones that are broken on purpose (:mod:`broken_logs`,
+:mod:`broken_episodes`), and evaluated. A *miss* is an interval at 95 % that does not hold the truth; a *warning* is any
+verdict but ``trustworthy``, or a refusal. Printed for every setting are how often the interval misses, which part of
+the misses came with a warning, and how often there was a warning though the interval holds the truth. On healthy logs
+an interval at 95 % misses now and then by chance, which no warning can foresee; a *far* miss is half as far off again
+as the interval reaches, which chance hardly makes.
 
 The value of every check is kept, a column each, so that thresholds can be judged from the file: the second table moves
 one threshold at a time and leaves the others as they are.
@@ -27,11 +28,17 @@ from pathlib import Path
 
 import numpy as np
 
+import broken_episodes
+import broken_logs
 import mixope
-from broken_logs import BROKEN, HEALTHY, INVISIBLE, NOT_ON_TAXI, SETTINGS, Case, World, world
+from broken_logs import CONTINUING, ENDING, NOT_ON_TAXI, ON_VECTORS, TIMES, Case, World, world
 from mixope.errors import MixopeError
 from tables import markdown
 
+HEALTHY = {**broken_logs.HEALTHY, **broken_episodes.HEALTHY}
+BROKEN = {**broken_logs.BROKEN, **broken_episodes.BROKEN}
+SETTINGS = {**HEALTHY, **BROKEN}
+INVISIBLE = broken_logs.INVISIBLE | broken_episodes.INVISIBLE
 RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.95
 NEW = (
@@ -41,12 +48,23 @@ NEW = (
     "rewards over steps",
     "rewards by episode",
     "coverage bias",
+    "episodes agree",
+    "rewards in step",
+    "rewards seen",
+    "episode lengths",
+    "ends over steps",
+    "unmarked stops",
 )
 """Checks that came last: what the verdict was without them is shown beside."""
 SWEEPS = {
     "uncovered mass": (0.001, 0.0025, 0.005, 0.01, 0.02),
     "behaviour fit": (2.5, 3.0, 4.0, 5.0, 6.0),
     "loggers agree": (2.5, 3.0, 3.5, 4.0, 5.0),
+    "episodes agree": (2.5, 3.0, 3.5, 4.0, 5.0),
+    "rewards in step": (2.0, 3.0, 4.0, 5.0, 6.0),
+    "episode lengths": (1.5, 2.0, 2.25, 2.5, 3.0),
+    "ends over steps": (2.0, 2.5, 3.0, 3.5, 4.0),
+    "unmarked stops": (0.0, 0.01, 0.05, 0.1, 0.2),
     "value over episodes": (2.0, 2.5, 3.0, 3.5, 4.0),
     "value over steps": (2.0, 2.5, 3.0, 3.5, 4.0),
     "world over episodes": (2.0, 2.5, 3.0, 3.5, 4.0),
@@ -64,7 +82,7 @@ class Settings:
     episodes: tuple[int, ...] = (40, 160, 640)
     repetitions: int = 12
     slow_repetitions: int = 3
-    """On Taxi, with its two thousand states; with factors, which `dr` completes, up to 160 episodes."""
+    """On vectors, and on Taxi with its two thousand states; with factors, which `dr` completes, up to 160 episodes."""
     seed: int = 0
     minutes: float = 20.0
 
@@ -126,15 +144,25 @@ def evaluate(setting: str, name: str, episodes: int, repetition: int, seed: int)
 
 def judge(case: Case, here: World, key: tuple[str, str, int, int]) -> Outcome:
     target = here.policy(here.target if case.target is None else case.target)
-    found = mixope.evaluate(case.columns, target, case.estimator, level=LEVEL, loggers=case.known)
-    assert found.interval is not None
+    asked = here.estimand
+    found = mixope.evaluate(
+        case.columns,
+        target,
+        case.estimator,
+        estimand=asked.kind,
+        gamma=asked.gamma,
+        horizon=asked.horizon,
+        level=LEVEL,
+        loggers=case.known,
+    )
+    low, high = (-np.inf, np.inf) if found.interval is None else (found.interval.low, found.interval.high)
     values = {d.name: d.value for d in found.diagnostics}
     return Outcome(
         *key,
         truth=case.truth,
         value=found.value,
-        low=found.interval.low,
-        high=found.interval.high,
+        low=low,
+        high=high,
         verdict=str(found.verdict),
         reasons=tuple(d.name for d in found.diagnostics if d.status != "pass"),
         values={name: values.get(name, float("nan")) for name in CHECKS},
@@ -143,15 +171,24 @@ def judge(case: Case, here: World, key: tuple[str, str, int, int]) -> Outcome:
 
 def wanted(settings: Settings) -> Iterator[tuple[str, str, int, int]]:
     """Repetition by repetition, so that a run that is cut short is still balanced."""
-    most = {"taxi": settings.slow_repetitions, "taxi-factors": settings.slow_repetitions}
+    most = dict.fromkeys(("taxi", "taxi-factors", "cartpole-discounted"), settings.slow_repetitions)
     for repetition in range(settings.repetitions):
         for name in settings.environments:
-            for episodes in settings.episodes:
-                for setting in SETTINGS:
-                    left_out = name.startswith("taxi") and setting in NOT_ON_TAXI
-                    left_out |= name == "taxi-factors" and episodes > 160
+            for episodes in (TIMES.get(name, 1) * size for size in settings.episodes):
+                for setting in settings_of(name):
+                    left_out = name == "taxi-factors" and episodes > 160
                     if not left_out and repetition < most.get(name, settings.repetitions):
                         yield setting, name, episodes, repetition
+
+
+def settings_of(name: str) -> list[str]:
+    """What makes sense in a world: ends can be broken where there are some."""
+    ending = {**broken_episodes.HEALTHY, **broken_episodes.BROKEN}
+    if name not in ENDING:
+        return [s for s in SETTINGS if s not in ending and not (name.startswith("taxi") and s in NOT_ON_TAXI)]
+    if world(name).model is None:
+        return [s for s in SETTINGS if s in ON_VECTORS or (s in ending and s not in broken_episodes.NOT_ON_VECTORS)]
+    return [s for s in SETTINGS if s not in CONTINUING]
 
 
 def measure(settings: Settings, path: Path | None) -> list[Outcome]:
@@ -172,6 +209,8 @@ def measure(settings: Settings, path: Path | None) -> list[Outcome]:
 
 def append(outcome: Outcome, path: Path) -> None:
     fresh = not path.exists()
+    if not fresh and path.open().readline().rstrip("\n") != ",".join([*FIXED, *CHECKS]):
+        raise SystemExit(f"{path} was written before some checks existed; give another --output")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -196,7 +235,7 @@ def _outcome(line: dict[str, str]) -> Outcome:
         *(float(line[name]) for name in ("truth", "value", "low", "high")),
         verdict=line["verdict"],
         reasons=tuple(reason for reason in line["reasons"].split("; ") if reason),
-        values={name: float(line[name]) for name in CHECKS},
+        values={name: float(line.get(name, "nan")) for name in CHECKS},
     )
 
 
@@ -238,6 +277,21 @@ def by_size(outcomes: Sequence[Outcome]) -> str:
     return markdown(["environment", "episodes", "misses flagged, broken", "false alarms, healthy"], rows)
 
 
+def by_check(outcomes: Sequence[Outcome]) -> str:
+    """Which checks warn of healthy logs whose interval holds, and which of broken logs whose interval misses."""
+    missed, held = _judged(outcomes)
+    names = dict.fromkeys(reason for o in (*held, *missed) for reason in o.reasons)
+    rows = []
+    for name in names:
+        alarms = [o for o in held if name in o.reasons]
+        alone = sum(o.reasons == (name,) for o in missed)
+        where = ", ".join(sorted({o.environment for o in alarms})) or "–"
+        found = sum(name in o.reasons for o in missed)
+        rows.append([name, share(len(alarms), len(held)), where, share(found, len(missed)), str(alone)])
+    head = ["check", "false alarms, healthy", "in", "misses flagged, broken", "by it alone"]
+    return markdown(head, rows)
+
+
 def sweep(outcomes: Sequence[Outcome]) -> str:
     """Both rates if one threshold is moved: misses on broken logs that can tell, alarms on healthy logs."""
     missed, held = _judged(outcomes)
@@ -246,7 +300,7 @@ def sweep(outcomes: Sequence[Outcome]) -> str:
         cells = []
         for threshold in thresholds:
             flagged, alarms = (sum(o.warned_at(check, threshold) for o in part) for part in (missed, held))
-            cells.append(f"{threshold:g}: {flagged / len(missed):.1%} / {alarms / len(held):.1%}")
+            cells.append(f"{threshold:g}: {flagged / max(len(missed), 1):.1%} / {alarms / max(len(held), 1):.1%}")
         applies = [o.values[check] for o in held if np.isfinite(o.values[check])]
         rows.append([check, *cells, f"{np.quantile(applies, 0.99):.2g}" if applies else "–"])
     head = ["warns above: misses flagged / false alarms", *[""] * 5, "99 % of healthy logs are below"]
@@ -265,19 +319,23 @@ def share(part: int, whole: int) -> str:
 def arguments() -> tuple[Settings, argparse.Namespace]:
     default = Settings()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--environments", default=",".join(default.environments))
-    parser.add_argument("--episodes", default=",".join(map(str, default.episodes)))
+    parser.add_argument("--episodic", action="store_true", help="only worlds whose episodes end")
+    parser.add_argument("--environments", help="names with commas between")
+    parser.add_argument("--episodes", help="numbers with commas between")
     parser.add_argument("--repetitions", type=int, default=default.repetitions)
     parser.add_argument("--slow-repetitions", type=int, default=default.slow_repetitions)
     parser.add_argument("--seed", type=int, default=default.seed)
     parser.add_argument("--minutes", type=float, default=default.minutes, help="stop after this long")
-    parser.add_argument("--output", type=Path, default=RESULTS / "verdicts.csv")
+    parser.add_argument("--output", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--summarise", action="store_true")
     given = parser.parse_args()
+    names, sizes = (tuple(ENDING), (100, 400)) if given.episodic else (default.environments, default.episodes)
+    names = tuple(given.environments.split(",")) if given.environments else names[:3] if given.quick else names
+    given.output = given.output or RESULTS / ("verdicts-episodic.csv" if given.episodic else "verdicts.csv")
     settings = Settings(
-        environments=default.environments[:3] if given.quick else tuple(given.environments.split(",")),
-        episodes=tuple(int(m) for m in given.episodes.split(",")),
+        environments=names,
+        episodes=tuple(int(m) for m in given.episodes.split(",")) if given.episodes else sizes,
         repetitions=1 if given.quick else given.repetitions,
         slow_repetitions=given.slow_repetitions,
         seed=given.seed,
@@ -289,7 +347,7 @@ def arguments() -> tuple[Settings, argparse.Namespace]:
 def main() -> None:
     settings, given = arguments()
     outcomes = read(given.output) if given.summarise else measure(settings, None if given.quick else given.output)
-    for shown in (table, by_size, sweep):
+    for shown in (table, by_size, by_check, sweep):
         print(shown(outcomes), end="\n\n")
     print(f"{len(outcomes)} logs, seed {settings.seed}, level {LEVEL}")
 

@@ -2,7 +2,8 @@
 
     python docs/images/make_forest.py
 
-writes ``forest.svg`` and ``forest.png`` beside this file and prints the numbers that are drawn. Seed 0 throughout.
+writes ``forest.svg`` and ``forest.png`` beside this file and prints the numbers that are drawn. The seed is that of
+``mixope demo``, 2026.
 """
 
 from __future__ import annotations
@@ -20,9 +21,16 @@ import mixope
 from mixope import environments
 from mixope.estimators import REGISTRY
 
-SEED = 0
+SEED = 2026
+"""The year of the release, as in ``mixope demo``: settled before the picture was seen."""
 REFUSED = "not supported by these logs"
 LOGGERS, EPISODES, HORIZON = 4, 200, 200
+SHOWN = (-0.9, 0.5)
+"""Intervals that reach further end in an arrow, and values beyond are written there."""
+BESIDE = {
+    side: {"textcoords": "offset points", "va": "center", "ha": where, "fontsize": 8}
+    for side, where in ((-1, "left"), (1, "right"))
+}
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"  # Okabe and Ito: told apart by all kinds of colour vision
 
 
@@ -55,11 +63,17 @@ def draw(table: mixope.Comparison, average: float, early: float) -> plt.Figure:
         filled = "white" if str(estimate.verdict) == REFUSED else colour
         style = {"color": colour, "capsize": 3, "markersize": 6, "linewidth": 1.8, "markerfacecolor": filled}
         axes.errorbar(estimate.value, place, xerr=half, fmt="s" if reference else "o", **style)
+        for side, edge, arrow in ((-1, SHOWN[0], "<"), (1, SHOWN[1], ">")):
+            if half is not None and side * (estimate.value + side * half) > side * edge:  # goes on beyond the picture
+                axes.plot(edge, place, arrow, color=colour, markersize=7, clip_on=False)
+            if side * estimate.value > side * edge:
+                axes.annotate(f"{estimate.value:.2f}", (edge, place), (-side * 8, 8), **BESIDE[side])
     axes.plot([], [], "o", color=BLUE, markerfacecolor="white", label=f"verdict: {REFUSED}")
     axes.plot([], [], "s", color=GREY, label="what the loggers earned")
     axes.axvline(average, color=ORANGE, linewidth=1.8, zorder=0, label=f"exact long-run average, {average:.3f}")
     early_label = f"exact mean of the first {HORIZON} steps, {early:.3f}"
     axes.axvline(early, color=ORANGE, linewidth=1.4, linestyle=":", zorder=0, label=early_label)
+    axes.set_xlim(*SHOWN)
     axes.set_yticks(places, [estimate.estimator for estimate in table])
     axes.set_xlabel("reward per step, with 95 % intervals")
     axes.set_title(f"Taxi, {LOGGERS} loggers, {EPISODES} episodes of {HORIZON} steps", loc="left", fontsize=11)

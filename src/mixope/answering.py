@@ -17,15 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from mixope.against import Contest
 from mixope.arrays import FloatArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
-from mixope.errors import Advice, MixopeError
+from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
-from mixope.estimate import Estimate, LoggerShare, Provenance
+from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Rounds, together
 from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.logged_mean import LoggedMean
+from mixope.estimators.own_values import Own, Pieces, own_values
+from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.problem import Problem
 from mixope.processes import one_thread
@@ -40,6 +44,8 @@ from mixope.version import __version__
 ROUNDING = 1e-12
 """Mass below this is what sums of probabilities leave."""
 NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
+UNBOUNDED = "what was never logged could go on for ever, so that the total of an episode has no outer bound"
+EPISODE = Setting("estimand", "episode")
 Skipped = list[tuple[str, str]]
 
 
@@ -92,8 +98,15 @@ def _answered(
     seen: Counted | Sampled, tasks: Sequence[Task], others: set[int], seed: int, skipped: Skipped | None
 ) -> list[Estimate]:
     """All tasks in common rounds; ``others`` are the estimators that are shown beside the rest."""
+    if not tasks:
+        return []
     rounds = seen.rounds()
-    outcomes = rounds.run(together([task.solve for task in tasks]))
+    estimand, piece_steps = tasks[0].question.estimand, _piece_steps(seen, tasks)
+    fit = any(not isinstance(task.estimator, Trajectory | LoggedMean) for task in tasks)  # these see logged steps only
+    own = partial(seen.own_chains, estimand, piece_steps, fit)
+    *outcomes, earned = rounds.run(together([*(task.solve for task in tasks), own]))
+    if isinstance(earned, MixopeError):
+        raise earned
     solved = []
     for task, outcome in zip(tasks, outcomes, strict=True):
         if not isinstance(outcome, MixopeError):
@@ -102,8 +115,10 @@ def _answered(
             raise outcome
         else:
             skipped.append((task.estimator.name, outcome.reason))
-    sums = seen.sum_scores(rounds, [solution for _, solution in solved], seed)
-    run = Run(seen, rounds, seen.survey(sums), sums)
+    sums = seen.sum_scores(rounds, [*(solution for _, solution in solved), *earned.to_sum], seed, estimand)
+    returns = sums.returns if earned.returns is None else earned.returns
+    owners = own_values(estimand, sums.totals, earned, returns, sums.scores[:, len(solved) :])
+    run = Run(seen, rounds, seen.survey(sums), sums, owners, earned.pieces)
     shown: dict[str, list[Estimate]] = {}
     for number, (task, solution) in enumerate(solved):
         if id(task.estimator) in others:
@@ -113,6 +128,12 @@ def _answered(
         for number, (task, solution) in enumerate(solved)
         if id(task.estimator) not in others
     ]
+
+
+def _piece_steps(seen: Counted | Sampled, tasks: Sequence[Task]) -> int | None:
+    """How many steps go into a piece of the features' scores, where any task wants blocks of them."""
+    problems = (task.problem for task in tasks)
+    return next((p.piece_steps for p in problems if isinstance(p, FeatureProblem) and p.piece_steps), None)
 
 
 def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoice) -> Problem | FeatureProblem:
@@ -131,6 +152,9 @@ class Run:
     rounds: Rounds
     survey: Survey
     sums: EpisodeSums
+    owners: tuple[Own | str, ...] = ()
+    """What every logger earned by itself, and all of them together."""
+    pieces: Pieces | None = None
     bands: dict[int, Band] = field(default_factory=dict)
 
     @cached_property
@@ -144,20 +168,39 @@ class Run:
         usable = by_episode if bool(np.isfinite(by_episode).all()) else None
         by_step = self._by_step(task, solution)
         sure = self._uncertainty(task, solution, by_episode, by_step)
-        evidence = Evidence(
-            solution, sure, self.survey, task.problem, self.sums, usable, self.sums.steps_of(number), self.of_logs
-        )
+        steps, asked = self.sums.steps_of(number), task.question.estimand
+        evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
+        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
         return build(
             task.question,
             task.estimator.name,
             evidence,
-            self._shares(solution),
+            self._shares(solution, earned),
+            pooled,
             choice=task.interval,
             beside=beside,
             band=self._band(task, solution),
             weights=self._bins(solution),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
         )
+
+    def _against(
+        self, task: Task, solution: Solution, scores: FloatArray | None, by_step: Scores | None
+    ) -> tuple[Earned, ...]:
+        """Every logger, and all of them together, against the target."""
+        pieces = None if by_step is None else self.pieces or self._step_by_step(task)
+        question = task.question
+        contest = Contest(solution, scores, by_step, task.interval, question.level, question.estimand, pieces)
+        return tuple(contest.against(own) for own in self.owners)
+
+    def _step_by_step(self, task: Task) -> Pieces | None:
+        """Rewards by step, where states are counted and scores by step were read for blocks."""
+        if not isinstance(task.problem, Problem):
+            return None
+        (steps,) = self.rounds.ask([task.problem.steps_in_order()])
+        ordered = steps.in_key_order()
+        reward, length = ordered.episodes.reward, ordered.episodes.length
+        return Pieces(reward, np.ones(len(reward)), length, ordered.scores)
 
     def _by_step(self, task: Task, solution: Solution) -> Scores | None:
         """Scores by step (or by pieces of a few) where blocks of them are wanted."""
@@ -207,7 +250,8 @@ class Run:
             return None
         if id(task.problem) not in self.bands:
             self.bands[id(task.problem)] = problem_band(task.problem)
-        return self.bands[id(task.problem)]
+        found = self.bands[id(task.problem)]
+        return found if found.finite else None
 
     def _bins(self, solution: Solution) -> tuple[WeightBin, ...]:
         """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""
@@ -216,7 +260,7 @@ class Run:
         rows = self.seen.transitions.rows
         return weight_bins(solution.weights.total / rows, rows)
 
-    def _shares(self, solution: Solution) -> tuple[LoggerShare, ...]:
+    def _shares(self, solution: Solution, earned: Sequence[Earned]) -> tuple[LoggerShare, ...]:
         """Rows and earnings of every logger; where weights are known, how much of the weight rests on it."""
         weights, logger = solution.weights, None
         if weights is not None and isinstance(self.seen, Counted):
@@ -231,7 +275,7 @@ class Run:
                 mine = (logger == j).astype(np.float64)
                 share = float(weights.total @ mine / weights.total.sum())
                 size = weights.effective_sample_size(mine)
-            shares.append(LoggerShare(found.label, found.rows, found.mean, share, size))
+            shares.append(LoggerShare(found.label, found.rows, found.mean, share, size, earned[j]))
         return tuple(shares)
 
 
@@ -240,6 +284,7 @@ def build(
     estimator: str,
     evidence: Evidence,
     loggers: tuple[LoggerShare, ...] = (),
+    against_logs: Earned = Earned(),
     *,
     choice: IntervalChoice = IntervalChoice(),
     beside: tuple[Estimate, ...] = (),
@@ -252,6 +297,7 @@ def build(
     found = diagnose(evidence)
     because = sure.because or "it has no scores"
     missing = sure.interval is None and choice.name != "auto"
+    unbounded = band is None and question.estimand.needs_ends and solution.uncovered_mass > ROUNDING
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
     return Estimate(
         estimator=estimator,
@@ -274,6 +320,7 @@ def build(
         residual=solution.solved.residual,
         measures=solution.measures,
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
+        notes=about_ends(question.estimand, survey),
         provenance=Provenance(
             version=__version__,
             seed=question.seed,
@@ -285,10 +332,23 @@ def build(
         no_interval_because=sure.because,
         beside=beside,
         band=None if band is None else (band.low, band.high),
-        no_band_because=NO_BAND if evidence.on_features else None,
+        no_band_because=NO_BAND if evidence.on_features else UNBOUNDED if unbounded else None,
         weights=weights,
         scores=evidence.scores,
         step_scores=step_scores,
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
+        against_logs=against_logs,
     )
+
+
+def about_ends(estimand: Estimand, survey: Survey) -> tuple[str, ...]:
+    """What a reader should know of the question that was asked, where episodes end or were cut before they did."""
+    ended, n = int(survey.episodes.ended.sum()), survey.n_episodes
+    if estimand.restarts and ended:
+        said = f"{ended:,} of {n:,} episodes end. This value is per step of a process that starts again after each end,"
+        return (Advice(said, " so that short episodes weigh little; for what an episode earns, say ", EPISODE),)
+    if estimand.kind == "episode" and ended < n:
+        said = f"{n - ended:,} of {n:,} episodes were cut before their end; how they would have gone on is taken from"
+        return (f"{said} what was logged in the same states",)
+    return ()

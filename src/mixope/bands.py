@@ -45,6 +45,11 @@ class Band:
     high: float
     uncovered_mass: float
 
+    @property
+    def finite(self) -> bool:
+        """The total of an episode has no bound where unknown steps could follow each other for ever."""
+        return bool(np.isfinite([self.low, self.high]).all())
+
     def __str__(self) -> str:
         return f"{self.low:.6g} to {self.high:.6g} ({self.uncovered_mass:.2%} of the target's steps are not covered)"
 
@@ -98,11 +103,10 @@ def known_part(flow: Flow) -> Leaky:
 
 def _bound(flow: Flow, chain: Leaky, reward: float, side: Side) -> float:
     estimand = flow.problem.estimand
-    if estimand.kind == "average":
+    if estimand.restarts:
         return _average(flow, chain, reward, side)
-    if estimand.kind == "discounted":
-        assert estimand.gamma is not None
-        return float((1 - estimand.gamma) * flow.start @ discounted_bound(chain, reward, estimand.gamma, side))
+    if estimand.sums:
+        return float(estimand.scale * flow.start @ discounted_bound(chain, reward, estimand.discount, side))
     assert estimand.horizon is not None
     return float(flow.start @ horizon_bound(chain, reward, estimand.horizon, side)) / estimand.horizon
 

@@ -94,6 +94,11 @@ class Estimand:
         return 1.0 / self.horizon if self.horizon is not None else 1.0
 
     @property
+    def forever(self) -> float:
+        """What a reward of one at every step, without an end, is worth."""
+        return self.scale / (1.0 - self.discount) if self.sums and self.discount < 1.0 else 1.0
+
+    @property
     def needs_ends(self) -> bool:
         """Whether the sum is finite only if the target comes to an end."""
         return self.kind == "episode" and self.discount == 1.0

@@ -15,16 +15,89 @@ from mixope.rendering import ReportedRecord, plain
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.weights import WeightBin
 
+ALL_LOGS = "all logs"
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """What the target earns more than somebody else, on the same episodes, and how likely it is that it earns more."""
+
+    value: float
+    standard_error: float
+    interval: Interval
+    probability_better: float
+
+    @property
+    def conclusion(self) -> str:
+        """Which is better, or that these episodes cannot tell."""
+        if self.interval.low > 0:
+            return "the target is better"
+        return "the target is worse" if self.interval.high < 0 else "cannot be told apart"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "interval": self.interval.to_dict()}
+
+
+@dataclass(frozen=True)
+class Earned:
+    """What a logger, or all of them together, earned under the estimand of the target; and the target less that.
+
+    ``method`` says how the value was had, ``because`` why something is missing. ``scores`` are by episode, like those
+    of the estimate.
+    """
+
+    value: float | None = None
+    interval: Interval | None = None
+    difference: Advantage | None = None
+    method: str | None = None
+    because: str | None = None
+    scores: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "value": self.value,
+            "interval": self.interval.to_dict() if self.interval else None,
+            "difference": self.difference.to_dict() if self.difference else None,
+            "method": self.method,
+            "because": self.because,
+        }
+
 
 @dataclass(frozen=True)
 class LoggerShare:
-    """One logger's part: its rows, what it earned, and how much of the estimate's weight rests on it."""
+    """One logger's part: its rows, what it earned, and how much of the estimate's weight rests on it.
+
+    ``logged_mean`` is per step, whatever is estimated; ``earned`` is under the estimand of the target.
+    """
 
     label: str
     rows: int
     logged_mean: float
     weight_share: float | None = None
     effective_sample_size: float | None = None
+    earned: Earned = Earned()
+
+    @property
+    def value(self) -> float | None:
+        """What it earned under the estimand of the target."""
+        return self.earned.value
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of that value."""
+        return self.earned.interval
+
+    @property
+    def difference(self) -> Advantage | None:
+        """The target less this logger."""
+        return self.earned.difference
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "earned"}
+        return {**own, **self.earned.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -41,7 +114,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Estimate(ReportedRecord):
-    """What the target would earn per step, how sure we are, and whether the logs can carry it.
+    """What the target would earn, how sure we are, and whether the logs can carry it.
 
     ``scores`` are by episode, in the order of ``episodes``, which all estimates of a run share; ``step_scores`` are
     there where the interval rests on blocks of steps.
@@ -68,6 +141,7 @@ class Estimate(ReportedRecord):
     measures: Measures
     alerts: tuple[str, ...]
     provenance: Provenance
+    notes: tuple[str, ...] = ()
     no_interval_because: str | None = None
     beside: tuple[Estimate, ...] = field(default=())
     band: tuple[float, float] | None = None
@@ -77,11 +151,24 @@ class Estimate(ReportedRecord):
     step_scores: FloatArray | None = field(default=None, repr=False, compare=False)
     episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)
     corrects_coverage: bool = field(default=False, repr=False)
+    against_logs: Earned = Earned()
+    """What all loggers together earned, and the target less that."""
+
+    @property
+    def rivals(self) -> tuple[tuple[str, Earned], ...]:
+        """Those whom the target is set against: every logger, and all of them together where there are several."""
+        each = tuple((logger.label, logger.earned) for logger in self.loggers)
+        return each if len(each) == 1 else (*each, (ALL_LOGS, self.against_logs))
 
     @property
     def unit(self) -> str:
-        """Every value is per step."""
+        """Per step, or per episode."""
         return self.estimand.unit
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know: alerts about the logs, and notes on the question that was asked."""
+        return (*self.alerts, *self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; numbers that do not exist are None."""
@@ -100,7 +187,8 @@ class Estimate(ReportedRecord):
             "n_rows": self.n_rows,
             "n_episodes": self.n_episodes,
             "n_dropped": self.n_dropped,
-            "loggers": [asdict(logger) for logger in self.loggers],
+            "loggers": [logger.to_dict() for logger in self.loggers],
+            "against_logs": self.against_logs.to_dict(),
             "effective_sample_size": self.effective_sample_size,
             "weights": [asdict(found) for found in self.weights],
             "uncovered_mass": self.uncovered_mass,
@@ -111,6 +199,7 @@ class Estimate(ReportedRecord):
             "residual": self.residual,
             "measures": self.measures.to_dict(),
             "alerts": list(self.alerts),
+            "notes": list(self.notes),
             "provenance": {**asdict(self.provenance), "inputs": [dict(i) for i in self.provenance.inputs]},
         }
         if self.beside:

@@ -18,22 +18,25 @@ import numpy as np
 from mixope.arrays import FloatArray
 from mixope.engines import Engine, choose
 from mixope.errors import DataError, MixopeError
-from mixope.estimators.asking import Rounds
+from mixope.estimand import Estimand
+from mixope.estimators.asking import Asking, Rounds
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
+from mixope.estimators.own_on_features import own_on_features
+from mixope.estimators.own_values import OwnChains, own_on_counts
 from mixope.estimators.solution import Solution
 from mixope.features import FeatureMap
 from mixope.logs import Logs, explain_rows
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs
-from mixope.statistics.episodes import EpisodeShape, EpisodeSums, episode_sums, misfits_of_rows, score_lookup
+from mixope.statistics.episodes import EpisodeShape, EpisodeSums, episode_sums, misfits_of_rows, return_of, score_lookup
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
-from mixope.statistics.trajectories import TRANSITION
+from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
-from mixope.survey import Survey, survey_of_counts, survey_of_episodes
+from mixope.survey import Survey, ask_for_ends, survey_of_counts, survey_of_episodes, unsaid_ends
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
@@ -52,6 +55,7 @@ def look(
         features = features or (logs.features if isinstance(logs, Sampled) else None)
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
+    ask_for_ends(logs, choose(engine, logs))
     if features is not None or not logs.schema.discrete:
         return sample(logs, choose(engine, logs), features, seed)
     return count(logs, engine)
@@ -100,13 +104,26 @@ class Counted:
         """Answers requests by scans of these logs."""
         return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
 
-    def sum_scores(self, rounds: Rounds, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
-        """The last scan: all score tables by episode. Scores that are by episode already are in the same order."""
+    def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> OwnChains:
+        """What those who wrote the logs earn by themselves, as far as counts tell."""
+        return own_on_counts(self.transitions, estimand)
+
+    def sum_scores(
+        self, rounds: Rounds, solutions: Sequence[Solution], seed: int, estimand: Estimand = Estimand()
+    ) -> EpisodeSums:
+        """The last scan: all score tables by episode. Scores that are by episode already are in the same order.
+
+        Logs that are not too long are put in order besides, for checks that need to know which row follows which.
+        """
         tables = [s.scores for s in solutions if s.scores is not None]
         schema, rows = self.logs.schema, self.transitions
-        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, make_probes(rows, seed))
-        (groups,) = rounds.ask([Grouped(grouping, lookup)])
+        besides = () if estimand.restarts else (return_of(estimand, self.logs.step_base),)
+        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, make_probes(rows, seed), besides)
+        in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
+        groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
+        if ordered:
+            sums = replace(sums, ordered=ordered[0].in_key_order())
         if float(sums.rows.sum()) != rows.n_rows:
             raise MixopeError(
                 f"the second scan saw {sums.rows.sum():,.0f} rows where the first counted {rows.n_rows:,.0f}"
@@ -152,7 +169,7 @@ def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
     """A null key, a sum that is not a number, or nothing at all: find the rows and say so."""
     table = groups.table
     if table is None or table.num_rows == 0:
-        raise _no_rows(logs)
+        raise no_rows(logs)
     keys = (*logs.schema.observation, *logs.schema.action)
     suspicious = any(table.column(key).null_count for key in keys)
     for name in ("reward", "inverse"):
@@ -162,7 +179,10 @@ def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
         raise error
 
 
-def _no_rows(logs: Logs) -> MixopeError:
+def no_rows(logs: Logs) -> MixopeError:
+    """The refusal where all rows were dropped, or the question on which they hang."""
+    if logs.asks_for_ends:
+        return unsaid_ends(logs, None)
     return explain_rows(logs) or DataError(
         "no row can be used",
         where=logs.name,
@@ -214,7 +234,13 @@ class Sampled:
         """How many steps go into a piece where blocks of steps are wanted."""
         return max(1, self.facts.n_rows // MOST_PIECES)
 
-    def sum_scores(self, rounds: Rounds, solutions: Sequence[Solution], seed: int) -> EpisodeSums:
+    def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> Asking[OwnChains]:
+        """What those who wrote the logs earn by themselves, on the way to it."""
+        return own_on_features(self.rows, self.facts.episodes, estimand, self.logs.step_base, piece_steps, fit)
+
+    def sum_scores(
+        self, rounds: Rounds, solutions: Sequence[Solution], seed: int, estimand: Estimand = Estimand()
+    ) -> EpisodeSums:
         """Scores came by episode (or in pieces of it) with the solutions."""
         scores = np.full((self.facts.n_episodes, len(solutions)), np.nan)
         for column, solution in enumerate(solutions):
@@ -243,7 +269,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
     shape, chosen, *actions = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None)
     if shape is None or shape.n_groups == 0:
-        raise _no_rows(logs)
+        raise no_rows(logs)
     _refuse_bad_sample(logs, shape, chosen.rows)
     irregular, broken = misfits_of_rows(shape, logs.step_base)
     facts = survey_of_episodes(logs, engine.name, shape, suspicious=bool(irregular.any() or broken.any()))
@@ -260,6 +286,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         seed,
         has_propensities=float(shape.column("unrecorded").sum()) == 0,
         logged_actions=np.sort(actions[0].values(schema.action[0])) if actions else None,
+        any_end=bool(totals.ended.any()),
     )
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken)
     return Sampled(logs, engine, known, facts, sums)

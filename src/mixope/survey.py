@@ -1,5 +1,8 @@
 """What is known of logs whatever the estimator: rows, episodes, loggers, rewards, what was dropped, and provenance.
 
+What loggers earned is the mean of all their rows, also of those that cannot be used: last rows that were dropped may
+hold all that an episode earns.
+
 The rows of an episode must fit together. Telescoping sums that came with the scan say whether they do
 (:mod:`mixope.statistics.episodes`); where they do not, the rows are looked at, and a real contradiction is an error.
 """
@@ -7,28 +10,76 @@ The rows of an episode must fit together. Telescoping sums that came with the sc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.logs import Logs, explain_episodes, explain_rows
+from mixope.engines import Engine
+from mixope.errors import Advice, DataError, Setting
+from mixope.logs import NO_JUMPS, Earnings, Jumps, Logs, earnings, explain_episodes, explain_rows, jumps
 from mixope.statistics.episodes import EpisodeSums, EpisodeTotals, episode_totals
-from mixope.statistics.grouping import GroupSums
+from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.transitions import Transitions
+
+QUICK_ROWS = 10_000_000
+"""Up to so many rows are looked at to say what hangs on a question."""
+_BY_LOGGER = Grouping(("policy_id",), (Aggregate("rows", "count"), Aggregate("earned", "sum", ("reward",))))
 
 
 @dataclass(frozen=True)
 class LoggerSummary:
-    """One logger: its rows, what it earned per step, and the range of its rewards."""
+    """One logger: its rows that can be used; of all its rows, what it earned per step and the range of its rewards."""
 
     label: str
     rows: int
     mean: float
     lowest: float
     highest: float
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Rows of one logger that cannot be used, how many of them have a reward, and what these sum to."""
+
+    rows: int
+    rewards: int
+    total: float
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Rows that cannot be used, beside those that can: ``mean`` and ``others`` are what a row of each earned.
+
+    A mean is None where there is no row, or none with a reward. ``jumps`` compares them with the rows before them in
+    their ``episodes``, where it was asked for.
+    """
+
+    rows: int
+    of: int
+    mean: float | None
+    others: float | None
+    jumps: Jumps = NO_JUMPS
+    episodes: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of all rows."""
+        return self.rows / self.of
+
+    @property
+    def share_lost(self) -> float:
+        """Of all episodes, those of which no row can be used."""
+        return self.jumps.lost / self.episodes if self.jumps.lost else 0.0
+
+    def __str__(self) -> str:
+        rows = f"{self.rows:,} of {self.of:,} rows ({self.share:.2%})"
+        if self.mean is None:
+            return rows
+        beside = "" if self.others is None else f", the others {self.others:.3g}"
+        return f"{rows}, which earn {self.mean:.3g} on average{beside}"
 
 
 @dataclass(frozen=True)
@@ -44,16 +95,31 @@ class Survey:
     alerts: tuple[str, ...] = ()
     astray: int = 0
     """Rows that do not begin where the row before them led."""
+    lost: Mapping[str, Lost] = field(default_factory=dict)
+    """By logger, the rows of the inputs that could not be used; a logger that is nowhere else has lost all its rows."""
+    jumps: Mapping[str, Jumps] = field(default_factory=dict)
+    """By logger, how the reward jumps onto these rows; empty where there are none."""
 
     @property
     def n_dropped(self) -> int:
         """Rows of the inputs that could not be used."""
-        return max(0, self.logs.total_rows() - self.n_rows)
+        return sum(rows.rows for rows in self.lost.values())
+
+    @property
+    def dropped(self) -> Dropped | None:
+        """These rows beside the others; None where there are none."""
+        found = dropped_beside(self.lost, self.n_rows, float(self.episodes.reward.sum()))
+        if found is None:
+            return None
+        together = reduce(Jumps.merge, self.jumps.values(), NO_JUMPS)
+        return replace(found, jumps=together, episodes=self.n_episodes + together.lost)
 
     @property
     def mean(self) -> float:
         """What the loggers earned per step."""
-        return sum(logger.rows * logger.mean for logger in self.loggers) / self.n_rows
+        gone = [self.lost[logger.label].rows if logger.label in self.lost else 0 for logger in self.loggers]
+        rows = [logger.rows + n for logger, n in zip(self.loggers, gone, strict=True)]
+        return sum(n * logger.mean for logger, n in zip(self.loggers, rows, strict=True)) / sum(rows)
 
     @property
     def lowest(self) -> float:
@@ -67,7 +133,7 @@ class Survey:
 
     def without(self, number: int) -> Survey:
         """The same logs without the rows of one logger, as far as a prediction from the others needs them."""
-        episodes = self.episodes.without(number)
+        episodes, label = self.episodes.without(number), self.loggers[number].label
         return replace(
             self,
             n_rows=self.n_rows - self.loggers[number].rows,
@@ -76,6 +142,8 @@ class Survey:
             episodes=episodes,
             alerts=(),
             astray=0,
+            lost={name: rows for name, rows in self.lost.items() if name != label},
+            jumps={name: rows for name, rows in self.jumps.items() if name != label},
         )
 
     @cached_property
@@ -94,15 +162,18 @@ def survey_of_counts(logs: Logs, engine: str, rows: Transitions, sums: EpisodeSu
     suspicious = bool(sums.irregular_steps.any() or sums.broken_chain.any())
     alerts, astray = _alerts(logs, int(rows.n_rows), suspicious)
     found = rows.logger_rows(), rows.logger_means(), *_range(rows.logger, rows.lowest, rows.highest)
+    loggers, lost = _all_earned(logs, _summaries(rows.loggers, *found))
     return Survey(
         logs=logs,
         engine=engine,
         n_rows=int(rows.n_rows),
         n_episodes=len(sums.rows),
-        loggers=_summaries(rows.loggers, *found),
+        loggers=loggers,
         alerts=alerts,
         episodes=sums.totals,
         astray=astray,
+        lost=lost,
+        jumps=jumps(logs) if lost else {},
     )
 
 
@@ -113,16 +184,86 @@ def survey_of_episodes(logs: Logs, engine: str, groups: GroupSums, suspicious: b
     counts, earned = sum_by(number, rows), sum_by(number, groups.column("earned"))
     ends = _range(number, groups.column("lowest"), groups.column("highest"))
     alerts, astray = ((), 0) if suspicious is None else _alerts(logs, int(rows.sum()), suspicious)
+    loggers, lost = _all_earned(logs, _summaries(names, counts, earned / counts, *ends))
     return Survey(
         logs=logs,
         engine=engine,
         n_rows=int(rows.sum()),
         n_episodes=len(rows),
-        loggers=_summaries(names, counts, earned / counts, *ends),
+        loggers=loggers,
         alerts=alerts,
         episodes=episode_totals(groups, names),
         astray=astray,
+        lost=lost,
+        jumps=jumps(logs) if lost else {},
     )
+
+
+def lost_rows(logs: Logs, used: Mapping[str, tuple[int, float]]) -> tuple[dict[str, Earnings], dict[str, Lost]]:
+    """What all rows earned and what the dropped ones did, by logger, from the rows that are used and their rewards.
+
+    Both are empty, and nothing is read, where no row was dropped.
+    """
+    if logs.total_rows() == sum(rows for rows, _ in used.values()):
+        return {}, {}
+    every = earnings(logs)
+    lost = {}
+    for label, all_rows in every.items():
+        rows, reward = used.get(label, (0, 0.0))
+        if all_rows.rows > rows:
+            lost[label] = Lost(all_rows.rows - rows, all_rows.rewards - rows, all_rows.total - reward)
+    return every, lost
+
+
+def ask_for_ends(logs: Logs, engine: Engine) -> None:
+    """Refuse logs whose last rows hang on how episodes end, where nothing says it; of small ones, what is at stake."""
+    if not logs.asks_for_ends:
+        return
+    dropped = None
+    if logs.total_rows() <= QUICK_ROWS:
+        sums = engine.group_sums(logs, _BY_LOGGER)
+        rows, reward = (sums.column(name) if sums.n_groups else np.zeros(0) for name in ("rows", "earned"))
+        labels = sums.values("policy_id").astype(str).tolist() if sums.n_groups else []
+        used = {label: (int(n), float(r)) for label, n, r in zip(labels, rows, reward, strict=True)}
+        _, lost = lost_rows(logs, used)
+        dropped = dropped_beside(lost, int(rows.sum()), float(reward.sum()))
+    raise unsaid_ends(logs, dropped)
+
+
+def unsaid_ends(logs: Logs, dropped: Dropped | None) -> DataError:
+    """Nothing says how episodes end: what hangs on it, and the two ways to say it."""
+    ended, cut = Setting("ends", "terminated"), Setting("ends", "truncated")
+    return DataError(
+        "No column says how the episodes end: did their last rows end them, or did the recorder stop?",
+        where=", ".join(plan.source.name for plan in logs.plans if plan.asks),
+        expected=Advice("a column terminated or truncated, or ", ended, " or ", cut, " where the logs are read"),
+        got=None if dropped is None else f"last rows without a next observation: {dropped}",
+        hint=Advice(
+            ended,
+            " if nothing could follow the last row of an episode (it is kept), ",
+            cut,
+            " if the recorder stopped (it is dropped, because its next observation is not known)",
+        ),
+    )
+
+
+def dropped_beside(lost: Mapping[str, Lost], rows: int, reward: float) -> Dropped | None:
+    """The dropped rows of all loggers beside so many that are used, and what these earned in all."""
+    if not lost:
+        return None
+    gone, rewards = sum(part.rows for part in lost.values()), sum(part.rewards for part in lost.values())
+    mean = sum(part.total for part in lost.values()) / rewards if rewards > 0 else None
+    return Dropped(gone, gone + rows, mean, reward / rows if rows else None)
+
+
+def _all_earned(logs: Logs, used: Sequence[LoggerSummary]) -> tuple[tuple[LoggerSummary, ...], Mapping[str, Lost]]:
+    """The loggers with what all their rows earned, and the rows that were dropped."""
+    every, lost = lost_rows(logs, {logger.label: (logger.rows, logger.rows * logger.mean) for logger in used})
+    return tuple(_with(logger, every[logger.label]) if logger.label in lost else logger for logger in used), lost
+
+
+def _with(logger: LoggerSummary, rows: Earnings) -> LoggerSummary:
+    return replace(logger, mean=rows.total / rows.rewards, lowest=rows.lowest, highest=rows.highest)
 
 
 def _summaries(labels: Sequence[str], *columns: FloatArray) -> tuple[LoggerSummary, ...]:

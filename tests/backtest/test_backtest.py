@@ -5,15 +5,17 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binomtest
 
 import mixope
 from mixope import environments
-from mixope.backtesting import backtest, counted_policy, strange_rows, without
-from mixope.backtesting.records import share_interval
+from mixope.backtesting import Backtest, BacktestRow, backtest, counted_policy, strange_rows, without
+from mixope.backtesting.records import judged_together, share_interval
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
+from mixope.report.words import kind, outcome
 from mixope.seen import count
 
 
@@ -70,13 +72,17 @@ def test_what_was_earned_is_the_mean_over_the_rows_of_the_logger():
 
 def test_known_policies_are_predicted_as_often_as_the_level_says():
     """Twelve logs of three loggers: about 36 · 0.95 agree; the errors have the size they claim."""
-    distances, agree = [], []
+    distances, agree, together = [], [], []
     for seed in range(12):
         columns, policies = world("singlepath", episodes=45, horizon=40, seed=seed)
-        for row in backtest(columns, loggers=table(policies)).rows:
+        found = backtest(columns, loggers=table(policies))
+        together.append(found.probability)
+        assert found.check.status == "pass"
+        for row in found.rows:
             distances.append(row.z)
             agree.append(row.covered)
     assert sum(agree) >= 31
+    assert 0.25 < np.mean(together) < 0.75
     assert 0.7 < np.std(distances) < 1.4
 
 
@@ -224,6 +230,49 @@ def test_the_check_warns_where_a_prediction_is_off_beyond_chance():
     found = backtest(columns, loggers=table(policies)).check
     assert found.status == "warn"
     assert "standard errors off" in found.sentence
+
+
+def judged(deviates, degrees=None):
+    """Loggers that are so many normal deviates off, each with 40 episodes."""
+    rows = [
+        BacktestRow(f"logger-{j}", 1.0, 0.9, 1.1, 1.0, 0.9, 1.1, abs(z) < 1.96, "trustworthy", 0.0, z=z, deviate=z)
+        for j, z in enumerate(deviates)
+    ]
+    return Backtest(judged_together(rows), "emp", 0.95, degrees=len(rows) if degrees is None else degrees)
+
+
+def test_many_predictions_that_are_each_a_little_off_are_together_off_beyond_chance():
+    """Ten loggers at 1.9 standard errors: each is inside its interval, all of them cannot be."""
+    found = judged([1.9] * 10)
+    assert found.agree == 10
+    assert found.probability == pytest.approx(stats.chi2.sf(36.1, 10))
+    assert found.check.status == "warn"
+    assert "taken together" in found.check.sentence
+    assert "off by more than chance" in found.summary
+    assert judged([1.9] * 10, degrees=1.0).check.status == "pass"  # they may all err together
+
+
+def test_one_of_many_loggers_outside_its_interval_is_chance_in_the_table_and_in_the_check():
+    found = judged([2.3, *[0.5] * 9])
+    assert found.check.status == "pass"
+    assert "among 10 that may be chance" in found.check.sentence
+    assert (kind(found.rows[0]), outcome(found.rows[0])) == ("caution", "no, perhaps by chance")
+
+
+@pytest.mark.parametrize("n", [1, 5, 30])
+def test_a_row_beyond_chance_is_a_check_that_warns(n):
+    found = judged([5.0, *[0.0] * (n - 1)])
+    assert [row.beyond_chance for row in found.rows] == [True, *[False] * (n - 1)]
+    assert (kind(found.rows[0]), kind(found), found.check.status) == ("bad", "bad", "warn")
+    assert found.rows[0].chance == pytest.approx(n * 2 * stats.norm.sf(5.0))
+
+
+def test_the_degrees_are_those_of_the_correlations_of_the_errors():
+    """Two loggers predicted from each other alone err together; four predicted from many others hardly do."""
+    columns, policies = world("singlepath", loggers=2, episodes=40)
+    assert 1.0 <= backtest(columns, loggers=table(policies)).degrees < 1.6
+    columns, policies = world("singlepath", loggers=4, episodes=80)
+    assert 2.0 < backtest(columns, loggers=table(policies)).degrees <= 4.0
 
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 4), (2, 4), (4, 4), (19, 20)])

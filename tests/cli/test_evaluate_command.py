@@ -113,6 +113,18 @@ def test_a_lone_done_is_explained_with_done(tmp_path):
     assert json_of("evaluate", log, "--target", target, "--done", "truncated")["n_rows"] == 6
 
 
+def test_how_episodes_end_is_asked_for_and_taken(tmp_path):
+    log = write(tmp_path / "log.csv", "\n".join(line.rpartition(",")[0] for line in LOG.splitlines()))
+    target = write(tmp_path / "t.csv", POLICY)
+    for command in ("evaluate", "compare"):
+        refused = run(command, log, "--target", target)
+        assert refused.exit_code == 3
+        assert "--ends terminated" in refused.stderr
+    assert run("backtest", log).exit_code == 3
+    for ends, rows in (("terminated", 6), ("truncated", 4)):
+        assert json_of("evaluate", log, "--target", target, "--ends", ends)["n_rows"] == rows
+
+
 def test_a_default_answers_for_states_that_the_target_does_not_list(tmp_path):
     log = write(tmp_path / "log.csv", LOG)
     short = write(tmp_path / "t.csv", "observation,action,prob\n0,0,0.5\n0,1,0.5\n")

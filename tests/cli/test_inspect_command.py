@@ -53,6 +53,18 @@ def test_dropped_rows_have_a_reason(tmp_path):
     rows = "\n".join(line.rpartition(",")[0] for line in LOG.splitlines())
     page = run("inspect", write(tmp_path / "log.csv", rows)).stdout
     assert "6, of which 2 dropped: the last row of an episode" in page
+    assert "every row can be used" not in page
+
+
+def test_logs_without_end_marks_are_shown_with_the_two_ways_to_say_it(tmp_path):
+    log = write(tmp_path / "log.csv", "\n".join(line.rpartition(",")[0] for line in LOG.splitlines()))
+    found = run("inspect", log)
+    assert found.exit_code == 0
+    assert "--ends terminated if" in " ".join(found.stdout.split())
+    assert [r["name"] for r in json_of("inspect", log)["remarks"]] == ["ends-unsaid", "dropped-rows"]
+    told = run("inspect", log, "--ends", "terminated").stdout
+    assert "every row can be used" in told
+    assert "2 terminated" in told
 
 
 @pytest.mark.parametrize("engine", ["memory", "embedded"])

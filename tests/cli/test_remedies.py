@@ -23,7 +23,7 @@ from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, i
 from .running import LOG, POLICY, run, write
 
 PYTHON = re.compile(
-    r"\b(columns|loggers|done|trust|estimator|estimand|interval|form|default|unknown_actions|format|outputs|actions)="
+    r"\b(columns|loggers|done|ends|trust|estimator|estimand|interval|form|default|unknown_actions|format|outputs|actions)="
     r"|read_polic|to_json|mixope\.|\b(True|None)\b"
 )
 OPTION = re.compile(r"(?<![\w-])--[a-z]")
@@ -32,6 +32,9 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
 def with_column(name: str, values: list[object]) -> str:
     head, *rows = LOG.splitlines()
     return "\n".join([f"{head},{name}", *(f"{row},{v}" for row, v in zip(rows, values, strict=True))]) + "\n"
+
+
+WITHOUT_NEXT = "\n".join(line.rpartition(",")[0] for line in LOG.splitlines()) + "\n"
 
 
 def coin(observation: Any, action: Any) -> float:
@@ -134,13 +137,31 @@ CASES = {
         options=("--done", "truncated"),
         reading={"done": "truncated"},
     ),
+    "no end marks": Case("ends='terminated'", "--ends terminated", log=WITHOUT_NEXT),
+    "ends that are marked": Case(
+        "ends='truncated' was given",
+        "--ends truncated was given",
+        log=with_column("terminated", [0, 0, 1, 0, 0, 1]),
+        options=("--ends", "truncated"),
+        reading={"ends": "truncated"},
+    ),
+    "marks that are ignored": Case(
+        "columns={'terminated': None}",
+        "--column terminated=",
+        log=with_column("terminated", [0, 0, 1, 0, 0, 1]),
+        options=("--ends", "truncated"),
+        reading={"ends": "truncated"},
+    ),
     "two states": Case(
         "columns={'observation': 's'}",
         "--column observation=s",
         log=with_column("state", [1] * 6).replace(",observation", ",s", 1),
     ),
     "no such column": Case(
-        "columns={…: …}", "--column NAME=COLUMN", options=("--column", "reward=q"), reading={"columns": {"reward": "q"}}
+        "columns={'reward': 'reward'}",
+        "--column reward=reward",
+        options=("--column", "reward=rewarded"),
+        reading={"columns": {"reward": "rewarded"}},
     ),
     "logarithms": Case(
         "columns={'action_logp': 'pscore', 'action_prob': None}",

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import mixope
 from mixope.environments import datasets
 
 from .running import json_of, run
@@ -25,6 +26,39 @@ def test_what_is_simulated_can_be_evaluated_near_the_truth(environment, tmp_path
     error = max(record["standard_error"], truth["efficiency_bound_mse"] ** 0.5)
     assert abs(record["value"] - truth["average"]) <= 4 * error + 1e-9
     assert record["n_rows"] == truth["rows"]
+
+
+def test_where_episodes_end_they_are_logged_to_the_end_and_have_a_total(tmp_path):
+    said = run("simulate", "sessions", "--loggers", "2", "--episodes", "40", "-o", tmp_path / "whole").stdout
+    truth = json.loads((tmp_path / "whole" / "truth.json").read_text())
+    assert f"{truth['episode']['1']:.6g} per episode of {truth['episode_length']:.3g} steps" in said
+    assert truth["settings"]["horizon"] is None
+    assert truth["average"] * truth["episode_length"] == pytest.approx(truth["episode"]["1"])
+    assert truth["discounted"]["0.9"] == pytest.approx(0.1 * truth["episode"]["0.9"])
+    assert mixope.read(str(tmp_path / "whole" / "logs.parquet")).total_rows() == truth["rows"]
+    run("simulate", "sessions", "--loggers", "2", "--episodes", "40", "--horizon", "3", "-o", tmp_path / "cut")
+    assert json.loads((tmp_path / "cut" / "truth.json").read_text())["rows"] < truth["rows"]
+
+
+def test_episodes_without_an_end_are_truncated_after_200_steps(tmp_path):
+    run("simulate", "singlepath", "--loggers", "1", "--episodes", "3", "-o", tmp_path / "data")
+    truth = json.loads((tmp_path / "data" / "truth.json").read_text())
+    assert (truth["settings"]["horizon"], truth["rows"], "episode" in truth) == (200, 600, False)
+
+
+def test_cartpole_comes_with_its_controllers_and_simulated_truth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(datasets.cartpole.truth, "__kwdefaults__", {"chains": 200, "seed": 0})
+    said = run("simulate", "cartpole", "--episodes", "8", "-o", "poles").stdout
+    truth = json.loads(Path("poles/truth.json").read_text())
+    assert "simulated) per episode of" in said
+    assert truth["average"] == 1.0
+    assert truth["episode"]["0.99"] == pytest.approx(100 * truth["discounted"]["0.99"])
+    assert 0 < truth["episode_standard_error"]["1"] < truth["episode"]["1"]
+    scope: dict[str, object] = {}
+    exec(Path("poles/policies.py").read_text(), scope)
+    assert scope["target"].fingerprint() == datasets.cartpole.target().fingerprint()
+    assert list(scope["loggers"]) == [f"logger-{j}" for j in range(4)]
 
 
 def test_loggers_file_fits_the_logs(tmp_path):

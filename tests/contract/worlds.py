@@ -27,7 +27,12 @@ from vector.test_discrete_actions import TARGET as PUSH
 from vector.test_discrete_actions import columns as pushed
 
 S, A, SHIFT, SCALE = 4, 2, 2.5, -3.0
-ESTIMANDS = {"average": {}, "discounted": {"gamma": 0.8}, "horizon": {"horizon": 5}}
+ESTIMANDS = {
+    "average": {},
+    "discounted": {"gamma": 0.8},
+    "horizon": {"horizon": 5},
+    "episode": {"estimand": "episode"},
+}
 LABELS, OTHER_LABELS = ("logger-0", "logger-1"), ("zoe", "adam")
 
 
@@ -70,8 +75,9 @@ def ids(ends, features=None):
     behaviour = None if features is None else ClassifierMixture(GaussianNB(), features=one_hot)
     columns = simulate(small_model(ends), laws[1:], 40, 8, seed=3)
     if features is None:
-        return World(columns, policies, names)
-    return World(columns, policies, names, features, behaviour, ("discounted",) if ends else ("average", "horizon"))
+        return World(columns, policies, names, estimands=tuple(ESTIMANDS) if ends else tuple(ESTIMANDS)[:3])
+    asked = ("discounted", "episode") if ends else ("average", "horizon")
+    return World(columns, policies, names, features, behaviour, asked)
 
 
 def one_hot(states):
@@ -207,7 +213,7 @@ def answers(name, variant, estimand):
             seen,
             {"new": target},
             [here.estimator(n) for n in takers(name)],
-            estimand=as_estimand("average", ESTIMANDS[estimand].get("gamma"), ESTIMANDS[estimand].get("horizon")),
+            estimand=as_estimand(**{"estimand": "average", "gamma": None, "horizon": None, **ESTIMANDS[estimand]}),
             loggers=dict(zip(labels, loggers, strict=True)),
             skipped=refusals,
         )

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from mixope import environments
-from mixope.diagnostics.agreement import Parts, disagreement, loggers_agree
+from mixope.diagnostics.agreement import Parts, disagreement, halves_agree, loggers_agree
 from mixope.seen import count
 
 
@@ -89,3 +89,35 @@ def test_loggers_that_never_meet_cannot_be_compared():
     apart = [np.tile(law, (5, 1)) for law in ([1.0, 0.0], [0.0, 1.0])]
     columns = environments.simulate(model, apart, 20, 20, seed=0)
     assert loggers_agree(count(columns).transitions) is None
+
+
+def halves(columns):
+    counted = count(columns)
+    sums = counted.sum_scores(counted.rounds(), [], 0)
+    return halves_agree(counted.transitions, sums.ordered, sums.totals.logger)
+
+
+def test_the_halves_are_compared_as_two_loggers_would_be():
+    """Late episodes under a label of their own, of one logger, make the same comparison."""
+    columns = logs(loggers=1)
+    labelled = {**columns, "policy_id": np.where(columns["episode_id"] < 30, "early", "late")}
+    assert halves(columns).value == pytest.approx(loggers_agree(count(labelled).transitions).value)
+
+
+@pytest.mark.parametrize("name", ["singlepath", "walk", "gridworld-slip"])
+def test_halves_of_one_world_agree(name):
+    z = [halves(logs(name, seed=seed)).value for seed in range(12)]
+    assert max(z) < 3.5
+
+
+def test_a_law_that_changes_half_way_comes_out():
+    """From the middle of every logger's episodes on, what one action did another does, three times in ten."""
+    model = environments.make("queue")
+    columns = environments.simulate(model, environments.stages(model, 2, seed=0), 300, None, seed=1)
+    late, n = columns["episode_id"] % 150 >= 75, len(columns["reward"])
+    other = (columns["action"] + 1) % model.n_actions
+    mixed = np.where(late & (np.random.default_rng(0).random(n) < 0.3), other, columns["action"])
+    assert halves(columns).status == "pass"
+    found = halves({**columns, "action": mixed})
+    assert found.status != "pass"
+    assert "the world may have changed meanwhile" in found.sentence

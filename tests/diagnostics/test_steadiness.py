@@ -1,5 +1,7 @@
 """Early and late episodes, early and late steps, and all episodes agree where the world is one; changes come out."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,11 +27,12 @@ from mixope.statistics.episodes import EpisodeSums, EpisodeTotals
 from mixope.statistics.probes import EpisodeProbes
 
 
-def probes(reward, squared=None, moves=None, by_step=None):
+def probes(reward, squared=None, moves=None, by_step=None, n_random=2):
     reward = np.asarray(reward, dtype=float)
     squared = np.ones(len(reward)) if squared is None else np.asarray(squared, dtype=float)
     moves = np.zeros((len(reward), 0)) if moves is None else moves
-    return EpisodeProbes(reward, squared, np.zeros(len(reward)) if by_step is None else by_step, moves)
+    by_step = np.zeros(len(reward)) if by_step is None else by_step
+    return EpisodeProbes(reward, squared, by_step, moves, np.broadcast_to(n_random, len(reward)))
 
 
 @pytest.mark.parametrize("t", [-6.0, -1.0, 0.5, 3.0, 8.0])
@@ -122,8 +125,29 @@ def test_noise_of_single_rows_is_no_recorder():
     assert alarms <= 3
 
 
+def test_a_few_long_episodes_do_not_decide():
+    """Their squares are the largest by far, though no recorder was wrong there: short ones must be heard too."""
+    generator = np.random.default_rng(8)
+    n = np.where(np.arange(200) % 20 == 0, 300, 8)
+    alone, shared = [], []
+    for _ in range(40):
+        for shift, found in ((0.0, alone), (0.8, shared)):
+            rows = [generator.normal(size=k) + shift * ((e % 4 == 1) - 0.25) * (k == 8) for e, k in enumerate(n)]
+            sums = (np.array([f(r) for r in rows]) for f in (np.sum, lambda r: np.sum(r**2)))
+            found.append(rewards_by_episode(probes(*sums, n_random=n)).value)
+    assert np.mean(np.array(shared) > 2) > 0.9
+    assert np.mean(np.array(alone) > 2) <= 0.05
+
+
 def test_certain_rewards_have_nothing_to_compare():
     assert rewards_by_episode(probes(np.zeros(40), np.zeros(40))) is None
+
+
+def test_a_single_random_reward_cannot_hang_together_with_another():
+    """R² is Q there, and what floats leave of the difference is no evidence."""
+    reward = np.random.default_rng(5).normal(size=40)
+    assert rewards_by_episode(probes(reward, reward**2 * (1 - 1e-15), n_random=1)) is None
+    assert rewards_by_episode(probes(reward, reward**2 * (1 - 1e-15))).value > 2
 
 
 def test_scores_that_grow_with_the_step_come_out():
@@ -153,8 +177,23 @@ def test_rewards_that_fall_with_the_step_come_out():
 
 
 def test_too_few_episodes_are_not_judged():
-    episodes = EpisodeTotals(*(np.zeros(4, dtype=int), *(np.ones(4),) * 4))
+    episodes = EpisodeTotals(*(np.zeros(4, dtype=int), *(np.ones(4),) * 5))
     none = np.zeros(4, dtype=bool)
     sums = EpisodeSums(np.zeros((4, 1)), episodes, none, none)
     for scores in (np.arange(4.0), None, np.full(4, np.nan)):
-        assert value_is_steady(Evidence(Solution(0.0), Uncertainty(), None, None, sums, scores)) == ()
+        assert value_is_steady(judged(sums, scores)) == ()
+
+
+def judged(sums, scores, by_step=None):
+    survey = SimpleNamespace(lowest=0.0, highest=1.0)
+    return Evidence(Solution(0.5), Uncertainty(), survey, None, sums, scores, by_step)
+
+
+def test_scores_that_are_rounding_alone_are_not_judged():
+    """Where every episode earns the same there is nothing to chance; what floats leave is all on one side."""
+    episodes = EpisodeTotals(np.zeros(20, dtype=int), np.full(20, 5.0), *(np.ones(20),) * 4)
+    none = np.zeros(20, dtype=bool)
+    sums = EpisodeSums(np.zeros((20, 1)), episodes, none, none)
+    for size, checks in ((1e-17, 0), (1e-3, 2)):
+        scores = np.full(20, size)
+        assert len(value_is_steady(judged(sums, scores, 3 * scores))) == checks

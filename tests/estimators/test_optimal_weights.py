@@ -111,11 +111,11 @@ def test_order_names_scale_and_shift_do_not_matter(estimand):
     }
     target = mixope.TabularPolicy(world()[1], states)
     for found in (evaluate(shuffled, **estimand), evaluate(renamed, target=target, **estimand)):
-        assert found.value == pytest.approx(plain.value, rel=1e-10)
-        assert found.standard_error == pytest.approx(plain.standard_error, rel=1e-8)
+        assert found.value == pytest.approx(plain.value, rel=1e-6)
+        assert found.standard_error == pytest.approx(plain.standard_error, rel=1e-5)
     moved = evaluate({**logs, "reward": 7.0 - 2.0 * logs["reward"]}, **estimand)
-    assert moved.value == pytest.approx(7.0 - 2.0 * plain.value, rel=1e-9)
-    assert moved.standard_error == pytest.approx(2.0 * plain.standard_error, rel=1e-7)
+    assert moved.value == pytest.approx(7.0 - 2.0 * plain.value, rel=1e-6)
+    assert moved.standard_error == pytest.approx(2.0 * plain.standard_error, rel=1e-5)
 
 
 def test_unlabelled_logs_are_pooled():

@@ -205,26 +205,27 @@ def test_3_all_estimators_can_be_compared_on_a_density():
 
 
 def slow_wis_step(log_weights, rewards, ended, estimand):
-    """One step after another, over all episodes: those that ended keep their last weight and earn nothing."""
+    """One step after another, over the episodes that reach it, times the share that has not ended before."""
     longest = max(map(len, rewards))
-    above, gains = 0.0, 0.0
+    above, gains, surviving = 0.0, 0.0, 1.0
     for t in range(longest):
         if estimand.kind == "discounted":
             gain = estimand.gamma**t
         else:
             gain = 1.0 if estimand.kind == "average" or t < estimand.horizon else 0.0
-        top = bottom = 0.0
+        top = bottom = over_now = 0.0
         for log_weight, reward, over in zip(log_weights, rewards, ended, strict=True):
             if t < len(reward):
                 top += np.exp(log_weight[t]) * reward[t]
                 bottom += np.exp(log_weight[t])
-            elif over and estimand.kind != "average":
-                bottom += np.exp(log_weight[-1])
-        above += gain * (top / bottom if bottom > 0 else 0.0)
+                over_now += np.exp(log_weight[t]) * (over and t == len(reward) - 1)
+        above += gain * surviving * (top / bottom if bottom > 0 else 0.0)
         gains += gain
-    if all(ended) and estimand.kind == "discounted":
+        if bottom > 0 and estimand.kind != "average":
+            surviving *= 1.0 - over_now / bottom
+    if surviving < 1e-9 and estimand.kind == "discounted":
         gains = 1 / (1 - estimand.gamma)
-    if all(ended) and estimand.kind == "horizon":
+    if surviving < 1e-9 and estimand.kind == "horizon":
         gains = estimand.horizon
     return above / gains
 

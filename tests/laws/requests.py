@@ -107,7 +107,8 @@ def _of_features():
     seen = sample(logs, engine, NormalisedBumps(5))
     known = dict(zip(seen.labels, loggers(), strict=True))
     target = {"new": linear_quadratic.target()}
-    for estimand, names in ((("average", None, None), ESTIMATORS), (("horizon", None, 3), ("lstdq",))):
+    asked = {("average", None, None): ESTIMATORS, ("horizon", None, 3): ("lstdq",), ("discounted", 0.9, None): ("emp",)}
+    for estimand, names in asked.items():
         answer(seen, target, names, estimand=as_estimand(*estimand), loggers=known)
     engine.asked += [Sample(60, 1), Measure(logs.schema.observation)]
     some = {type(each): each for each in engine.asked}

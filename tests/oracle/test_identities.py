@@ -103,7 +103,7 @@ def _living_ratios(columns, target):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_standard_error_is_the_sum_of_squared_episode_scores(seed):
-    """ωρ(r − η + V(s′) − q(s,a)) row by row, V by dense algebra, summed by episode."""
+    """ωρ(r − η + V(s′) − q(s,a)) n/(n−1) row by row, V by dense algebra, summed by episode."""
     columns, target = closed_walk(seed, episodes=7), random_policy(seed, 6, 2)
     s, a, t, r = (columns[c] for c in ("observation", "action", "next_observation", "reward"))
     counts, moves, rewards = np.zeros((6, 2)), np.zeros((6, 2, 6)), np.zeros((6, 2))
@@ -119,7 +119,8 @@ def test_the_standard_error_is_the_sum_of_squared_episode_scores(seed):
     scores = np.zeros(7)
     for i, episode in enumerate(columns["episode_id"]):
         weight = d[s[i]] * target[s[i], a[i]] / counts[s[i], a[i]]
-        scores[episode] += weight * (r[i] - eta + v[t[i]] - q[s[i], a[i]])
+        n = counts[s[i], a[i]]
+        scores[episode] += weight * (r[i] - eta + v[t[i]] - q[s[i], a[i]]) * n / (n - 1)
     result = mixope.evaluate(mixope.read(columns), mixope.TabularPolicy(target), "emp")
     assert result.value == pytest.approx(eta, abs=1e-9)
-    assert result.standard_error == pytest.approx(np.sqrt(np.sum(scores**2)), rel=1e-8)
+    assert result.standard_error == pytest.approx(np.sqrt(7 / 6 * np.sum(scores**2)), rel=1e-8)

@@ -8,7 +8,7 @@ from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.differences import Comparison, Difference, Differences, JointScores, pairwise, rank
 from mixope.estimand import Estimand
-from mixope.estimate import Estimate, LoggerShare, Provenance
+from mixope.estimate import Advantage, Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.intervals import Interval
@@ -20,8 +20,25 @@ CHECKS = (
     Diagnostic("largest weight", 0.0053, 0.05, "pass", "the heaviest row carries 0.53% of all weight"),
     Diagnostic("solver", 1.7e-16, 1e-8, "pass", "solved directly"),
 )
+
+
+def earned(value, gain=0.6) -> Earned:
+    """What a logger earns itself, and a target that earns more."""
+    difference = Advantage(gain, 0.05, Interval(gain - 0.1, gain + 0.1, 0.95, "clustered score, t"), 0.9994)
+    return Earned(
+        value, Interval(value - 0.07, value + 0.07, 0.95, "clustered score, t"), difference, "mean of the steps"
+    )
+
+
 LOGGERS = tuple(
-    LoggerShare(f"logger-{k}", 2000, -0.99 + 0.15 * k, (0.19, 0.18, 0.27, 0.36)[k], (292.0, 522.0, 506.0, 945.0)[k])
+    LoggerShare(
+        f"logger-{k}",
+        2000,
+        -0.99 + 0.15 * k,
+        (0.19, 0.18, 0.27, 0.36)[k],
+        (292.0, 522.0, 506.0, 945.0)[k],
+        earned(-0.99 + 0.15 * k),
+    )
     for k in range(4)
 )
 PROVENANCE = Provenance(
@@ -65,7 +82,10 @@ EXTRAS = {
     "truth": -0.1213,
     "coverage": COVERAGE,
 }
-SECTIONS = ("estimates", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data", "manifest")
+SECTIONS = (
+    *("estimates", "against", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data"),
+    "manifest",
+)
 COMPARED = ("estimates", "differences", *SECTIONS[1:])
 
 
@@ -94,13 +114,16 @@ def estimate(**changes) -> Estimate:
         alerts=("12 rows were dropped: the last row of an unfinished episode has no next observation",),
         provenance=PROVENANCE,
         weights=WEIGHTS,
+        against_logs=earned(-0.832),
     )
     return replace(made, **changes)
 
 
 def reference(**changes) -> Estimate:
     """The average of the logs, which is not judged."""
-    plain = tuple(LoggerShare(logger.label, logger.rows, logger.logged_mean) for logger in LOGGERS)
+    plain = tuple(
+        LoggerShare(logger.label, logger.rows, logger.logged_mean, earned=logger.earned) for logger in LOGGERS
+    )
     made = {
         "estimator": "logged-mean",
         "value": -0.832,
@@ -160,7 +183,7 @@ def _against(pair: Difference) -> tuple[Difference, ...]:
 
 def backtest(labels=("a", "b", "c"), note="the target cannot be followed on these logs") -> Backtest:
     """One that agrees, one that does not, and one that cannot be predicted."""
-    good, far = prediction(labels[0]), prediction(labels[1], earned=0.9, covered=False, z=-5.6)
+    good, far = prediction(labels[0]), prediction(labels[1], earned=0.9, covered=False, z=-5.6, chance=1e-7)
     lost = {"verdict": "not supported by these logs", "uncovered_mass": 1.0, "low": None, "high": None, "note": note}
     nothing = prediction(labels[2], float("nan"), 0.2, False, None, **lost)
     return Backtest((good, far, nothing), "emp", 0.95, ("policies were counted from their own rows",), PROVENANCE)

@@ -33,6 +33,7 @@ def crowded():
             -(0.5**k),
             1 / 30,
             3.0**k if k < 15 else None,
+            records.earned(-(0.5**k)),
         )
         for k in range(30)
     )

@@ -164,7 +164,15 @@ def test_every_figure_is_drawn_for_wide_and_narrow_pages_and_described():
 
 def test_the_forest_shows_estimators_loggers_truth_and_band():
     drawn = [e.text for e in parse(full()).all("text")]
-    for label in ("dr", "is", "logged-mean", "outer band", "truth", *(f"logger-{k} earned" for k in range(4))):
+    for label in (
+        "dr",
+        "is",
+        "logged-mean",
+        "outer band",
+        "truth",
+        *(f"logger-{k}, itself" for k in range(4)),
+        "all logs, itself",
+    ):
         assert drawn.count(label) == 2, label
 
 

@@ -54,7 +54,7 @@ def test_a_comparison_shows_targets_differences_and_what_was_left_out():
         "new",
         "old",
         "differences by dr",
-        "against what loggers really earned",
+        "against what loggers earn themselves",
         "known-mixture was left out",
     ):
         assert words in text, words

@@ -123,7 +123,7 @@ def test_discounted_occupancy_and_value_equal_dense_algebra(way, drawn, gamma, l
     with pytest.MonkeyPatch.context() as patch:
         force(way, patch)
         chain = sparse_chain(matrix)
-        d, solved = chain.discounted_occupancy(start, gamma)
+        d, solved = chain.discounted_occupancy((1 - gamma) * start, gamma)
         value = chain.discounted_value(reward, gamma)
     resolvent = np.linalg.inv(np.eye(n) - gamma * matrix)
     assert solved.ok
@@ -185,7 +185,7 @@ def test_a_large_sparse_chain_is_solved_without_a_dense_matrix(monkeypatch):
     gain = reward - d @ reward
     potential = chain.potential(gain)
     assert np.abs(gain + chain.transition @ potential - potential).max() < 1e-9
-    occupancy, solved = chain.discounted_occupancy(d, 0.9)
+    occupancy, solved = chain.discounted_occupancy(0.1 * d, 0.9)
     np.testing.assert_allclose(occupancy, d, atol=1e-12)
     assert solved.ok
 
@@ -229,7 +229,7 @@ def test_what_is_called_solved_is_solved_also_for_a_discount_near_one(monkeypatc
     monkeypatch.setattr(chains, "_DIRECT_STATES", 0)
     matrix = 0.5 * (np.roll(np.eye(30), 1, axis=1) + np.roll(np.eye(30), -1, axis=1))
     start = np.eye(30)[0]
-    d, solved = sparse_chain(matrix).discounted_occupancy(start, 0.9999)
+    d, solved = sparse_chain(matrix).discounted_occupancy((1 - 0.9999) * start, 0.9999)
     wanted = (1 - 0.9999) * start @ np.linalg.inv(np.eye(30) - 0.9999 * matrix)
     assert not solved.ok or np.abs(d - wanted).sum() < 1e-8
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixope.solvers.components import heaviest_component, states_that_go_on
+from mixope.solvers.components import closed_classes, heaviest_component, reached_from, states_that_go_on
 
 
 @st.composite
@@ -60,6 +60,26 @@ def test_states_that_go_on_have_a_way_on_or_an_end(graph, ends):
             break
         alive = kept
     assert set(np.flatnonzero(found).tolist()) == alive
+
+
+@settings(max_examples=60)
+@given(graph=graphs())
+def test_a_closed_class_leads_to_itself_and_nowhere_else(graph):
+    n, source, destination, _ = graph
+    number, reached = closed_classes(source, destination, n), reach(n, source, destination)
+    for i in range(n):
+        closed = reached[i][i] and all(reached[j][i] for j in range(n) if reached[i][j])
+        assert (number[i] >= 0) == closed
+        assert not closed or all((number[j] == number[i]) == reached[i][j] for j in range(n))
+
+
+@settings(max_examples=60)
+@given(graph=graphs(), begins=st.integers(0, 127))
+def test_what_is_reached_is_what_loops_reach(graph, begins):
+    n, source, destination, _ = graph
+    begin = np.array([i for i in range(n) if begins >> i & 1], dtype=np.int64)
+    found, reached = reached_from(begin, source, destination, n), reach(n, source, destination)
+    assert found.tolist() == [bool(i in begin or any(reached[b][i] for b in begin)) for i in range(n)]
 
 
 def test_a_heavy_dead_end_does_not_capture_the_long_run():

@@ -45,6 +45,7 @@ def test_rewards_are_compared_with_those_of_their_transition(engine):
     assert sums.probes.reward == pytest.approx(np.bincount(episode, off)[by_key])
     assert sums.probes.reward_squared == pytest.approx(np.bincount(episode, off**2)[by_key])
     assert sums.probes.reward_by_step == pytest.approx(np.bincount(episode, logs["step"] * off)[by_key])
+    assert sums.probes.n_random.tolist() == np.bincount(episode, off != 0)[by_key].tolist()
 
 
 def test_certain_rewards_leave_exactly_nothing():
@@ -53,6 +54,7 @@ def test_certain_rewards_leave_exactly_nothing():
     _, sums = scanned(logs, "memory")
     assert not sums.probes.reward.any()
     assert not sums.probes.reward_squared.any()
+    assert not sums.probes.n_random.any()
 
 
 def test_every_pair_is_balanced_over_all_rows():

@@ -1,4 +1,6 @@
-"""What bumps cannot follow: the ridge that shows in held-out scores, the change with half the bumps, the interval."""
+"""What bumps cannot follow: the ridge that predicts held-out rows, the change with half the bumps, the interval."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,10 +10,10 @@ import mixope
 from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.evidence import Evidence
 from mixope.estimators import Measures, Solution, Weights
-from mixope.estimators.feature_scores import EpisodeTerms, ScorePart, Summed, _choose, _solution
-from mixope.estimators.feature_value import ValueSums, ValueSystem, value_design
+from mixope.estimators.feature_scores import EpisodeTerms, ScorePart, Summed, _solution
+from mixope.estimators.feature_value import FIRST_RIDGE, PairGram, ValueSums, ValueSystem, value_design
 from mixope.features import NormalisedBumps
-from mixope.intervals import Interval, Uncertainty, widen
+from mixope.intervals import Interval, Uncertainty, degrees_of_freedom, widen
 from mixope.statistics.moments import Moments
 from mixope.statistics.weights import WeightCount
 
@@ -20,14 +22,14 @@ from .worlds import TARGET, lq_logs, posed
 
 def solved(truth, fine, coarse, name):
     """One episode whose ratio is off by ``fine``, and by ``coarse`` with half the bumps; a value that corrects half."""
-    one, none = np.ones(2), np.zeros((2, 1, 2))
+    one, none = np.ones(2), np.zeros((2, 2))
 
     def terms(off):
         return EpisodeTerms(one, one, one * (truth + off), none + truth + off / 2, none, one, 0 * one)
 
     summed = Summed(terms(fine), terms(coarse), Weights(one, one, 1.0), ScorePart(None, WeightCount.of(one, one)))
     problem = posed(lq_logs(1, 4, 5)).problem
-    model = ValueSystem(problem, None, None, (1e-6,))
+    model = ValueSystem(problem, None, None, None, (1e-6,))
     model.__dict__["value"] = truth
     return _solution(problem, summed, model, doubly_robust=name == "dr", crossed=False)
 
@@ -67,7 +69,15 @@ def test_without_an_error_of_approximation_nothing_changes(error):
 def evidence(width, **measures):
     """An estimate of one with an interval of this width, which is its standard error too."""
     interval = None if width is None else Interval(1.0 - width / 2, 1.0 + width / 2, 0.9, "by hand")
-    return Evidence(Solution(1.0, measures=Measures(**measures)), Uncertainty(interval, width), None)
+    survey = SimpleNamespace(lowest=0.0, highest=2.0)
+    return Evidence(Solution(1.0, measures=Measures(**measures)), Uncertainty(interval, width), survey)
+
+
+def test_rounding_is_no_error_of_approximation():
+    found = approximation(evidence(1e-16, approximation=2e-16, half_the_bumps=1.0))
+    assert (found.status, found.value) == ("pass", 0.0)
+    moved = correction(evidence(1e-15, corrected=1.0 + 4e-16))
+    assert (moved.status, moved.value) == ("pass", 0.0)
 
 
 @pytest.mark.parametrize(("error", "status"), [(0.1, "pass"), (0.9, "warn")])
@@ -97,8 +107,9 @@ def test_the_interval_says_how_much_of_it_is_approximation(name):
     found = mixope.evaluate(lq_logs(1, 20, 50), TARGET, name)
     error, half = found.measures.approximation, found.interval.width / 2
     assert found.interval.method == "clustered score, t + approximation"
-    chance = np.sqrt(np.sum(found.scores**2))
-    assert half == pytest.approx(stats.t.ppf(0.975, 19) * np.hypot(chance, error), rel=1e-9)
+    chance = np.sqrt(20 / 19 * np.sum(found.scores**2))
+    by_chance = stats.t.ppf(0.975, degrees_of_freedom(found.scores)) * chance
+    assert half == pytest.approx(np.hypot(by_chance, stats.t.ppf(0.975, 19) * error), rel=1e-9)
     assert [d.value for d in found.diagnostics if d.name == "approximation"] == [
         pytest.approx(error**2 / found.standard_error**2)
     ]
@@ -115,45 +126,50 @@ def test_features_of_ones_own_are_taken_as_they_are():
 # --- the ridge ----------------------------------------------------------------------------------------------------
 
 
-def terms(errors):
-    """Twenty episodes whose scores have, by λ, this size in and out of the fit."""
-    signs = np.where(np.arange(20) % 2, 1.0, -1.0)
-    ones, zeros = np.ones(20), np.zeros(20)
-    difference = signs[:, None, None] * np.array(errors)[None]
-    return EpisodeTerms(ones, ones, zeros, difference, np.zeros_like(difference), ones, zeros)
+def value_of(gamma, ridges):
+    """A value on a small log, its rows, and the fold of each row."""
+    asked = posed(lq_logs(1, 12, 30), NormalisedBumps(8), gamma=gamma)
+    problem = asked.problem
+    design = value_design(problem)
+    moments, gram = asked.rounds.ask([ValueSums(design), PairGram(design)])
+    rows = problem.known.sample
+    return ValueSystem(problem, design, moments, gram["gram"], ridges), rows, problem.fold_of(rows)
 
 
-@pytest.mark.parametrize(
-    ("errors", "chosen"),
-    [
-        ([(1.0, 9.0), (2.0, 2.1), (2.0, 2.0)], 1),  # learnt by heart: small inside, large outside
-        ([(9.0, 1.0), (3.0, 3.0), (2.0, 2.0)], 2),  # wild on all rows, tame on the folds
-        ([(2.0, 2.1), (2.0, 2.0), (1.9, 2.0)], 0),  # no difference to speak of: the smallest
-        ([(np.inf, 1.0), (5.0, 5.0), (np.nan, 1.0)], 1),
-    ],
-)
-def test_the_smallest_ridge_that_is_sure_in_and_out_of_the_fit(errors, chosen):
-    with np.errstate(invalid="ignore"):
-        assert _choose(posed(lq_logs(1, 4, 5)).problem, terms(errors), True) == chosen
+@pytest.mark.parametrize("gamma", [None, 0.9])
+def test_the_ridge_is_the_one_whose_regression_predicts_rows_that_it_has_not_seen(gamma):
+    """Against a slow loop: r + γV(s′) regressed on x(s,a) without a fold, and its error on the fold."""
+    ridges = (1e-6, 1e-3, 1e-1, 10.0)
+    found, rows, fold = value_of(gamma, ridges)
+    x, ahead, discount = found.design.taken(rows), found.design.ahead(rows), gamma or 1.0
+    errors = np.zeros(len(ridges))
+    for k in np.unique(fold):
+        use = np.arange(4) != k
+        beta, level = found._solve(use.astype(float), FIRST_RIDGE)
+        y = rows.reward + discount * (ahead @ beta) + (-level if gamma is None else discount * level)
+        mine = fold == k
+        centre, middle = x[~mine].mean(axis=0), y[~mine].mean()
+        z, n = x[~mine] - centre, int((~mine).sum())
+        for j, ridge in enumerate(ridges):
+            slope = np.linalg.solve(z.T @ z + n * ridge * np.eye(x.shape[1]), z.T @ (y[~mine] - middle))
+            errors[j] += np.sum((y[mine] - middle - (x[mine] - centre) @ slope) ** 2)
+    assert found.ridge == ridges[int(np.argmin(errors))]
+    told = sum(found._held_out_errors(use) for use in found._others)
+    assert told - told[0] == pytest.approx(errors - errors[0], rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("gamma", [None, 0.9])
 def test_held_out_values_come_from_a_fit_without_the_fold(gamma):
     """Against a value fitted on rows from which the fold was taken out."""
-    asked = posed(lq_logs(1, 12, 30), NormalisedBumps(8), gamma=gamma)
-    problem, ridges = asked.problem, (1e-4, 1e-2)
-    request = ValueSums(value_design(problem))
-    (moments,) = asked.rounds.ask([request])
-    found = ValueSystem(problem, request.design, moments, ridges)
-    rows = problem.known.sample
-    fold = problem.fold_of(rows)
+    found, rows, fold = value_of(gamma, (1e-2,))
+    problem = found.problem
     assert len(np.unique(fold)) == problem.folds
     for k in range(problem.folds):
         others = Moments()
         for j in set(range(problem.folds)) - {k}:
-            request.accumulate(others, rows.take(fold == j), j)
-        alone = ValueSystem(problem, request.design, others, ridges)
+            ValueSums(found.design).accumulate(others, rows.take(fold == j), j)
+        alone = ValueSystem(problem, found.design, others, found.gram, (1e-2,))
         alone.__dict__["start"] = found.start  # the start law is known, and so not held out
         mine = rows.take(fold == k)
-        held_out = found.fit.terms(mine, k, logged=False)[0][:, :, 1]
-        assert held_out == pytest.approx(alone.fit.terms(mine, k, logged=False)[0][:, :, 0], abs=1e-8)
+        held_out = found.fit.terms(mine, k, logged=False)[0][:, 1]
+        assert held_out == pytest.approx(alone.fit.terms(mine, k, logged=False)[0][:, 0], abs=1e-8)

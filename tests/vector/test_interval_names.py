@@ -26,7 +26,7 @@ def ask(logs, estimator="emp", **options):
 def test_t_normal_and_likelihood_come_from_the_same_scores():
     found = {name: ask(lq_logs(), interval=name) for name in ("t", "normal", "likelihood", "auto")}
     value, scores = found["t"].value, found["t"].scores
-    error = np.sqrt(np.sum(scores**2))
+    error = np.sqrt(20 / 19 * np.sum(scores**2))
     for name, law in (("t", stats.t(19)), ("normal", stats.norm), ("auto", stats.t(19))):
         interval = found[name].interval
         assert (interval.low, interval.high) == pytest.approx(value + law.ppf([0.025, 0.975]) * error)

@@ -9,7 +9,7 @@ import mixope
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
 from mixope.environments import continuous, linear_quadratic, simulate
-from mixope.estimators import feature_estimators, feature_ratio, feature_value
+from mixope.estimators import feature_estimators, feature_ratio, feature_value, state_action, state_ratio
 from mixope.estimators.asking import answered
 from mixope.estimators.feature_ratio import RatioSystem
 from mixope.estimators.feature_value import ValueSystem
@@ -66,7 +66,13 @@ class CountedFit(FittedBehaviour):
 
 
 def drop_ridges(monkeypatch, ridge=1e-12, value_ridge=1e-10):
-    """Solve without regularisation, as the tabular estimators do."""
+    """Solve without regularisation, as the tabular estimators do, and count rows as features do.
+
+    On counts, a residual is about the mean of the other rows of its pair; features know no pairs.
+    """
+    for module in (state_ratio, state_action):
+        monkeypatch.setattr(module, "left_out", np.ones_like)
+    monkeypatch.setattr(state_ratio, "lone_error", lambda *given: 0.0)
     monkeypatch.setattr(feature_ratio, "RatioSystem", partial(RatioSystem, ridges=(ridge,)))
     monkeypatch.setattr(feature_value, "ValueSystem", partial(ValueSystem, ridges=(value_ridge,)))
     monkeypatch.setattr(feature_estimators, "solve_ratio", partial(solve_ratio, ridge=ridge))

@@ -9,8 +9,7 @@ The held-out policy is the known one, or what its own rows show: the frequencies
 counted a law that is fitted to them. The two sides then share the noise of its actions, and a comparison errs towards
 agreement. Nothing else of its rows enters: the others' counts are restricted, or every request sees their rows only.
 
-A prediction is z standard errors off on both errors together, z² = (predicted − earned)² / (se² of the prediction +
-se² of what was earned), and *covered* means that z is inside the level.
+How far a prediction is off, and what all of them say together, is in :mod:`mixope.backtesting.judging`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ import numpy as np
 
 from mixope.answering import build
 from mixope.arrays import FloatArray, sum_by
-from mixope.backtesting.records import Backtest, BacktestRow
+from mixope.backtesting.judging import Distance, distance, earned, independent_predictions
+from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.diagnostics import Evidence, Verdict
 from mixope.engines import Engine
@@ -37,13 +37,11 @@ from mixope.estimators.asking import Asking, Rounds, answered, together
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.features import FeatureMap
 from mixope.intervals import (
-    Interval,
     IntervalChoice,
     Scores,
     Uncertainty,
     clustered_interval,
     judge_scores,
-    standard_error,
     widen,
 )
 from mixope.logs import UNLABELLED
@@ -51,7 +49,6 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem, restrict
 from mixope.questions import Question, check_level, known_policies
 from mixope.seen import Counted, Sampled, look
-from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.request import OfLoggers, Request
 from mixope.statistics.transitions import BASIS, Transitions
 from mixope.survey import Survey
@@ -87,10 +84,12 @@ def backtest(
     else:
         survey = seen.facts
         held = _from_sample(seen, chosen, labels, known)
-    rows = tuple(_predict(one, survey, chosen, level, seed) for one in held)
+    found = [_predict(one, survey, chosen, level, seed) for one in held]
+    rows = judged_together([row for row, _ in found])
+    degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
-    return Backtest(rows, chosen.name, level, _notes(survey, held), provenance)
+    return Backtest(rows, chosen.name, level, _notes(survey, held), provenance, degrees)
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -280,14 +279,21 @@ def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:
     return replace(one, solution=outcome, scores=outcome.episode_scores)
 
 
-def _predict(held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int) -> BacktestRow:
+def _predict(
+    held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int
+) -> tuple[BacktestRow, Distance | None]:
+    """The line of one logger, and how far it is off where there is an interval."""
     mine = survey.episodes.of(held.number)
     value, own = earned(mine, survey.episodes, held.estimand.horizon)
     around = clustered_interval(value, own, level)
     estimate = _estimate(held, survey.without(held.number), estimator.name, level, seed)
-    z, covered = _agreement(estimate, value, around, standard_error(own))
     found = estimate.interval if estimate else None
-    return BacktestRow(
+    far = None
+    if estimate and found and around and estimate.standard_error is not None and held.scores is not None:
+        whose = survey.episodes.logger == held.number
+        off = estimate.value - value
+        far = distance(off, estimate.standard_error, held.scores, own, whose, level, value)
+    row = BacktestRow(
         label=held.label,
         predicted=estimate.value if estimate else math.nan,
         low=found.low if found else None,
@@ -295,32 +301,18 @@ def _predict(held: HeldOut, survey: Survey, estimator: Estimator, level: float, 
         earned=value,
         earned_low=around.low if around else None,
         earned_high=around.high if around else None,
-        covered=covered,
+        covered=far is not None and far.covered,
         verdict=str(estimate.verdict if estimate else Verdict.UNSUPPORTED),
         uncovered_mass=estimate.uncovered_mass if estimate else held.strange,
-        z=z,
+        z=None if far is None else far.z,
+        deviate=None if far is None else far.deviate,
         estimand=str(held.estimand),
         policy=held.how,
         n_rows=int(mine.rows.sum()),
         n_episodes=len(mine.rows),
         note=held.refusal or _worst(estimate),
     )
-
-
-def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -> tuple[float, FloatArray]:
-    """The mean over T steps (nothing is earned after an end), or over all rows; and the scores of the episodes.
-
-    A good logger may succeed in all of a few episodes and show no spread at all. So one more score is added, as of one
-    episode with the spread of everybody's: it keeps the error from being nothing and vanishes with more data.
-    """
-
-    def steps_of(episodes: EpisodeTotals) -> FloatArray:
-        return episodes.rows if horizon is None else np.full(len(episodes.rows), float(horizon))
-
-    steps, all_steps = steps_of(mine), steps_of(everybody)
-    value = float(mine.reward.sum() / steps.sum())
-    spread = np.std(everybody.reward - everybody.reward.sum() / all_steps.sum() * all_steps)
-    return value, np.append(mine.reward - value * steps, spread) / steps.sum()
+    return row, far
 
 
 def _estimate(held: HeldOut, others: Survey, estimator: str, level: float, seed: int) -> Estimate | None:
@@ -336,20 +328,8 @@ def _estimate(held: HeldOut, others: Survey, estimator: str, level: float, seed:
         )
         sure = widen(sure, solution.value, solution.measures.approximation or 0.0, others.n_episodes)
     question = Question(held.label, held.policy, held.estimand, {}, level, seed)
-    return build(question, estimator, Evidence(solution, sure, others, held.problem, scores=scores))
-
-
-def _agreement(
-    estimate: Estimate | None, value: float, around: Interval | None, own_error: float
-) -> tuple[float | None, bool]:
-    """z and whether it is inside the level; both intervals are symmetric, so their halves add as errors do."""
-    if estimate is None or estimate.interval is None or around is None or estimate.standard_error is None:
-        return None, False
-    off, error = estimate.value - value, math.hypot(estimate.standard_error, own_error)
-    if abs(off) <= 1e-9 * max(abs(value), 1.0):
-        return 0.0, True
-    halves = math.hypot(estimate.interval.high - estimate.value, around.high - value)
-    return off / error if error > 0 else math.copysign(math.inf, off), abs(off) <= halves
+    evidence = Evidence(solution, sure, others, held.problem, scores=scores, estimand=held.estimand)
+    return build(question, estimator, evidence)
 
 
 def _worst(estimate: Estimate | None) -> str:

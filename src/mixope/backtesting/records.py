@@ -3,24 +3,28 @@
 Of n loggers that could be predicted, k agree. If intervals hold at the level, k/n is near it; how near it must be
 follows from the binomial law, and the Clopper–Pearson interval of k/n says what share these few loggers allow. Loggers
 share their rows, so they are not quite independent: the interval is a guide.
+
+Whether the predictions are off by more than chance is judged once, and the table and the check say the same: Σ of the
+squared deviates of all loggers is held against χ² (:mod:`mixope.backtesting.judging`), and the deviate of the farthest
+logger against the most that so many loggers have by chance. A logger that is outside its level, but no farther than one
+of so many may be, is shown as such.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from scipy.special import betaincinv
+from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
 from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.estimate import Estimate, Provenance
 from mixope.rendering import ReportedRecord, plain
 
-FAR = 4.0
-"""Standard errors at which a prediction is wrong beyond chance, some ten loggers being looked at."""
-EXPECTED_Z = math.sqrt(2 / math.pi)
-"""E |z| of a standard normal: what the mean |z| is near to if predictions and intervals are right."""
+WARN = 3.0
+"""Standard deviations of a normal law beyond which the predictions are not off by chance."""
+BEYOND_CHANCE = float(ndtr(-WARN))
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,10 @@ class BacktestRow:
     verdict: str
     uncovered_mass: float
     z: float | None = None
+    deviate: float | None = None
+    """z on the scale of a normal law: few episodes make it smaller."""
+    chance: float | None = None
+    """The probability that one of so many loggers is as far off by chance."""
     estimand: str = ""
     policy: str = "counted"
     n_rows: int = 0
@@ -49,6 +57,16 @@ class BacktestRow:
         """Whether the others' rows can carry a prediction with an interval."""
         return self.z is not None and self.verdict != str(Verdict.UNSUPPORTED)
 
+    @property
+    def distance(self) -> float:
+        """How far off it is, on the scale of a normal law; 0 where nothing was predicted."""
+        return abs((self.z if self.deviate is None else self.deviate) or 0.0)
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether it is farther off than one of so many loggers may be."""
+        return self.supported and self.chance is not None and self.chance < BEYOND_CHANCE
+
 
 @dataclass(frozen=True)
 class Backtest(ReportedRecord):
@@ -59,6 +77,8 @@ class Backtest(ReportedRecord):
     level: float
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
+    degrees: float | None = None
+    """How many independent predictions these are worth; None where nobody knows, and they may all err together."""
 
     @property
     def supported(self) -> tuple[BacktestRow, ...]:
@@ -88,17 +108,49 @@ class Backtest(ReportedRecord):
         return sum(distances) / len(distances) if distances else None
 
     @property
+    def chi_squared(self) -> float | None:
+        """Σ deviate² over the loggers, on the scale of a χ² with ``degrees`` of freedom."""
+        judged = self.supported
+        return sum(row.distance**2 for row in judged) * self._degrees / len(judged) if judged else None
+
+    @property
+    def _degrees(self) -> float:
+        return self.degrees or 1.0
+
+    @property
+    def probability(self) -> float | None:
+        """How often chance makes predictions as far off as these, all loggers together."""
+        statistic = self.chi_squared
+        return None if statistic is None else float(chdtrc(self._degrees, statistic))
+
+    @property
     def check(self) -> Diagnostic | None:
         """The backtest as one more diagnostic of an estimate; None where no logger could be predicted."""
-        judged = self.supported
-        if not judged:
+        judged, together = self.supported, self.probability
+        if together is None:
             return None
-        worst = max(judged, key=lambda row: abs(row.z or 0.0))
+        least = min([together, *(row.chance for row in judged if row.chance is not None)])
+        off = float(-ndtri(min(max(least, 1e-300), 1.0 - 1e-16)))
+        return Diagnostic("backtest", off, WARN, "warn" if off > WARN else "pass", self._sentence(together))
+
+    def _sentence(self, together: float) -> str:
+        """What the check says: of the logger that is beyond chance, of all of them, of one that is not."""
+        judged = self.supported
+        worst = max(judged, key=lambda row: row.distance)
         off = abs(worst.z or 0.0)
-        words = f"every logger is predicted from the others to within {off:.1f} standard errors"
-        if off > FAR:
-            words = f"logger {worst.label} earned {off:.1f} standard errors off what the others' rows predict"
-        return Diagnostic("backtest", off, FAR, "warn" if off > FAR else "pass", words)
+        farthest = f"logger {worst.label} earned {off:.1f} standard errors off what the others' rows predict"
+        if worst.beyond_chance:
+            return farthest
+        if together < BEYOND_CHANCE:
+            return f"{self._all} are off by more than chance taken together; {farthest}"
+        if self.agree == len(judged):
+            return f"{self._all} agree with what was earned"
+        return f"{farthest}, but among {len(judged)} that may be chance"
+
+    @property
+    def _all(self) -> str:
+        n = len(self.supported)
+        return "the prediction of the one logger" if n == 1 else f"the predictions of all {n} loggers from the others"
 
     def judge(self, estimate: Estimate) -> Estimate:
         """The estimate with the backtest among its checks; unchanged where no logger could be predicted."""
@@ -117,9 +169,16 @@ class Backtest(ReportedRecord):
         rest = f"; {left} cannot be predicted from the others" if left else ""
         return (
             f"{self.agree} of {judged} predictions agree with what was earned at level {self.level:.4g}"
-            f" (so few allow a true share of {span[0]:.0%} to {span[1]:.0%}); mean distance"
-            f" {self.mean_abs_z:.2f} standard errors ({EXPECTED_Z:.1f} if all is well){rest}"
+            f" (so few allow a true share of {span[0]:.0%} to {span[1]:.0%}); {self._together}{rest}"
         )
+
+    @property
+    def _together(self) -> str:
+        """The χ² over loggers in words."""
+        probability, beyond = self.probability or 0.0, self.check is not None and self.check.status != "pass"
+        verdict = "are off by more than chance" if beyond else "are no farther off than chance"
+        said = f"{probability:.2f}" if probability >= 0.005 else f"{probability:.0e}"
+        return f"together they {verdict} (χ² = {self.chi_squared:.1f} with {self._degrees:.1f} degrees, p = {said})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are None."""
@@ -130,15 +189,30 @@ class Backtest(ReportedRecord):
             "coverage": self.coverage,
             "coverage_interval": {"low": span[0], "high": span[1]} if span else None,
             "mean_abs_z": self.mean_abs_z,
+            "chi_squared": self.chi_squared,
+            "degrees": self.degrees,
+            "probability": self.probability,
             "supported": len(self.supported),
             "agree": self.agree,
             "summary": self.summary,
-            "rows": [{**asdict(row), "supported": row.supported} for row in self.rows],
+            "rows": [
+                {**asdict(row), "supported": row.supported, "beyond_chance": row.beyond_chance} for row in self.rows
+            ],
             "notes": list(self.notes),
             "provenance": asdict(self.provenance) if self.provenance else None,
         }
         found: dict[str, Any] = plain(record)
         return found
+
+
+def judged_together(rows: Sequence[BacktestRow]) -> tuple[BacktestRow, ...]:
+    """The same lines, each with the probability that the farthest of so many is as far off (Bonferroni's bound)."""
+    n = sum(row.supported for row in rows)
+
+    def chance(row: BacktestRow) -> float | None:
+        return None if not row.supported or row.deviate is None else min(1.0, 2 * n * float(ndtr(-abs(row.deviate))))
+
+    return tuple(replace(row, chance=chance(row)) for row in rows)
 
 
 def share_interval(hits: int, trials: int, level: float) -> tuple[float, float]:

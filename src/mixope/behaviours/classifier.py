@@ -2,9 +2,10 @@
 
 Counting gives an action that was never logged in a state probability 0 and says nothing of its neighbours; a classifier
 shares what it learns between states. Candidates on rows, in order of simplicity: a multinomial logit on standardised
-coordinates, their squares and products (one-hot levels where states are factors), and gradient boosting. Log-loss on
-rows held out decides, since a misspecified model stays bad though calibrated. On counted logs, a training row is a
-logged pair with all its rows as its weight, and boosting may split down to single pairs. b is never below a floor.
+coordinates, their squares and products (one-hot levels where states are factors); where several loggers are labelled, a
+logit for each of them, Σ_j p̂(j|s) π̂_j(a|s), since a mixture of logits is none; and gradient boosting. Log-loss on rows
+held out decides, since a misspecified model stays bad though calibrated. On counted logs, a training row is a logged
+pair with all its rows as its weight, and boosting may split down to single pairs. b is never below a floor.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ MOST_FOR_CHOICE = 20_000
 MOST_LEVELS = 64
 #: The floor on counted logs. On rows it is 1/n of the sample: an action rarer than that would not have been seen in it.
 PAIR_FLOOR = 1e-6
+#: A logit per logger is tried for so many of them.
+MOST_LOGGERS = 12
 #: How long L-BFGS may take over a logit.
 LOGIT_ITERATIONS = 300
 
@@ -73,6 +76,9 @@ class ClassifierMixture(Behaviour):
                     "states are opaque ids: a classifier has nothing to learn from. Log the state as factors (several"
                     " columns observation.x …), give the classifier features, or use the counted mixture"
                 )
+        elif 1 < len(np.unique(rows.logger)) <= MOST_LOGGERS:
+            simplest, *others = BY_ROWS
+            candidates = {simplest: BY_ROWS[simplest], **BY_LOGGERS, **{name: BY_ROWS[name] for name in others}}
         if self.classifier is not None:
             candidates = {type(self.classifier).__name__: self._given}
         law = fit_state_law(rows, rows.action, weight, candidates, seed, self.features)
@@ -155,38 +161,53 @@ def fit_state_law(
     encoder = Encoder.fit(rows.observation, features)
     classes, code = np.unique(labels, return_inverse=True)
     code, design = code.astype(np.int64), encoder.transform(rows.observation)
+    examples = Examples(design, code, weight, np.unique(rows.logger, return_inverse=True)[1].astype(np.int64))
     if len(classes) == 1:
-        return StateLaw(classes, encoder, _fit(None, design, code, weight), "one class", 0.0)
+        return StateLaw(classes, encoder, _fit(None, examples), "one class", 0.0)
     makers = {name: partial(candidate, encoder, seed) for name, candidate in candidates.items()}
     chosen, reached = next(iter(makers)), float("nan")
     if rows.pair is None:
-        chosen, reached = _choose(makers, design, code, weight, seed)
-    return StateLaw(classes, encoder, _fit(makers[chosen](), design, code, weight), chosen, reached)
+        chosen, reached = _choose(makers, examples, seed)
+    return StateLaw(classes, encoder, _fit(makers[chosen](), examples), chosen, reached)
 
 
-def _choose(
-    makers: Mapping[str, Callable[[], Any]], design: FloatArray, code: IntArray, weight: FloatArray, seed: int
-) -> tuple[str, float]:
-    some = np.random.default_rng([seed, 37]).permutation(len(code))[:MOST_FOR_CHOICE]
-    design, code, weight = design[some], code[some], weight[some]
+@dataclass(frozen=True)
+class Examples:
+    """States in numbers, the class of each, what it counts, and who logged it."""
+
+    design: FloatArray
+    code: IntArray
+    weight: FloatArray
+    logger: IntArray
+
+    def take(self, chosen: AnyArray) -> Examples:
+        """Some of them."""
+        return Examples(self.design[chosen], self.code[chosen], self.weight[chosen], self.logger[chosen])
+
+
+def _choose(makers: Mapping[str, Callable[[], Any]], examples: Examples, seed: int) -> tuple[str, float]:
+    some = examples.take(np.random.default_rng([seed, 37]).permutation(len(examples.code))[:MOST_FOR_CHOICE])
+    n, n_classes = len(some.code), int(some.code.max()) + 1
 
     def score(make: Callable[[], Any]) -> FloatArray:
         def trial(inside: IntArray, outside: IntArray) -> FloatArray:
-            fitted = _fit(make(), design[inside], code[inside], weight[inside])
-            law = _predict(fitted, design[outside], int(code.max()) + 1)
-            return np.asarray(np.log(np.maximum(law[np.arange(len(outside)), code[outside]], 1 / len(inside))))
+            law = _predict(_fit(make(), some.take(inside)), some.design[outside], n_classes)
+            found = law[np.arange(len(outside)), some.code[outside]]
+            return np.asarray(np.log(np.maximum(found, 1 / len(inside))))
 
-        return held_out(trial, len(code), seed)
+        return held_out(trial, n, seed)
 
-    best, reached = first_best(map(score, makers.values()), weight)
+    best, reached = first_best(map(score, makers.values()), some.weight)
     return list(makers)[best], reached
 
 
-def _fit(model: Any, design: FloatArray, code: IntArray, weight: FloatArray) -> Any:
+def _fit(model: Any, examples: Examples) -> Any:
     """A part of the rows may hold one class only, which most classifiers refuse."""
-    if len(np.unique(code)) == 1:
+    if len(np.unique(examples.code)) == 1:
         model = shares()
-    return model.fit(design, code, sample_weight=weight)
+    if isinstance(model, LogitPerLogger):
+        return model.fit(examples)
+    return model.fit(examples.design, examples.code, sample_weight=examples.weight)
 
 
 def _predict(model: Any, design: FloatArray, n_classes: int) -> FloatArray:
@@ -257,11 +278,40 @@ class Boosting:
         )
 
 
+class LogitPerLogger:
+    """Σ_j p̂(j|s) π̂_j(a|s): a logit for the actions of each logger, and ``weights`` for who logs where."""
+
+    def __init__(self, weights: Candidate, encoder: Encoder, seed: int) -> None:
+        self.encoder, self.seed = encoder, seed
+        self.weights = weights(encoder, seed)
+
+    def fit(self, examples: Examples) -> LogitPerLogger:
+        """On the rows of each, and on all."""
+        present = np.unique(examples.logger)
+        self.classes_ = np.arange(int(examples.code.max()) + 1)
+        of_each = [examples.take(examples.logger == j) for j in present]
+        self.laws = [_fit(Logit(self.encoder, self.seed), mine) for mine in of_each]
+        who = Examples(examples.design, np.searchsorted(present, examples.logger), examples.weight, examples.logger)
+        self.who = _fit(self.weights, who)
+        return self
+
+    def predict_proba(self, design: FloatArray) -> FloatArray:
+        """One row per state."""
+        share = _predict(self.who, design, len(self.laws))
+        laws = [_predict(law, design, len(self.classes_)) for law in self.laws]
+        return np.asarray(sum(share[:, [j]] * law for j, law in enumerate(laws)))
+
+
 #: On rows held-out loss chooses, so a few sizes do (a logistic law and a checkerboard: tests/behaviours).
 BY_ROWS: Mapping[str, Candidate] = {
     "logit": Logit,
     "boosting, 40 rounds": Boosting(40),
     "boosting, 150 rounds": Boosting(150),
+}
+#: Besides, where several loggers are labelled.
+BY_LOGGERS: Mapping[str, Candidate] = {
+    "a logit per logger": partial(LogitPerLogger, Logit),
+    "a logit per logger, boosted shares": partial(LogitPerLogger, Boosting(40)),
 }
 #: On pairs a row stands for many, so leaves of one pair are allowed. Measured on Taxi and Gridworld with factors
 #: (docs/benchmarks.md, "emp (classifier mixture)"; benchmarks/efficiency.py).

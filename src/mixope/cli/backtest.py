@@ -24,6 +24,7 @@ def command(
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
+    ends: o.Ends = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -49,7 +50,7 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
         result = backtest(
-            inputs.read_logs(logs, column, done),
+            inputs.read_logs(logs, column, done, ends),
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
             estimator=estimator,
             level=level,

@@ -33,6 +33,7 @@ def command(
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
+    ends: o.Ends = None,
     target_default: o.TargetDefault = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
@@ -65,7 +66,7 @@ def command(
     inputs.check_outputs(outputs, [*named.values(), *logger])
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
-        rows = inputs.read_logs(logs, column, done)
+        rows = inputs.read_logs(logs, column, done, ends)
         policies = {
             name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
             for name, path in named.items()
@@ -90,7 +91,7 @@ def command(
         tell(notes)
         print_json(result.to_dict())
     else:
-        tell(notes, besides=[alert for estimate in result for alert in estimate.alerts])
+        tell(notes, besides=[alert for estimate in result for alert in estimate.remarks])
         show(result)
     if html is not None:
         complain("report", str(html))

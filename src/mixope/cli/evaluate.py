@@ -31,6 +31,7 @@ def command(
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
+    ends: o.Ends = None,
     target_default: o.TargetDefault = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
@@ -65,7 +66,7 @@ def command(
     inputs.check_outputs(outputs, [target, *logger])
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
-        rows = inputs.read_logs(logs, column, done)
+        rows = inputs.read_logs(logs, column, done, ends)
         policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
         known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
         seen = look(rows, chosen)
@@ -90,7 +91,7 @@ def command(
         tell(notes)
         print_json({**result.to_dict(), **({"backtest": tested.to_dict()} if tested else {})})
     else:
-        tell(notes, besides=result.alerts)
+        tell(notes, besides=result.remarks)
         show(result, target=target)
         if tested:
             output.console().print("\nbacktest: every logger predicted from the others", style="bold")

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
-def read_logs(paths: Sequence[str], columns: Sequence[str], done: Ending | None) -> Logs:
+def read_logs(paths: Sequence[str], columns: Sequence[str], done: Ending | None, ends: Ending | None) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
-    return read(*paths, columns=parse_columns(columns), done=None if done is None else done.value)
+    said = {name: word.value for name, word in (("done", done), ("ends", ends)) if word is not None}
+    return read(*paths, columns=parse_columns(columns), **said)
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, str | list[str] | None]:

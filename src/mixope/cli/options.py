@@ -15,6 +15,7 @@ class EstimandName(StrEnum):
     average = "average"
     discounted = "discounted"
     horizon = "horizon"
+    episode = "episode"
 
 
 class UnknownActions(StrEnum):
@@ -48,6 +49,15 @@ Column = Annotated[
 ]
 Done = Annotated[
     Ending | None, typer.Option("--done", show_default=False, help="What a lone done column of the logs means.")
+]
+Ends = Annotated[
+    Ending | None,
+    typer.Option(
+        "--ends",
+        show_default=False,
+        help="Where no column of the logs marks how episodes end: terminated, if their last rows ended them; "
+        "truncated, if the recorder stopped.",
+    ),
 ]
 Target = Annotated[
     str,
@@ -110,8 +120,8 @@ Estimand = Annotated[
     EstimandName,
     typer.Option(
         "--estimand",
-        help="The long-run average; discounted (with --gamma); or the mean of the first steps (with --horizon). "
-        "All are per step.",
+        help="The long-run average per step; discounted (with --gamma); the mean of the first steps (with --horizon); "
+        "or the total of an episode until its end, not divided by its length (with --gamma if it is to be discounted).",
     ),
 ]
 Gamma = Annotated[float | None, typer.Option("--gamma", show_default=False, help="The discount, between 0 and 1.")]

@@ -6,7 +6,7 @@ import os
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,10 @@ from mixope.cli.output import console, tell, working
 if TYPE_CHECKING:
     from mixope.environments.datasets import Dataset
 
-WORLDS = "taxi, gridworld, gridworld-slip, singlepath or walk; with vectors: pendulum or linear-quadratic."
+WORLDS = (
+    "taxi, gridworld, gridworld-slip, singlepath or machines; with episodes that end: walk, sessions, survival, queue,"
+    " frozenlake or blackjack; with vectors: pendulum, linear-quadratic, or cartpole, whose episodes end."
+)
 
 
 Format = StrEnum("Format", ["parquet", "csv", "arrow"])
@@ -38,7 +41,15 @@ def command(
     episodes: Annotated[
         int, typer.Option("--episodes", min=1, help="Episodes in all, shared among the loggers.")
     ] = 200,
-    horizon: Annotated[int, typer.Option("--horizon", min=1, help="Steps after which an episode is cut.")] = 200,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            "--horizon",
+            min=1,
+            show_default="200, or to the end where there is one",
+            help="Steps after which an episode is truncated.",
+        ),
+    ] = None,
     format: Annotated[Format, typer.Option("--format", help="How the logs are stored.")] = Format.parquet,
     observed: Annotated[
         Observed, typer.Option("--observed", help="States as one id, or as their factors (observation.row, ...).")
@@ -52,8 +63,8 @@ def command(
     """Write simulated logs, the policies behind them, and the exact truth.
 
     DIR gets logs.parquet (or .csv, .arrow), target.csv, loggers.csv and truth.json; all of them or none. Where states
-    are vectors, policies.py has the policies, and the truth of pendulum a standard error. The same seed gives the same
-    bytes.
+    are vectors, policies.py has the policies, and the truth of pendulum and cartpole a standard error. The same seed
+    gives the same bytes.
     """
     from mixope.environments.datasets import Settings, write_dataset
 
@@ -67,9 +78,18 @@ def command(
     error = f" (± {near:.2g}, simulated)" if near else ""
     console().print(
         f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g}{error} per step"
-        f" in the long run\n\n{_next(made, shown)}",
+        f" in the long run{_per_episode(truth)}\n\n{_next(made, shown)}",
         soft_wrap=True,
     )
+
+
+def _per_episode(truth: dict[str, Any]) -> str:
+    """What an episode earns, where it comes to an end."""
+    if "episode" not in truth:
+        return ""
+    near = truth.get("episode_standard_error")
+    error = f" (± {near['1']:.2g}, simulated)" if near else ""
+    return f", and {truth['episode']['1']:.6g}{error} per episode of {truth['episode_length']:.3g} steps"
 
 
 def _next(made: Dataset, shown: Path) -> str:

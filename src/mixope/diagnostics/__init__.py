@@ -1,24 +1,33 @@
 """Diagnostics: can these logs carry the answer? One list of checks; the verdict is the worst of what they say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from mixope.diagnostics.agreement import loggers_agree
+from mixope.diagnostics.agreement import halves_agree, loggers_agree
 from mixope.diagnostics.approximation import approximation, correction
-from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, solver
+from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
+from mixope.diagnostics.dropped import dropped_rows, judge_dropped
+from mixope.diagnostics.ends import ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.known_policies import loggers_fit
+from mixope.diagnostics.order import rewards_in_step
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
 from mixope.statistics.episodes import EpisodeSums
-from mixope.statistics.transitions import Transitions
+from mixope.statistics.shifts import reward_shifts
+from mixope.statistics.transitions import Transitions, transition_cells
 
 CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], ...] = (
     *GRADED,
+    loggers_fit,
     mean_weight,
     known_bias,
     has_interval,
+    rewards_seen,
     reward_range,
     solver,
+    dropped_rows,
+    unmarked_stops,
     lambda evidence: evidence.of_logs,
     value_is_steady,
     small_gaps,
@@ -29,9 +38,21 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
 
 
 def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
-    """The checks of the logs themselves, made once per run: do loggers, and do episodes, agree on the world?"""
-    agreement = None if transitions is None else loggers_agree(transitions)
-    return (*(() if agreement is None else (agreement,)), *logs_are_steady(sums))
+    """The checks of the logs themselves, made once per run: do loggers, episodes and rewards agree on the world?"""
+    found = [*logs_are_steady(sums)]
+    if transitions is not None:
+        found += [check for check in _of_counts(transitions, sums) if check is not None]
+    return tuple(found)
+
+
+def _of_counts(transitions: Transitions, sums: EpisodeSums) -> Iterator[Diagnostic | None]:
+    """What counts tell, and what rows in their order do where there are not too many."""
+    yield loggers_agree(transitions)
+    yield lengths_fit(transitions, sums.totals)
+    if sums.ordered is not None:
+        yield halves_agree(transitions, sums.ordered, sums.totals.logger)
+        yield ends_over_steps(transitions, sums.ordered)
+        yield rewards_in_step(reward_shifts(sums.ordered, transition_cells(transitions)))
 
 
 def diagnose(evidence: Evidence) -> tuple[Diagnostic, ...]:
@@ -45,4 +66,4 @@ def diagnose(evidence: Evidence) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-__all__ = ["CHECKS", "Diagnostic", "Evidence", "Verdict", "check_logs", "diagnose", "verdict"]
+__all__ = ["CHECKS", "Diagnostic", "Evidence", "Verdict", "check_logs", "diagnose", "judge_dropped", "verdict"]

@@ -8,8 +8,9 @@ for every (s, a, s′), the mean rewards of the parts by
 
 v being the largest variance that rewards between the lowest and the highest logged one can have around their mean
 (Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are χ² if the parts
-agree, and are turned into standard deviations of a normal law. The parts are the
-loggers; early and late episodes are compared in :mod:`mixope.diagnostics.steadiness`.
+agree, and are turned into standard deviations of a normal law. The parts are the loggers; and, where rows are known in
+their order, the early and the late half of every logger's episodes. Sums by episode compare halves of any number of
+rows (:mod:`mixope.diagnostics.steadiness`), but see a change of next states only as far as a few random signs do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
@@ -63,14 +66,34 @@ def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest))
     if found is None:
         return None
+    return _judged("loggers agree", "loggers", found, "a label, a reward or the world may differ between them")
+
+
+def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArray) -> Diagnostic | None:
+    """Whether the early and the late half of every logger's episodes did; episodes are in the order of their keys."""
+    late, usable = late_half(logger)
+    episode = ordered.episodes.episode
+    mine = usable[episode]
+    code, entry = np.unique(2 * ordered.group[mine] + late[episode[mine]], return_inverse=True)
+    group, t = code // 2, transitions
+    sums = sum_by(entry, np.ones(len(entry)), len(code)), sum_by(entry, ordered.episodes.reward[mine], len(code))
+    kinds = t.pair[group], transition_cells(t)[group]
+    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group]))
+    if found is None:
+        return None
+    cause = "the world may have changed meanwhile, or something that is not in the state tells episodes apart"
+    return _judged("episodes agree", "early and late episodes", found, cause)
+
+
+def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
     about = "rewards" if found.rewards >= found.dynamics else "next states"
     words = (
-        f"loggers agree on the same actions in the same states ({found.worst:.1f} standard deviations)"
+        f"{who} agree on the same actions in the same states ({found.worst:.1f} standard deviations)"
         if found.worst <= WARN
-        else f"loggers disagree on the {about} of the same actions in the same states, by {found.worst:.1f} standard"
-        " deviations; a label, a reward or the world may differ between them"
+        else f"{who} disagree on the {about} of the same actions in the same states, by {found.worst:.1f} standard"
+        f" deviations; {cause}"
     )
-    return graded("loggers agree", found.worst, WARN, FAIL, words)
+    return graded(name, found.worst, WARN, FAIL, words)
 
 
 def disagreement(parts: Parts) -> Disagreement | None:
@@ -82,7 +105,8 @@ def disagreement(parts: Parts) -> Disagreement | None:
     rewards, second = _rewards(parts)
     if first + second == 0:
         return None
-    return Disagreement(_standardised(dynamics, first), _standardised(rewards, second), int(first + second))
+    apart = normal_of_chi_squared(dynamics, first), normal_of_chi_squared(rewards, second)
+    return Disagreement(*apart, int(first + second))
 
 
 def _merged(parts: Parts) -> Parts:
@@ -139,7 +163,7 @@ def _rewards(parts: Parts) -> tuple[float, float]:
     return float(np.sum(n * off**2 / variance[cell])), float(np.sum(np.maximum(entries - 1, 0)))
 
 
-def _standardised(statistic: float, degrees: float) -> float:
+def normal_of_chi_squared(statistic: float, degrees: float) -> float:
     """The normal deviate as unlikely as χ² with these degrees of freedom; 37 is the most a float can tell."""
     if degrees <= 0:
         return 0.0

@@ -18,9 +18,11 @@ def approximation(evidence: Evidence) -> Diagnostic | None:
     error, standard_error = evidence.measures.approximation, evidence.uncertainty.standard_error
     if error is None or not standard_error:
         return None
-    share = min(error**2 / standard_error**2, 1.0)
+    share = 0.0 if evidence.is_rounding(error) else min(error**2 / standard_error**2, 1.0)
     half = evidence.measures.half_the_bumps
-    cause = "what was never logged is predicted" if half is None else f"with half as many features it is {half:.4g}"
+    unlogged = "what was never logged is predicted"
+    counted = unlogged if evidence.solution.corrects_coverage else "actions logged once in a state hide their noise"
+    cause = counted if half is None else f"with half as many features it is {half:.4g}"
     words = f"{cause}; an error of approximation of {error:.2g} makes {share:.0%} of the variance behind the interval"
     much = share > MOST
     said = f"{words}, more than twice as much as chance" if much else words
@@ -32,7 +34,8 @@ def correction(evidence: Evidence) -> Diagnostic | None:
     corrected, interval = evidence.measures.corrected, evidence.interval
     if corrected is None or interval is None or not interval.width > 0:
         return None
-    reach = abs(evidence.value - corrected) / (interval.width / 2)
+    off = abs(evidence.value - corrected)
+    reach = 0.0 if evidence.is_rounding(off) else off / (interval.width / 2)
     much = reach > 1.0
     where = "outside the interval: use 'dr'" if much else "inside the interval"
     words = f"corrected by the value model the value would be {corrected:.4g}, {where}"

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.errors import Advice
@@ -81,10 +83,12 @@ GRADED: tuple[Check, ...] = (
         ),
     ),
     Check(
-        "mass outside",  # rows outside the part of the logs that was solved; vectors have no parts
+        "mass outside",  # of the target, outside the part of the logs that was solved; vectors have no parts
         lambda f: None if f.on_features else f.solution.outside_mass,
         _fixed(0.05, 0.5),
-        lambda f: f"{f.solution.outside_mass:.2%} of the rows lie outside the part on which the target can be followed",
+        lambda f: (
+            f"{f.solution.outside_mass:.2%} of the target may lie outside the part of the logs where it is followed"
+        ),
     ),
     Check(
         "largest weight",  # one row should not decide
@@ -145,14 +149,12 @@ GRADED: tuple[Check, ...] = (
 
 
 def mean_weight(evidence: Evidence) -> Diagnostic | None:
-    """Weights that are right average to one; ratios on counts do by construction."""
+    """Weights that are right account for all of the mass, and no more; ratios on counts do by construction."""
     mean = evidence.measures.mean_weight
     if mean is None:
         return None
-    found = graded(
-        "mean weight", abs(mean - 1.0), 0.2, 0.5, f"importance weights average {mean:.3g}; right ones average 1"
-    )
-    return replace(found, value=mean)
+    words = f"the weights account for {mean:.3g} of the mass that they should"
+    return replace(graded("mean weight", abs(mean - 1.0), 0.2, 0.5, words), value=mean)
 
 
 def known_bias(evidence: Evidence) -> Diagnostic | None:
@@ -169,19 +171,66 @@ def has_interval(evidence: Evidence) -> Diagnostic | None:
     return Diagnostic("interval", 0.0, 1.0, "warn", Advice("there is no interval: ", because))
 
 
-def reward_range(evidence: Evidence) -> Diagnostic:
-    """A mean of rewards lies among the rewards."""
-    low, high, value = evidence.survey.lowest, evidence.survey.highest, evidence.value
-    slack = 1e-9 * max(abs(low), abs(high), 1.0)
+def rewards_seen(evidence: Evidence) -> Diagnostic | None:
+    """Where every reward is 0, the value is 0 whoever acts, and its interval has no width: nothing was learnt."""
+    if evidence.survey.lowest != 0.0 or evidence.survey.highest != 0.0:
+        return None
+    words = "every logged reward is 0, so that these logs cannot tell what anybody earns; were rewards recorded?"
+    return Diagnostic("rewards seen", 0.0, 0.0, "warn", words)
+
+
+def reward_range(evidence: Evidence) -> Diagnostic | None:
+    """A mean of rewards lies among the rewards, a sum of them among the sums of that many.
+
+    A value that was corrected by a model can lie beyond by chance, so that it is the interval which must reach there.
+    """
+    low, high = _possible(evidence)
+    value, interval = evidence.value, evidence.interval
+    slack = 1e-9 * max(abs(value), 1.0)
     inside = low - slack <= value <= high + slack
-    where = "lies inside" if inside else "lies OUTSIDE"
+    reaches = interval is not None and interval.low <= high + slack and interval.high >= low - slack
+    where = "lies inside" if inside else "lies outside, by chance," if reaches else "lies OUTSIDE"
     return Diagnostic(
         "reward range",
         value,
         high if value > high else low,
-        "pass" if inside else "fail",
-        f"the value {where} the logged rewards, {low:g} to {high:g}",
+        "pass" if inside or reaches else "fail",
+        f"the value {where} {_what_is_possible(evidence, low, high)}",
     )
+
+
+def _possible(evidence: Evidence) -> tuple[float, float]:
+    """The lowest and the highest value; of an episode, what its steps can earn, of which there is at least one.
+
+    Their number is known from counts. On features it is an estimate like the value, so that the most that a discount
+    allows stands in for it.
+    """
+    low, high = _rewards_of_a_step(evidence)
+    if evidence.estimand.kind != "episode":
+        return low, high
+    steps = None if evidence.on_features else evidence.measures.episode_length
+    if steps is not None:
+        return low * steps, high * steps
+    most = evidence.estimand.forever if evidence.estimand.discount < 1.0 else np.inf
+    return (low if low >= 0 else low * most), (high if high <= 0 else high * most)
+
+
+def _rewards_of_a_step(evidence: Evidence) -> tuple[float, float]:
+    """The lowest and the highest; after an end that is absorbing a step earns 0, though no row says so."""
+    low, high = evidence.survey.lowest, evidence.survey.highest
+    return (min(low, 0.0), max(high, 0.0)) if _counts_steps_after_an_end(evidence) else (low, high)
+
+
+def _counts_steps_after_an_end(evidence: Evidence) -> bool:
+    per_step = not evidence.estimand.restarts and evidence.estimand.kind != "episode"
+    return per_step and bool((evidence.survey.episodes.ended > 0).any())
+
+
+def _what_is_possible(evidence: Evidence, low: float, high: float) -> str:
+    if evidence.estimand.kind == "episode":
+        return f"what an episode can earn by the logged rewards, {low:.6g} to {high:.6g}"
+    after = " (0 is earned after an end)" if _counts_steps_after_an_end(evidence) else ""
+    return f"the logged rewards, {low:g} to {high:g}{after}"
 
 
 def solver(evidence: Evidence) -> Diagnostic:

@@ -1,6 +1,6 @@
 """How far could the actions that were never logged move the value?
 
-The outer band (:mod:`mixope.partial`) answers for the worst world there could be, and is far wider than any interval as
+The outer band (:mod:`mixope.bands`) answers for the worst world there could be, and is far wider than any interval as
 soon as a little is uncovered. This is the answer for a world like the one that was logged: if the actions never logged
 in a state differ from the logged ones as these differ from each other, all of them to the same side, the value moves by
 
@@ -60,7 +60,8 @@ def small_gaps(evidence: Evidence) -> Diagnostic | None:
         return None
     if not ROUNDING < uncovered <= SMALL:
         return None
-    return coverage_bias(coverage_shift(problem), interval.width / 2)
+    shift = coverage_shift(problem)
+    return coverage_bias(0.0 if evidence.is_rounding(shift) else shift, interval.width / 2)
 
 
 def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:
@@ -69,7 +70,7 @@ def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:
         return None
     share = shift / half_width if half_width > 0 else (0.0 if shift == 0 else float("inf"))
     words = (
-        "no action of the target is unlogged where it goes"
+        "actions never logged could not move the value: the logged ones are worth the same"
         if shift == 0
         else f"actions never logged could move the value by about {shift:.3g}, {share:.2g} of the interval's half-width"
     )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mixope.arrays import FloatArray
 from mixope.diagnostics.verdicts import Diagnostic
+from mixope.estimand import Estimand
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.intervals import Interval, Uncertainty
 from mixope.problem import Problem
 from mixope.statistics.episodes import EpisodeSums
 from mixope.survey import Survey
+
+ROUNDING = 1e-9
+"""Differences below this share of the value and the rewards are what floats leave, and say nothing."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Evidence:
     by_step: FloatArray | None = None
     of_logs: tuple[Diagnostic, ...] = ()
     """What was found about the logs, whatever was asked of them."""
+    estimand: Estimand = field(default_factory=Estimand)
 
     @property
     def value(self) -> float:
@@ -46,6 +51,11 @@ class Evidence:
     def interval(self) -> Interval | None:
         """With what approximation adds to it."""
         return self.uncertainty.interval
+
+    def is_rounding(self, difference: float) -> bool:
+        """Whether a difference in what is earned is no more than what floats leave of zero."""
+        survey = self.survey
+        return abs(difference) <= ROUNDING * max(abs(self.value), abs(survey.lowest), abs(survey.highest))
 
     @property
     def on_features(self) -> bool:

@@ -9,9 +9,10 @@ All of it comes from sums by episode that the interval needs anyway, at no furth
     world over episodes   the same halves compared on rewards and next states (:mod:`mixope.statistics.probes`), by
                           Hotelling's T² = Dᵀ C⁻¹ D: sees changes that cancel in the value's first order.
     rewards over steps    Σ (t − t̄)(r − r̄) by episode, r̄ the mean reward of the transition.
-    rewards by episode    Σ (R² − Q) / √ Σ (R² − Q)²: R² = (Σ (r − r̄))² exceeds Q = Σ (r − r̄)² in the mean only if
-                          rewards of the same transition hang together within an episode: something that is not in the
-                          state, such as who recorded them, matters.
+    rewards by episode    Σ x / √ Σ x²,  x = (R² − Q) / (1 + ρ (N − 1))²: R² = (Σ (r − r̄))² exceeds Q = Σ (r − r̄)²
+                          in the mean only if rewards of the same transition hang together within an episode: something
+                          that is not in the state, such as who recorded them, matters. Over episodes with N ≥ 2 random
+                          rewards: of a single one R² is Q. The weights are best if a share ρ of the variance is common.
 
 Differences of halves are t with ν = episodes − 2 loggers degrees of freedom, and F for T²; both are turned into
 standard deviations of a normal law, so that few episodes raise no false alarm.
@@ -27,12 +28,15 @@ from scipy.special import fdtrc, ndtri, stdtr
 from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.intervals import standard_error
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.probes import EpisodeProbes
 
 WARN, FAIL = 3.0, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 SHARED_WARN, SHARED_FAIL = 2.0, 10.0
+SHARED = 0.05
+"""ρ: the share of the variance that is looked for; without weights a few long episodes decide."""
 _LEAST_TAIL = 1e-300
 LEAST = 3
 """Episodes that each half of a logger must have to be compared."""
@@ -62,9 +66,11 @@ def logs_are_steady(sums: EpisodeSums) -> tuple[Diagnostic, ...]:
 
 
 def value_is_steady(evidence: Evidence) -> tuple[Diagnostic, ...]:
-    """The checks of one estimate, from its scores by episode; none where it has no scores."""
+    """The checks of one estimate, from its scores by episode; none where it has none, or where they are all zero."""
     scores, sums, by_step = evidence.scores, evidence.sums, evidence.by_step
     if scores is None or sums is None or not np.isfinite(scores).all():
+        return ()
+    if evidence.is_rounding(standard_error(scores)):  # nothing is left to chance, and rounding is no drift
         return ()
     found = [value_over_episodes(scores, sums.totals.logger)]
     if by_step is not None and np.isfinite(by_step).all():
@@ -120,8 +126,9 @@ def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic |
 
 
 def rewards_by_episode(probes: EpisodeProbes) -> Diagnostic | None:
-    """Whether rewards of the same transition hang together within episodes; None where rewards are certain."""
-    excess = probes.reward**2 - probes.reward_squared
+    """Whether rewards of the same transition hang together within episodes; None where too few have two random ones."""
+    several = probes.n_random >= 2
+    excess = ((probes.reward**2 - probes.reward_squared) / (1.0 + SHARED * (probes.n_random - 1.0)) ** 2)[several]
     spread = float(np.sqrt(excess @ excess))
     if spread == 0 or len(excess) < 2 * LEAST:
         return None
@@ -178,7 +185,7 @@ def hotelling(halves: Halves) -> float:
     return normal_of_f(squared * rest / (halves.degrees * width), width, rest) if rest > 0 else 0.0
 
 
-def normal_of_t(t: float, degrees: int) -> float:
+def normal_of_t(t: float, degrees: float) -> float:
     """The normal deviate as unlikely as t; beyond 37 standard deviations a float cannot tell."""
     return float(np.copysign(-ndtri(max(float(stdtr(degrees, -abs(t))), _LEAST_TAIL)), t))
 

@@ -1,39 +1,42 @@
 """Scores side by side, and what follows from them.
 
-Scores s_{ek} of episode e for target k have the covariance Σ_e s_{ek} s_{el}. For a pair,
+Scores s_{ek} of m episodes e for target k have the covariance m/(m−1) Σ_e s_{ek} s_{el}. For a pair,
 
-    value_k − value_l  ±  t_{level, episodes − 1} √ Σ_e (s_{ek} − s_{el})²
+    value_k − value_l  ±  t_{level, m − 1} √ m/(m−1) Σ_e (s_{ek} − s_{el})²
 
 which for similar targets is far narrower than what two separate intervals suggest (√(se_k² + se_l²)). Joint intervals
 cover all pairs at once: t is replaced by the quantile of the largest |t| over pairs. Probabilities and ranks come from
 draws of a multivariate t around the values.
 
-What a logger earned, m_j = Σ_e R_e / Σ_e n_e over its own episodes, has the score (R_e − m_j n_e) / Σ n on these and 0
-on all others, so it stands beside the targets like one of them. n_e is the length of the episode, or the horizon.
+What a logger earned by itself under the same estimand (:mod:`mixope.estimators.own_values`) has scores on its own
+episodes and 0 on all others, so it stands beside the targets like one of them.
 
-Estimates of one run keep their scores, so that differences between them read nothing again. Targets are also set
-against what the loggers really earned, like with like: a mean over rows is a long-run average only if every episode ran
-from its start to a true end, and a mean over T steps only if every one was cut there. Against a discounted value
-nothing in the logs can be set. The scores say nothing of bias: a target whose mass the logs do not cover is named in
-``alerts``.
+Estimates of one run keep their scores, so that differences between them read nothing again. The scores say nothing of
+bias: a target whose mass the logs do not cover is named in ``alerts``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtr
 
 from mixope.arrays import FloatArray
 from mixope.diagnostics import Verdict
 from mixope.differences.records import Difference, Differences, Ranking
 from mixope.errors import Advice
 from mixope.estimate import Estimate
-from mixope.intervals import Interval, block_scores, few_episodes, quantile, standard_error
-from mixope.statistics.episodes import EpisodeTotals
+from mixope.intervals import (
+    Interval,
+    block_scores,
+    few_clusters,
+    few_episodes,
+    probability_positive,
+    quantile,
+    standard_error,
+)
 
 DRAWS = 20_000
 UNCOVERED = 0.01
@@ -59,8 +62,8 @@ class JointScores:
 
     @property
     def covariance(self) -> FloatArray:
-        """Σ_e s_e s_eᵀ."""
-        return np.asarray(self.scores.T @ self.scores)
+        """m/(m−1) Σ_e s_e s_eᵀ."""
+        return np.asarray(few_clusters(len(self.scores)) * (self.scores.T @ self.scores))
 
     def draws(self, n: int, seed: int) -> FloatArray:
         """Deviations of the values from the truth by the multivariate t law, shape (n, targets)."""
@@ -77,19 +80,6 @@ class JointScores:
             np.concatenate([self.values, other.values]),
             np.concatenate([self.scores, other.scores], axis=1),
         )
-
-
-def logged_means(totals: EpisodeTotals, loggers: Mapping[str, int], horizon: int | None) -> JointScores:
-    """What these loggers (labels and numbers) earned a step, with scores; nothing is earned after an end."""
-    steps = totals.rows if horizon is None else np.full(len(totals.rows), float(horizon))
-    values, columns = [], []
-    for number in loggers.values():
-        mine = (totals.logger == number).astype(np.float64)
-        size = float(mine @ steps)
-        mean = float(mine @ totals.reward) / size
-        values.append(mean)
-        columns.append(mine * (totals.reward - mean * steps) / size)
-    return JointScores(tuple(loggers), np.array(values), np.stack(columns, axis=1))
 
 
 def pairwise(joint: JointScores, level: float, seed: int = 0) -> tuple[Difference, ...]:
@@ -122,7 +112,7 @@ def subtract(joint: JointScores, pairs: list[Pair], level: float, seed: int = 0)
                 independent_standard_error=float(np.hypot(alone[i], alone[j])),
                 interval=_around(value, single * error, level, "difference of clustered scores, t"),
                 joint=_around(value, together * error, level, "difference of clustered scores, all pairs"),
-                probability_first_is_better=_probability_positive(value, error, joint.degrees),
+                probability_first_is_better=probability_positive(value, error, joint.degrees),
             )
         )
     return tuple(found)
@@ -140,12 +130,6 @@ def _largest_of_all(joint: JointScores, pairs: list[Pair], spread: list[float], 
         if error > 0:
             np.maximum(largest, np.abs(draws[:, i] - draws[:, j]) / error, out=largest)
     return float(np.quantile(largest, level))
-
-
-def _probability_positive(value: float, error: float, degrees: int) -> float:
-    if error == 0.0:
-        return 0.5 if value == 0.0 else float(value > 0.0)
-    return float(stdtr(degrees, value / error))
 
 
 def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]:
@@ -242,16 +226,17 @@ def _refused(estimate: Estimate) -> bool:
 
 
 def _against_loggers(estimate: Estimate, joint: JointScores, level: float, seed: int) -> tuple[Difference, ...]:
-    """Every target less what each logger earned, of those whose mean is the same quantity."""
-    totals, asked = estimate.episodes, estimate.estimand
-    if totals is None or len(estimate.loggers) > MOST_LOGGERS or len(totals.rows) != len(joint.scores):
+    """Every target less what each logger earned by itself, of those that have a value of their own."""
+    known = [(j.label, j.earned.value, j.earned.scores) for j in estimate.loggers if j.earned.value is not None]
+    alike = [(label, value, scores) for label, value, scores in known if len(joint.scores) == len(_scores(scores))]
+    if not alike or len(estimate.loggers) > MOST_LOGGERS:
         return ()
-    alike = {}
-    for number, logger in enumerate(estimate.loggers):
-        mine = totals.of(number)
-        if mine.whole if asked.kind == "average" else asked.horizon is not None and mine.horizon == asked.horizon:
-            alike[logger.label] = number
-    return against(joint, logged_means(totals, alike, asked.horizon), level, seed) if alike else ()
+    labels, values, scores = zip(*alike, strict=True)
+    return against(joint, JointScores(labels, np.array(values), np.stack(scores, axis=1)), level, seed)
+
+
+def _scores(found: FloatArray | None) -> FloatArray:
+    return np.zeros(0) if found is None else found
 
 
 def bias_alerts(masses: Sequence[tuple[str, float]], corrects_coverage: bool) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.logs import EPISODE_KEYS, Logs
+from mixope.logs.sources import arrow_batches
 from mixope.processes import all_cores
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
@@ -67,7 +68,7 @@ class EmbeddedEngine:
             view = logs.view(connection)
             selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
-            reader = _reader(connection.sql(f"SELECT {selected} FROM {view}{order_by}"), self.fragment_rows)
+            reader = arrow_batches(connection.sql(f"SELECT {selected} FROM {view}{order_by}"), self.fragment_rows)
             pieces = _whole_episodes(reader) if by_episode else _tables(reader)
             parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
@@ -112,17 +113,15 @@ def _arrow(result: Any) -> pa.Table:
     return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
 
 
-def _reader(result: Any, rows: int) -> Any:
-    if hasattr(result, "to_arrow_reader"):
-        return result.to_arrow_reader(rows)
-    return result.fetch_record_batch(rows)
-
-
 def _tables(reader: Any) -> Iterator[pa.Table]:
+    """One table per batch, and an empty one where there is no row: there is an answer to every request."""
     import pyarrow as pa
 
+    batch = None
     for batch in reader:
         yield pa.Table.from_batches([batch])
+    if batch is None:
+        yield reader.schema.empty_table()
 
 
 def _whole_episodes(reader: Any) -> Iterator[pa.Table]:
@@ -143,7 +142,7 @@ def _whole_episodes(reader: Any) -> Iterator[pa.Table]:
 
 def _last_border(table: pa.Table) -> int:
     """The first row of the last episode in a sorted table."""
-    return int(first_of_runs(table, EPISODE_KEYS)[-1])
+    return int(first_of_runs(table, EPISODE_KEYS)[-1]) if table.num_rows else 0
 
 
 def _same_episode(left: pa.Table, right: pa.Table) -> bool:

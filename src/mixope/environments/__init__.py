@@ -7,7 +7,8 @@
 
 Policies are plain (n_states, n_actions) arrays here. To add an environment: one file with a builder, one line in
 ``BUILDERS``. Worlds of vectors (``CONTINUOUS``) have their own simulator, ``continuous.simulate``, and Gaussian
-policies; their truth is closed (linear–quadratic) or simulated with a standard error (Pendulum).
+policies (CartPole: controllers of two actions); their truth is closed (linear–quadratic) or simulated with a standard
+error.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mixope.environments import actor_critic, continuous, linear_quadratic, pendulum, soft_q, truth
+from mixope.environments import actor_critic, cartpole, continuous, linear_quadratic, pendulum, soft_q, truth
 from mixope.environments.continuous import ContinuousEnvironment
 from mixope.environments.efficiency import efficiency_bound, logged_law, paper_form_bias
+from mixope.environments.games import blackjack, frozenlake
 from mixope.environments.machines import machines
 from mixope.environments.model import Model, from_outcomes
 from mixope.environments.simulation import simulate
@@ -26,6 +28,7 @@ from mixope.environments.small_worlds import gridworld, singlepath, walk
 from mixope.environments.soft_q import Training, stages, target
 from mixope.environments.taxi import taxi
 from mixope.environments.truth import LongRun
+from mixope.environments.visits import emptying_queue, sessions, survival
 from mixope.errors import UnknownName, UsageError
 
 __all__ = [
@@ -36,9 +39,13 @@ __all__ = [
     "Model",
     "Training",
     "actor_critic",
+    "blackjack",
+    "cartpole",
     "continuous",
     "efficiency_bound",
+    "emptying_queue",
     "from_outcomes",
+    "frozenlake",
     "gridworld",
     "linear_quadratic",
     "logged_law",
@@ -47,10 +54,12 @@ __all__ = [
     "make_continuous",
     "paper_form_bias",
     "pendulum",
+    "sessions",
     "simulate",
     "singlepath",
     "soft_q",
     "stages",
+    "survival",
     "target",
     "taxi",
     "truth",
@@ -64,10 +73,16 @@ BUILDERS: dict[str, Callable[..., Model]] = {
     "singlepath": singlepath,
     "walk": walk,
     "machines": machines,
+    "sessions": sessions,
+    "survival": survival,
+    "queue": emptying_queue,
+    "frozenlake": frozenlake,
+    "blackjack": blackjack,
 }
 CONTINUOUS: dict[str, Callable[[], ContinuousEnvironment]] = {
     "pendulum": pendulum.Pendulum,
     "linear-quadratic": linear_quadratic.linear_quadratic,
+    "cartpole": cartpole.CartPole,
 }
 
 
@@ -82,7 +97,7 @@ def make(name: str, **options: Any) -> Model:
 
 
 def make_continuous(name: str) -> ContinuousEnvironment:
-    """The environment of that name whose states and actions are vectors."""
+    """The environment of that name whose states are vectors."""
     if name not in CONTINUOUS:
         raise UnknownName("continuous environment", name, CONTINUOUS)
     return CONTINUOUS[name]()

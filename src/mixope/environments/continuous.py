@@ -1,39 +1,39 @@
-"""Environments with vector states and actions: their protocol, logs from them, and truth by long simulation.
+"""Environments with vector states: their protocol, logs from them, and truth by long simulation.
 
 All chains of all loggers advance together, one step at a time, as in :mod:`~mixope.environments.simulation`; the
-columns are the canonical ones of a log. Episodes never end by themselves and are cut (``truncated``) after ``horizon``
-steps.
+columns are the canonical ones of a log. Actions are vectors, or ids where policies are discrete. An episode is
+terminated where the environment says so, and cut (``truncated``) after ``horizon`` steps; without a horizon it is
+logged to its end.
 
 Truth comes with its standard error, the chains being independent: with x_i the mean reward of chain i after a burn-in
-(or its discounted sum), the answer is x̄ ± sd(x)/√chains.
+(or its discounted sum), the answer is x̄ ± sd(x)/√chains. What an end means is up to the estimand: chains start again
+(average), or earn nothing from there on (all others).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from math import ceil, log
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
-from mixope.environments.simulation import Columns, logger_names, share_episodes
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.environments.simulation import Columns, logger_names, share_episodes, truncated
 from mixope.errors import UsageError
-from mixope.policies.protocol import ContinuousPolicy
+from mixope.estimand import Estimand
+from mixope.policies.protocol import ContinuousPolicy, DiscretePolicy, Policy
+
+MOST_STEPS = 20_000
+"""After so many, an episode is taken not to end."""
 
 
 class ContinuousEnvironment(Protocol):
-    """A continuing process on vectors, many chains at a time; states are rows."""
+    """A process on vectors, many chains at a time; states are rows."""
 
     @property
     def name(self) -> str:
         """What the environment is called in errors."""
-        ...
-
-    @property
-    def action_size(self) -> int:
-        """The number of components of an action."""
         ...
 
     def start(self, chains: int, generator: np.random.Generator) -> FloatArray:
@@ -45,9 +45,13 @@ class ContinuousEnvironment(Protocol):
         ...
 
     def step(
-        self, states: FloatArray, actions: FloatArray, generator: np.random.Generator
+        self, states: FloatArray, actions: AnyArray, generator: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """The next states (chains, k) and the rewards (chains,)."""
+        ...
+
+    def ended(self, states: FloatArray) -> BoolArray:
+        """Whether arrival in these states ends an episode, shape (chains,)."""
         ...
 
 
@@ -59,7 +63,12 @@ class Truth(NamedTuple):
 
 
 def simulate(
-    environment: ContinuousEnvironment, policies: Sequence[ContinuousPolicy], episodes: int, horizon: int, *, seed: int
+    environment: ContinuousEnvironment,
+    policies: Sequence[Policy],
+    episodes: int,
+    horizon: int | None = None,
+    *,
+    seed: int,
 ) -> Columns:
     """Logs of ``episodes`` episodes in total, shared as evenly as can be among the policies, in blocks.
 
@@ -67,21 +76,25 @@ def simulate(
     ordered by episode, then step. ``action`` is what the policy drew, whatever the environment makes of it.
     """
     logger = share_episodes(len(policies), episodes, horizon)
-    bounds = np.searchsorted(logger, np.arange(len(policies) + 1))
-    path = _walk(environment, policies, bounds, horizon, np.random.default_rng(seed))
-    rows, blocks = episodes * horizon, _blocks(bounds * horizon)
-    step = np.tile(np.arange(horizon), episodes)
-    observation, action = path.observation[:, :-1].reshape(rows, -1), path.action.reshape(rows, -1)
+    path = _walk(environment, policies, logger, horizon, np.random.default_rng(seed))
+    rows = np.flatnonzero(path.lived)
+    episode, step = np.divmod(rows, path.lived.shape[1])
+    observation, action, reward, following = (
+        part.reshape(path.lived.size, *part.shape[2:])[rows]
+        for part in (path.observation, path.action, path.reward, path.following)
+    )
+    terminated = path.ended.ravel()[rows]
+    blocks = _blocks(logger[episode], len(policies))
     return {
-        "policy_id": np.repeat(logger_names(len(policies))[logger], horizon),
-        "episode_id": np.repeat(np.arange(episodes), horizon),
+        "policy_id": logger_names(len(policies))[logger[episode]],
+        "episode_id": episode,
         "step": step,
         "observation": observation,
         "action": action,
-        "reward": path.reward.ravel(),
-        "next_observation": path.observation[:, 1:].reshape(rows, -1),
-        "terminated": np.zeros(rows, dtype=bool),
-        "truncated": step == horizon - 1,
+        "reward": reward,
+        "next_observation": following,
+        "terminated": terminated,
+        "truncated": truncated(step, horizon) & ~terminated,
         "action_logp": np.concatenate(
             [policy.log_prob(observation[b], action[b]) for policy, b in zip(policies, blocks, strict=True)]
         ),
@@ -89,65 +102,87 @@ def simulate(
 
 
 class _Path(NamedTuple):
-    """What happened: observations (episodes, horizon + 1, d), actions (episodes, horizon, ·), rewards."""
+    """What happened, each of shape (episodes, steps, …), whether it ended the episode, and whether it happened."""
 
     observation: FloatArray
-    action: FloatArray
+    action: AnyArray
     reward: FloatArray
+    following: FloatArray
+    ended: BoolArray
+    lived: BoolArray
 
 
 def _walk(
     environment: ContinuousEnvironment,
-    policies: Sequence[ContinuousPolicy],
-    bounds: IntArray,
-    horizon: int,
+    policies: Sequence[Policy],
+    logger: IntArray,
+    horizon: int | None,
     generator: np.random.Generator,
 ) -> _Path:
-    """All episodes together; those from bounds[j] to bounds[j + 1] are policy j's."""
-    episodes = int(bounds[-1])
-    states = environment.start(episodes, generator)
-    seen = environment.observe(states)
-    observation = np.empty((episodes, horizon + 1, seen.shape[1]))
-    action, reward = np.empty((episodes, horizon, environment.action_size)), np.empty((episodes, horizon))
-    for t in range(horizon):
-        observation[:, t] = seen
-        for policy, block in zip(policies, _blocks(bounds), strict=True):
-            action[block, t] = policy.sample(seen[block], generator)
-        states, reward[:, t] = environment.step(states, action[:, t], generator)
+    """All episodes together; those of policy j are a block."""
+    states, alive = environment.start(len(logger), generator), np.ones(len(logger), dtype=bool)
+    blocks, happened = _blocks(logger, len(policies)), list[tuple[AnyArray, ...]]()
+    while len(happened) != horizon and alive.any():
+        if len(happened) == MOST_STEPS and horizon is None:
+            raise _endless(environment)
         seen = environment.observe(states)
-    observation[:, horizon] = seen
-    return _Path(observation, action, reward)
+        drawn = zip(policies, blocks, strict=True)
+        action = np.concatenate([act(policy, seen[block], generator) for policy, block in drawn])
+        states, reward = environment.step(states, action, generator)
+        ended = environment.ended(states)
+        happened.append((seen, action, reward, environment.observe(states), ended, alive))
+        alive = alive & ~ended
+    return _Path(*(np.stack(part, axis=1) for part in zip(*happened, strict=True)))
 
 
-def _blocks(bounds: IntArray) -> list[slice]:
-    """The rows of policy j are those from bounds[j] to bounds[j + 1]."""
-    return [slice(first, last) for first, last in pairwise(bounds.tolist())]
+def act(policy: Policy, seen: FloatArray, generator: np.random.Generator) -> AnyArray:
+    """One action for every row: an id of a discrete policy, else a vector."""
+    if isinstance(policy, DiscretePolicy):
+        ladder = policy.probs(seen).cumsum(axis=1)[:, :-1]
+        chosen: AnyArray = policy.actions[(ladder < generator.random((len(seen), 1))).sum(axis=1)]
+        return chosen
+    if isinstance(policy, ContinuousPolicy):
+        return policy.sample(seen, generator)
+    raise UsageError(f"expected a policy to draw actions from, with probs or sample, got {policy!r}")
+
+
+def _blocks(logger: IntArray, loggers: int) -> list[slice]:
+    """What belongs to policy j, of what is sorted by policy."""
+    bounds = np.searchsorted(logger, np.arange(loggers + 1)).tolist()
+    return [slice(bounds[j], bounds[j + 1]) for j in range(loggers)]
+
+
+def value(environment: ContinuousEnvironment, policy: Policy, estimand: Estimand, *, chains: int, seed: int) -> Truth:
+    """A value that starts from μ₀; the average needs a burn-in (:func:`average`)."""
+    if estimand.kind == "average":
+        raise UsageError("the long-run average needs a burn-in; ask for continuous.average")
+    if estimand.horizon is not None:
+        return horizon(environment, policy, estimand.horizon, chains=chains, seed=seed)
+    found = episode(environment, policy, estimand.discount, chains=chains, seed=seed)
+    return Truth(estimand.scale * found.value, estimand.scale * found.standard_error)
 
 
 def average(
-    environment: ContinuousEnvironment, policy: ContinuousPolicy, *, chains: int, steps: int, burn_in: int, seed: int
+    environment: ContinuousEnvironment, policy: Policy, *, chains: int, steps: int, burn_in: int, seed: int
 ) -> Truth:
-    """The average reward: the mean of ``steps`` steps after ``burn_in``, over chains from the start law."""
+    """The average reward: the mean of ``steps`` steps after ``burn_in``, over chains from the start law.
+
+    Chains that have ended start again from it.
+    """
     if chains < 2 or steps < 1 or burn_in < 0:
         raise UsageError(
             "expected at least 2 chains, 1 step and a burn-in of at least 0,"
             f" got {chains} chains, {steps} steps and a burn-in of {burn_in}"
         )
     totals = np.zeros(chains)
-    for t, reward in enumerate(_rewards(environment, policy, chains, burn_in + steps, seed)):
+    for t, reward in enumerate(_rewards(environment, policy, chains, burn_in + steps, seed, restarts=True)):
         if t >= burn_in:
             totals += reward
     return _truth(totals / steps)
 
 
 def discounted(
-    environment: ContinuousEnvironment,
-    policy: ContinuousPolicy,
-    gamma: float,
-    *,
-    chains: int,
-    seed: int,
-    tail: float = 1e-8,
+    environment: ContinuousEnvironment, policy: Policy, gamma: float, *, chains: int, seed: int, tail: float = 1e-8
 ) -> Truth:
     """(1 − γ) Σ γᵗ r_t from the start law, cut where the weight γᵀ of all that follows is below ``tail``."""
     if chains < 2 or not 0 <= gamma < 1 or not 0 < tail < 1:
@@ -156,21 +191,71 @@ def discounted(
             f" got {chains} chains, a discount of {gamma} and a tail of {tail}"
         )
     steps = 1 if gamma == 0 else ceil(log(tail) / log(gamma))
-    totals = np.zeros(chains)
-    for t, reward in enumerate(_rewards(environment, policy, chains, steps, seed)):
-        totals += (1 - gamma) * gamma**t * reward
+    weights: FloatArray = (1 - gamma) * np.power(gamma, np.arange(steps), dtype=np.float64)
+    return _summed(environment, policy, weights, chains, seed)
+
+
+def horizon(environment: ContinuousEnvironment, policy: Policy, steps: int, *, chains: int, seed: int) -> Truth:
+    """The mean reward of the first ``steps`` steps."""
+    if chains < 2 or steps < 1:
+        raise UsageError(f"expected at least 2 chains and 1 step, got {chains} chains and {steps} steps")
+    return _summed(environment, policy, np.full(steps, 1 / steps), chains, seed)
+
+
+def episode(environment: ContinuousEnvironment, policy: Policy, gamma: float = 1.0, *, chains: int, seed: int) -> Truth:
+    """The total Σ γᵗ r_t of an episode; without a discount, all of ``chains`` episodes must come to an end."""
+    if gamma < 1:
+        found = discounted(environment, policy, gamma, chains=chains, seed=seed)
+        return Truth(found.value / (1 - gamma), found.standard_error / (1 - gamma))
+    if chains < 2:
+        raise UsageError(f"expected at least 2 chains, got {chains}")
+    return _summed(environment, policy, np.ones(MOST_STEPS), chains, seed, whole=True)
+
+
+def _summed(
+    environment: ContinuousEnvironment,
+    policy: Policy,
+    weights: FloatArray,
+    chains: int,
+    seed: int,
+    *,
+    whole: bool = False,
+) -> Truth:
+    """Σ w_t r_t; ``whole`` episodes must be over before the weights are."""
+    totals, t = np.zeros(chains), -1
+    for t, reward in enumerate(_rewards(environment, policy, chains, len(weights), seed)):
+        totals += weights[t] * reward
+    if whole and t == len(weights) - 1:
+        raise _endless(environment)
     return _truth(totals)
 
 
 def _rewards(
-    environment: ContinuousEnvironment, policy: ContinuousPolicy, chains: int, steps: int, seed: int
+    environment: ContinuousEnvironment, policy: Policy, chains: int, steps: int, seed: int, *, restarts: bool = False
 ) -> Iterator[FloatArray]:
+    """Step by step, 0 after an end, until all have ended; with ``restarts`` chains begin anew."""
     generator = np.random.default_rng(seed)
-    states = environment.start(chains, generator)
+    states, alive = environment.start(chains, generator), np.ones(chains, dtype=bool)
     for _ in range(steps):
-        actions = policy.sample(environment.observe(states), generator)
+        actions = act(policy, environment.observe(states), generator)
         states, reward = environment.step(states, actions, generator)
-        yield reward
+        yield np.where(alive, reward, 0.0)
+        ended = environment.ended(states)
+        if not ended.any():
+            continue
+        if restarts:
+            states = np.where(ended[:, None], environment.start(chains, generator), states)
+        else:
+            alive = alive & ~ended
+            if not alive.any():
+                return
+
+
+def _endless(environment: ContinuousEnvironment) -> UsageError:
+    return UsageError(
+        f"on {environment.name} some episodes go on for more than {MOST_STEPS:,} steps;"
+        " give a horizon for logs, or a discount for a value"
+    )
 
 
 def _truth(totals: FloatArray) -> Truth:

@@ -4,9 +4,9 @@
     vectors   logs.parquet (observation.0 …)   policies.py                 truth.json
 
 Policies over vectors are Python objects: ``policies.py`` says them with their numbers, as ``target``, ``logger_0`` …
-and the dictionary ``loggers``. The truth is exact, except that of Pendulum, which is simulated and has a standard
-error. All files are written or none: they go into a folder beside the wanted one, which then takes its place. The same
-settings give the same bytes.
+and the dictionary ``loggers``. The truth is exact, except those of Pendulum and CartPole, which are simulated and have
+standard errors. Where episodes end, the total of an episode and its length are part of it. All files are written or
+none: they go into a folder beside the wanted one, which then takes its place. The same settings give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,14 +24,16 @@ import numpy as np
 
 from mixope import environments
 from mixope.arrays import FloatArray
-from mixope.environments import linear_quadratic, pendulum
+from mixope.environments import cartpole, linear_quadratic, pendulum
 from mixope.environments.model import Model
 from mixope.environments.simulation import Columns, logger_names, share_episodes
 from mixope.errors import Advice, Setting, UnknownName, UsageError
+from mixope.estimand import Estimand
 from mixope.logs import write
 from mixope.version import __version__
 
 DISCOUNTS = (0.9, 0.99)
+USUAL_HORIZON = 200
 FEW_CHAINS = {"chains": 500, "steps": 1000, "burn_in": 500}
 """For the simulated truth of loggers, which is only shown beside that of the target."""
 OURS = ("logs.parquet", "logs.csv", "logs.arrow", "target.csv", "loggers.csv", "policies.py", "truth.json")
@@ -41,12 +43,15 @@ CACHE = "__pycache__"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to simulate."""
+    """What to simulate.
+
+    Without a horizon, episodes are logged to their end; those that have none are truncated after 200 steps.
+    """
 
     environment: str
     loggers: int = 4
     episodes: int = 200
-    horizon: int = 200
+    horizon: int | None = None
     observed: str = "id"
     format: str = "parquet"
     seed: int = 0
@@ -66,8 +71,9 @@ class Dataset:
 
 
 class Made(NamedTuple):
-    """What was simulated: the logs, the files of policies (tables or text) by name, and the truth."""
+    """What was simulated, and how: the logs, the files of policies (tables or text) by name, and the truth."""
 
+    settings: Settings
     logs: Columns
     policies: Mapping[str, Columns | str]
     truth: dict[str, Any]
@@ -86,7 +92,7 @@ def write_dataset(settings: Settings, folder: Path, *, force: bool = False, ours
         fresh = Path(waiting) / "new"
         fresh.mkdir()
         made = _simulate_vectors(settings) if vectors else _simulate_ids(settings)
-        truth = _write_all(settings, made, fresh)
+        truth = _write_all(made, fresh)
         if folder.exists():
             folder.rename(Path(waiting) / "old")
         fresh.rename(folder)
@@ -110,8 +116,9 @@ def check_replaceable(folder: Path, force: bool, ours: Sequence[str]) -> None:
         raise UsageError(Advice(f"{folder} is not empty; ", Setting("force", True), " replaces the dataset in it"))
 
 
-def _write_all(settings: Settings, made: Made, folder: Path) -> dict[str, Any]:
+def _write_all(made: Made, folder: Path) -> dict[str, Any]:
     """All files; gives back the truth with the settings it belongs to."""
+    settings = made.settings
     write(made.logs, folder / f"logs.{settings.format}")
     for name, content in made.policies.items():
         if isinstance(content, str):
@@ -127,6 +134,7 @@ def _write_all(settings: Settings, made: Made, folder: Path) -> dict[str, Any]:
 def _simulate_ids(settings: Settings) -> Made:
     options = {"pickup_bonus": True} if settings.pickup_bonus else {}
     model = environments.make(settings.environment, **options)
+    settings = _with_horizon(settings, model.ends)
     loggers = environments.stages(model, settings.loggers, seed=settings.seed)
     target = environments.target(model, seed=settings.seed)
     observed: Any = settings.observed
@@ -142,7 +150,11 @@ def _simulate_ids(settings: Settings) -> Made:
     }
     bound = environments.efficiency_bound(model, target, loggers, _shares(settings), horizon=settings.horizon)
     truth = _exact_truth(environments.truth, model, target, loggers, settings, bound / len(logs["reward"]))
-    return Made(logs, policies, truth)
+    return Made(settings, logs, policies, {**truth, **(_episode_truth(model, target) if model.ends else {})})
+
+
+def _with_horizon(settings: Settings, ends: bool) -> Settings:
+    return settings if ends or settings.horizon else replace(settings, horizon=USUAL_HORIZON)
 
 
 def _policy_columns(model: Model, policy: FloatArray, observed: str) -> Columns:
@@ -156,18 +168,25 @@ def _simulate_vectors(settings: Settings) -> Made:
     if settings.observed != "id" or settings.pickup_bonus:
         said = f" are not for {settings.environment}, whose states are vectors"
         raise UsageError(Advice(Setting("observed"), " and ", Setting("pickup_bonus", True), said))
+    settings = _with_horizon(settings, settings.environment == "cartpole")
     world = environments.make_continuous(settings.environment)
-    known: Any = pendulum if settings.environment == "pendulum" else linear_quadratic
+    known: Any = {"pendulum": pendulum, "cartpole": cartpole}.get(settings.environment, linear_quadratic)
     target, loggers = known.target(), known.loggers(settings.loggers)
     logs = environments.continuous.simulate(world, loggers, settings.episodes, settings.horizon, seed=settings.seed)
-    if world.action_size == 1:
+    if logs["action"].shape[1:] == (1,):
         logs["action"] = logs["action"][:, 0]
     if known is pendulum:
-        return Made(logs, {"policies.py": _pendulum_policies(settings.loggers)}, _simulated_truth(target, loggers))
+        return _made(settings, logs, _pendulum_policies(settings.loggers), _pendulum_truth(target, loggers))
+    if known is cartpole:
+        return _made(settings, logs, _cartpole_policies(settings.loggers), _cartpole_truth(target, loggers))
     shares = _shares(settings)
     bound = known.efficiency_bound(world, target, loggers, horizon=settings.horizon, shares=shares).value
     truth = _exact_truth(known, world, target, loggers, settings, bound / len(logs["reward"]))
-    return Made(logs, {"policies.py": _linear_policies(target, loggers)}, truth)
+    return _made(settings, logs, _linear_policies(target, loggers), truth)
+
+
+def _made(settings: Settings, logs: Columns, policies: str, truth: dict[str, Any]) -> Made:
+    return Made(settings, logs, {"policies.py": policies}, truth)
 
 
 def _shares(settings: Settings) -> list[float]:
@@ -180,18 +199,47 @@ def _exact_truth(
     solver: Any, world: Any, target: Any, loggers: Sequence[Any], settings: Settings, bound: float
 ) -> dict[str, Any]:
     """The values of the target by ``solver``, and the least mean squared error that logs of this size allow."""
+    steps = settings.horizon or USUAL_HORIZON
     certain = {"average_standard_error": 0.0} if settings.environment in environments.CONTINUOUS else {}
     return {
         "average": solver.average(world, target),
         **certain,
         "discounted": {f"{gamma:g}": solver.discounted(world, target, gamma) for gamma in DISCOUNTS},
-        "horizon": {str(settings.horizon): solver.horizon(world, target, settings.horizon)},
+        "horizon": {str(steps): solver.horizon(world, target, steps)},
         "efficiency_bound_mse": bound if math.isfinite(bound) else None,
         "loggers": {f"logger-{j}": solver.average(world, policy) for j, policy in enumerate(loggers)},
     }
 
 
-def _simulated_truth(target: Any, loggers: Sequence[Any]) -> dict[str, Any]:
+def _episode_truth(model: Model, target: FloatArray) -> dict[str, Any]:
+    """The total of an episode, without and with a discount, and how many steps it has."""
+    solver = environments.truth
+    return {
+        "episode": {f"{gamma:g}": solver.episode(model, target, gamma) for gamma in (1.0, *DISCOUNTS)},
+        "episode_length": solver.episode_length(model, target),
+    }
+
+
+def _cartpole_truth(target: Any, loggers: Sequence[Any]) -> dict[str, Any]:
+    """Of CartPole, where every step earns 1: the average is 1 and the total of an episode its length."""
+    asked = {f"{gamma:g}": Estimand("discounted", gamma=gamma) for gamma in DISCOUNTS}
+    discounted = {name: cartpole.truth(target, estimand) for name, estimand in asked.items()}
+    episodes = {name: Estimand("episode", gamma=float(name)) for name in ("1", *asked)}
+    totals = {name: cartpole.truth(target, estimand) for name, estimand in episodes.items()}
+    return {
+        "average": 1.0,
+        "average_standard_error": 0.0,
+        "discounted": {name: found.value for name, found in discounted.items()},
+        "discounted_standard_error": {name: found.standard_error for name, found in discounted.items()},
+        "episode": {name: found.value for name, found in totals.items()},
+        "episode_standard_error": {name: found.standard_error for name, found in totals.items()},
+        "episode_length": totals["1"].value,
+        "efficiency_bound_mse": 0.0,
+        "loggers": {f"logger-{j}": 1.0 for j in range(len(loggers))},
+    }
+
+
+def _pendulum_truth(target: Any, loggers: Sequence[Any]) -> dict[str, Any]:
     """Of Pendulum, whose dynamics are deterministic: the bound is 0."""
     found, others = pendulum.truth(target), [pendulum.truth(policy, **FEW_CHAINS) for policy in loggers]
     return {
@@ -206,6 +254,11 @@ def _simulated_truth(target: Any, loggers: Sequence[Any]) -> dict[str, Any]:
 def _pendulum_policies(loggers: int) -> str:
     made = [f"analytic_policy(g={g}, sigma={sigma})" for g, sigma in (pendulum.TARGET, *pendulum.LOGGERS[loggers])]
     return _module("from mixope.environments.pendulum import analytic_policy", *made)
+
+
+def _cartpole_policies(loggers: int) -> str:
+    made = [f"controller(gain={gain})" for gain in (cartpole.TARGET, *cartpole.LOGGERS[loggers])]
+    return _module("from mixope.environments.cartpole import controller", *made)
 
 
 def _linear_policies(target: Any, loggers: Sequence[Any]) -> str:

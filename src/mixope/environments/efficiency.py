@@ -26,14 +26,19 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.environments.model import Model
-from mixope.environments.truth import long_run, stopped
+from mixope.environments.truth import episode_visits, long_run, stopped
 from mixope.errors import UsageError
 
 
 def efficiency_bound(
-    model: Model, target: AnyArray, loggers: Sequence[AnyArray], shares: Sequence[float] | None = None, *, horizon: int
+    model: Model,
+    target: AnyArray,
+    loggers: Sequence[AnyArray],
+    shares: Sequence[float] | None = None,
+    *,
+    horizon: int | None,
 ) -> float:
-    """V_eff; divide by the number of rows to get a mean squared error."""
+    """V_eff; divide by the number of rows to get a mean squared error. ``horizon=None`` means whole episodes."""
     truth = long_run(model, target)
     needed = truth.stationary[:, None] * model.checked_policy(target)
     d0 = logged_law(model, loggers, horizon, shares)
@@ -72,7 +77,7 @@ def paper_form_bias(
 
 
 def logged_law(
-    model: Model, loggers: Sequence[AnyArray], horizon: int, shares: Sequence[float] | None = None
+    model: Model, loggers: Sequence[AnyArray], horizon: int | None, shares: Sequence[float] | None = None
 ) -> FloatArray:
     """d₀, shape (S, A), summing to 1. Without ``shares`` all loggers write equally many episodes."""
     visits = np.zeros((model.n_states, model.n_actions))
@@ -81,8 +86,10 @@ def logged_law(
     return np.asarray(visits / visits.sum(), dtype=np.float64)
 
 
-def expected_visits(model: Model, policy: AnyArray, horizon: int) -> FloatArray:
-    """Σ_{t<H} p_t, shape (S,)."""
+def expected_visits(model: Model, policy: AnyArray, horizon: int | None) -> FloatArray:
+    """Σ_{t<H} p_t, shape (S,); ``None`` means until the end."""
+    if horizon is None:
+        return episode_visits(model, policy)
     if horizon < 1:
         raise UsageError(f"expected a horizon of at least 1 step, got {horizon}")
     chain = stopped(model, policy)

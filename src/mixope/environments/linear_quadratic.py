@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.arrays import AnyArray, BoolArray, FloatArray
 from mixope.environments.efficiency import checked_shares
 from mixope.errors import DataError, UsageError
 from mixope.policies.gaussian import LinearGaussianPolicy
@@ -68,6 +68,10 @@ class LinearQuadratic:
         """s′ = As + Ba + w and r = −(sᵀQs + aᵀRa)."""
         reward = -(_quadratic(self.Q, states) + _quadratic(self.R, actions))
         return states @ self.A.T + actions @ self.B.T + _noise(self.W, len(states), generator), reward
+
+    def ended(self, states: FloatArray) -> BoolArray:
+        """Never."""
+        return np.zeros(len(states), dtype=bool)
 
 
 class Gaussian(NamedTuple):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.arrays import AnyArray, BoolArray, FloatArray
 from mixope.environments import continuous
 from mixope.environments.continuous import Truth
 from mixope.errors import DataError, UsageError
@@ -61,6 +61,10 @@ class Pendulum:
         pull = GRAVITY_PULL * np.sin(theta) + TORQUE_PULL * torque
         faster = np.clip(speed + TIME_STEP * pull, -MAX_SPEED, MAX_SPEED)
         return np.stack([theta + TIME_STEP * faster, faster], axis=1), reward
+
+    def ended(self, states: FloatArray) -> BoolArray:
+        """Never."""
+        return np.zeros(len(states), dtype=bool)
 
 
 def wrapped(theta: FloatArray) -> FloatArray:

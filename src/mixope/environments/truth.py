@@ -1,13 +1,15 @@
-"""What a policy really earns, per step: the three estimands, exact.
+"""What a policy really earns: the four estimands, exact.
 
     average     η = lim 1/N Σ_{t<N} E r_t           an end restarts from μ₀
     discounted  (1 − γ) E Σ_t γᵗ r_t, from μ₀       an end is absorbing and earns 0
     horizon     1/T Σ_{t<T} E r_t, from μ₀          an end is absorbing and earns 0
+    episode     E Σ_t γᵗ r_t, from μ₀, γ ≤ 1        likewise; with γ = 1 every episode must come to an end
 
 A policy makes a Markov chain of a model, P_π(s, s′) = Σ_a π(a|s) P(s′|s, a), r_π(s) = Σ_a π(a|s) E[r | s, a], with two
 readings of an end. *Restarted*: a terminated transition goes on from the start law μ₀; rows of P_π sum to 1 (average).
-*Stopped*: it leaves the chain; rows may sum to less, and nothing is earned after (discounted, horizon). Where nothing
-terminates the two are the same.
+*Stopped*: it leaves the chain; rows may sum to less, and nothing is earned after (all others). Where nothing
+terminates the two are the same. The total of an episode is Σ μ₀ V with V = r + P V, which the states that end for sure
+solve by themselves; a reward of 1 per step makes it the mean length of an episode.
 
 Average reward η, stationary law d and differential value V come from one factorisation:
 
@@ -31,14 +33,24 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.environments.model import Model
+from mixope.environments.model import TOLERANCE, Model
 from mixope.errors import UsageError
+from mixope.estimand import Estimand
 
 ANCHOR_STEPS = 64
 MOST_FACTORISED, MOST_SWEEPS = 5000, 200_000
+
+
+def value(model: Model, policy: AnyArray, estimand: Estimand) -> float:
+    """The value of that name."""
+    if estimand.kind == "average":
+        return average(model, policy)
+    if estimand.horizon is not None:
+        return horizon(model, policy, estimand.horizon)
+    return estimand.scale * episode(model, policy, estimand.discount)
 
 
 def long_run(model: Model, policy: AnyArray) -> LongRun:
@@ -65,9 +77,7 @@ def discounted_value(model: Model, policy: AnyArray, gamma: float) -> FloatArray
     """V = r_π + γ P_π V, un-normalised, shape (S,)."""
     if not 0 <= gamma < 1:
         raise UsageError(f"expected a discount in [0, 1), got {gamma}; for gamma = 1 ask for the average")
-    chain = stopped(model, policy)
-    system = sparse.csc_array(sparse.eye_array(model.n_states) - gamma * chain.matrix)
-    return np.asarray(splu(system).solve(chain.reward), dtype=np.float64)
+    return _summed(stopped(model, policy), gamma, np.ones(model.n_states, dtype=bool))
 
 
 def discounted(model: Model, policy: AnyArray, gamma: float) -> float:
@@ -85,6 +95,71 @@ def horizon(model: Model, policy: AnyArray, steps: int) -> float:
         total += float(law @ chain.reward)
         law = law @ chain.matrix
     return total / steps
+
+
+def episode_value(model: Model, policy: AnyArray, gamma: float = 1.0) -> FloatArray:
+    """V = r_π + γ P_π V until the end, shape (S,); without a discount NaN where an episode may go on for ever."""
+    if gamma != 1:
+        return discounted_value(model, policy, gamma)
+    chain = stopped(model, policy)
+    return _summed(chain, 1.0, _ending(chain))
+
+
+def episode(model: Model, policy: AnyArray, gamma: float = 1.0) -> float:
+    """The total of an episode, Σ μ₀ V."""
+    return _from_start(model, episode_value(model, policy, gamma))
+
+
+def episode_length(model: Model, policy: AnyArray) -> float:
+    """The mean number of steps of an episode."""
+    chain = stopped(model, policy)
+    each_step = Chain(chain.matrix, np.ones(model.n_states), chain.start)
+    return _from_start(model, _summed(each_step, 1.0, _ending(chain)))
+
+
+def episode_visits(model: Model, policy: AnyArray) -> FloatArray:
+    """How often an episode is in each state: Σ_t p_t = μ₀ (I − P_π)⁻¹, shape (S,)."""
+    chain = stopped(model, policy)
+    reached = np.flatnonzero(_reachable(chain.matrix, np.flatnonzero(chain.start > 0)))
+    if not _ending(chain)[reached].all():
+        raise _endless(model)
+    visits = np.zeros(model.n_states)
+    visits[reached] = _lu(chain.matrix, 1.0, reached).solve(chain.start[reached], trans="T")  # type: ignore[call-overload]
+    return visits
+
+
+def _from_start(model: Model, V: FloatArray) -> float:
+    possible = model.start > 0
+    total = float(model.start[possible] @ V[possible])
+    if np.isnan(total):
+        raise _endless(model)
+    return total
+
+
+def _endless(model: Model) -> UsageError:
+    return UsageError(
+        f"on {model.name} this policy may go on for ever, so that an episode has no total;"
+        " ask for one with a discount, or for the average"
+    )
+
+
+def _summed(chain: Chain, gamma: float, domain: BoolArray) -> FloatArray:
+    """V = r + γ P V on a set of states that is not left, except by an end; NaN elsewhere."""
+    inside, V = np.flatnonzero(domain), np.full(len(domain), np.nan)
+    V[inside] = _lu(chain.matrix, gamma, inside).solve(chain.reward[inside])
+    return V
+
+
+def _lu(matrix: sparse.csr_array, gamma: float, states: IntArray) -> SuperLU:
+    return splu(sparse.csc_array(sparse.eye_array(len(states)) - gamma * matrix[states][:, states]))
+
+
+def _ending(chain: Chain) -> BoolArray:
+    """The states from which an episode ends for sure: none from which no end can be reached lies ahead."""
+    backwards = sparse.csr_array(chain.matrix.T)
+    leaks = 1 - np.asarray(chain.matrix.sum(axis=1), dtype=np.float64) > TOLERANCE
+    caught = ~_reachable(backwards, np.flatnonzero(leaks))
+    return ~_reachable(backwards, np.flatnonzero(caught))
 
 
 @dataclass(frozen=True, eq=False)

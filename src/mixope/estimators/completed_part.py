@@ -3,7 +3,8 @@
 Where unlogged actions are predicted (:mod:`mixope.estimators.completion`) there are no dead ends, so all rows are kept,
 unless the long run depends on where it begins. For the average, parts of the world that no logged row connects are
 kept apart (a country, say, that nobody ever changes) and the one with the most rows is taken; of several closed classes
-within it likewise.
+within it likewise. What the other parts and the other closed classes hold of the rows is told: another long run could
+live there.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.estimators.flow import no_ends
 from mixope.estimators.kriging import number_factors
 from mixope.problem import Problem
+from mixope.solvers.components import closed_classes, reached_from, states_that_go_on
 from mixope.statistics.transitions import Transitions
 
 
@@ -30,6 +33,8 @@ class Part:
     groups: IntArray
     states: IntArray
     number: IntArray
+    elsewhere: float = 0.0
+    """The share of the rows on which another long run could live."""
 
     @property
     def rows(self) -> Transitions:
@@ -93,25 +98,32 @@ class Part:
     @cached_property
     def start(self) -> FloatArray:
         """μ₀ on the kept states; zeros where it is neither known nor needed."""
-        if self.problem.estimand.kind == "average" and not (self.rows.next_state < 0).any():
+        if self.problem.estimand.restarts and not (self.rows.next_state < 0).any():
             return np.zeros(len(self.states))
         law = self.whole.starts[self.states]
         return np.asarray(law / law.sum())
 
 
 def part_to_complete(problem: Problem) -> Part:
-    """All rows, or for the average those of the heaviest closed class where the completed chain has several."""
+    """All rows; for the average those of the heaviest closed class where the completed chain has several.
+
+    For the undiscounted total of an episode, those from which the completed chain reaches an end.
+    """
     rows = problem.transitions
-    inside = np.ones(rows.n_states, dtype=bool)
-    if problem.estimand.kind == "average":
-        inside = _connected(problem)
-        inside &= _one_closed_class(problem, inside)
+    inside, elsewhere = np.ones(rows.n_states, dtype=bool), np.zeros(rows.n_states, dtype=bool)
+    if problem.estimand.restarts:
+        connected = _connected(problem)
+        inside, others = _one_closed_class(problem, connected)
+        elsewhere = ~connected | others
+    elif problem.estimand.needs_ends:
+        inside = _reaching_an_end(problem)
     stays = (rows.next_state < 0) | inside[rows.next_state]
     groups = np.flatnonzero(inside[rows.state] & stays)
     states = np.flatnonzero(inside)
     number = np.full(rows.n_states, -1, dtype=np.int64)
     number[states] = np.arange(len(states))
-    return Part(problem, problem.on_groups(groups), groups, states, number)
+    share = float(rows.rows[elsewhere[rows.state]].sum() / rows.rows.sum())
+    return Part(problem, problem.on_groups(groups), groups, states, number, share)
 
 
 def _connected(problem: Problem) -> BoolArray:
@@ -129,32 +141,51 @@ def _connected(problem: Problem) -> BoolArray:
     return np.asarray(label[:n] == int(np.argmax(mass)), dtype=np.bool_)
 
 
-def _one_closed_class(problem: Problem, inside: BoolArray) -> BoolArray:
-    """States from which the long run is the same; an unlogged action can lead where that action led elsewhere."""
+def _one_closed_class(problem: Problem, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """States from which the long run is the same, and those of other long runs that starts or these states lead to."""
+    rows, n = problem.transitions, problem.transitions.n_states
+    source, destination, size = _completed_edges(problem, inside)
+    if (destination == size - 1).any():
+        begin = np.flatnonzero(problem.starts)
+        source = np.concatenate([source, np.full(len(begin), size - 1)])
+        destination = np.concatenate([destination, begin])
+    number = closed_classes(source, destination, size)
+    here = inside[rows.state] & (number[rows.state] >= 0)
+    mass = sum_by(number[rows.state[here]], rows.rows[here])
+    if np.count_nonzero(mass) <= 1:
+        return inside, np.zeros(n, dtype=np.bool_)
+    best = number == int(np.argmax(mass))
+    starts = rows.start_law > 0
+    begin = np.flatnonzero(np.append(starts, np.zeros(size - n, dtype=bool)) | best)
+    there = reached_from(begin, source, destination, size) if starts.any() else np.ones(size, dtype=np.bool_)
+    return best[:n] & inside, ((number >= 0) & ~best & there)[:n] & inside
+
+
+def _reaching_an_end(problem: Problem) -> BoolArray:
+    """States from which the target, completed, can come to an end."""
+    n = problem.transitions.n_states
+    source, destination, size = _completed_edges(problem, np.ones(n, dtype=bool))
+    ended = destination == size - 1
+    if not ended.any():
+        raise no_ends()
+    leaves = np.zeros(size, dtype=bool)
+    leaves[source[ended]] = True
+    return states_that_go_on(source[~ended], destination[~ended], leaves, size, loops=False)[:n]
+
+
+def _completed_edges(problem: Problem, inside: BoolArray) -> tuple[IntArray, IntArray, int]:
+    """Where the target can go, from, to, and how many nodes there are.
+
+    The nodes are the states, one for each action, and the end. What a target does that was not logged in a state leads
+    to the node of the action, and from there to wherever that action led elsewhere.
+    """
     rows, n, k = problem.transitions, problem.transitions.n_states, len(problem.transitions.actions)
+    following = np.where(rows.next_state >= 0, rows.next_state, n + k)
     flows = (problem.pair_target[rows.pair] > 0) & inside[rows.state]
-    alive, ended = flows & (rows.next_state >= 0), flows & (rows.next_state < 0)
     seen = np.zeros((n, k), dtype=bool)
     seen[rows.pair_state, rows.pair_action] = True
     lacks = np.argwhere(~seen & (problem.state_target > 0) & inside[:, None])
-    led = (rows.next_state >= 0) & inside[rows.state]
-    edges = [
-        (rows.state[alive], rows.next_state[alive]),
-        (lacks[:, 0], n + lacks[:, 1]),
-        (n + rows.action[led], rows.next_state[led]),
-    ]
-    if ended.any():
-        begin = np.flatnonzero(problem.starts)
-        edges += [(rows.state[ended], np.full(int(ended.sum()), n + k)), (np.full(len(begin), n + k), begin)]
-    source, destination = (np.concatenate(side) for side in zip(*edges, strict=True))
-    size = n + k + 1
-    graph = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(size, size))
-    count, label = csgraph.connected_components(graph, directed=True, connection="strong")
-    closed = np.ones(count, dtype=bool)
-    closed[label[source[label[source] != label[destination]]]] = False
-    mass = sum_by(label[rows.state].astype(np.int64), rows.rows * inside[rows.state], count)
-    classes = np.flatnonzero(closed & (mass > 0))
-    if len(classes) <= 1:
-        return np.ones(n, dtype=np.bool_)
-    best = classes[int(np.argmax(mass[classes]))]
-    return np.asarray(label[:n] == best, dtype=np.bool_)
+    led = inside[rows.state]
+    source = np.concatenate([rows.state[flows], lacks[:, 0], n + rows.action[led]])
+    destination = np.concatenate([following[flows], n + lacks[:, 1], following[led]])
+    return source, destination, n + k + 1

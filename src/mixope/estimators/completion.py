@@ -207,17 +207,16 @@ class Completion:
 def complete(part: Part, likeness: Likeness | None = None) -> Completion:
     """Solve with a first guess, measure how alike pairs are (unless it is given), solve again.
 
-    On rewards less their mean: how alike pairs are must not depend on where rewards have their zero. Only where an
-    end is worth 0 (a discounted value or one of a horizon, in logs with ends) does the zero mean something. Nor must it
-    depend on how many steps are left: for a horizon of T it is that of the discounted value with γ = 1 − 1/(T+1).
+    On rewards less their mean: how alike pairs are must not depend on where rewards have their zero, except where an
+    end is worth 0 (absorbing ends, in logs that have some), so that the zero means something. Nor must it depend on how
+    many steps are left: for a horizon of T it is that of the discounted value with γ = 1 − 1/(T+1).
     """
     rows, guess = part.rows, first_guess(part.factors.shape[1])
-    mean = float(rows.reward.sum() / rows.rows.sum())
-    likeness = likeness or _solve(make_map(_timeless(_less(part, mean)), guess, _ROUGH)).likeness()
-    if part.problem.estimand.kind != "average" and (rows.next_state < 0).any():
-        return _solve(make_map(part, likeness))
-    found = _solve(make_map(_less(part, mean), likeness))
-    return replace(found, value=found.value + mean, zero=mean)
+    absorbing = not part.problem.estimand.restarts and bool((rows.next_state < 0).any())
+    zero = 0.0 if absorbing else float(rows.reward.sum() / rows.rows.sum())
+    likeness = likeness or _solve(make_map(_timeless(_less(part, zero)), guess, _ROUGH)).likeness()
+    found = _solve(make_map(_less(part, zero), likeness))
+    return replace(found, value=found.value + zero * part.problem.estimand.forever, zero=zero)
 
 
 def _timeless(part: Part) -> Part:
@@ -289,18 +288,18 @@ class Completed:
 
     @cached_property
     def _restarts(self) -> bool:
-        return self.part.problem.estimand.kind == "average" and bool(self.ends.any())
+        return self.part.problem.estimand.restarts and bool(self.ends.any())
 
     @cached_property
     def gamma(self) -> float:
-        """The discount; 1 for the average."""
-        return float(self.part.problem.estimand.gamma or 1.0)
+        """The discount; 1 where there is none."""
+        return self.part.problem.estimand.discount
 
     @cached_property
     def share(self) -> FloatArray:
         """For the average the share of the rows in every state, else zeros."""
         by_state = sum_by(self.part.pair_state, self.part.pair_rows, self.n)
-        return np.asarray(by_state / by_state.sum() if self.part.problem.estimand.kind == "average" else 0.0 * by_state)
+        return np.asarray(by_state / by_state.sum() if self.part.problem.estimand.restarts else 0.0 * by_state)
 
     def solve(self, right: FloatArray, trans: Side) -> FloatArray:
         """With I − γT + 1 shareᵀ or its transpose: directly if small, else iterated, directly where that stalls.
@@ -339,8 +338,9 @@ def _column(matrix: sparse.csr_matrix, number: int) -> FloatArray:
 
 
 def _solve(mapping: Map) -> Completion:
-    kind = mapping.part.problem.estimand.kind
-    return {"average": _average, "discounted": _discounted, "horizon": _horizon}[kind](mapping)
+    estimand = mapping.part.problem.estimand
+    solve = _average if estimand.restarts else _summed if estimand.sums else _horizon
+    return solve(mapping)
 
 
 def _average(mapping: Map) -> Completion:
@@ -356,13 +356,13 @@ def _average(mapping: Map) -> Completion:
     return Completion(mapping, law, value, weight, tail, ends * (v - after_end), _solved(residual))
 
 
-def _discounted(mapping: Map) -> Completion:
+def _summed(mapping: Map) -> Completion:
     part, chain = mapping.part, mapping.chain
-    gamma = chain.gamma
-    v, law = chain.solve(chain.reward, "N"), (1.0 - gamma) * chain.solve(part.start, "T")
-    value = (1.0 - gamma) * float(part.start @ v)
-    residual = float(np.abs((1.0 - gamma) * part.start + gamma * chain.backward(law) - law).sum())
-    tail, start = gamma * _ahead(part, v, 0.0), (1.0 - gamma) * v - value
+    gamma, scale = chain.gamma, part.problem.estimand.scale
+    v, law = chain.solve(chain.reward, "N"), scale * chain.solve(part.start, "T")
+    value = scale * float(part.start @ v)
+    residual = float(np.abs(scale * part.start + gamma * chain.backward(law) - law).sum()) / max(1.0, law.sum())
+    tail, start = gamma * _ahead(part, v, 0.0), scale * v - value
     return Completion(mapping, law, value, mapping.backward(law), tail, start, _solved(residual))
 
 

@@ -2,6 +2,7 @@
 
     average      η = Σ c ωρ (r + V(s′) − q(s,a)) / Σ c ωρ
     discounted   η = (1−γ) E_μ₀ V + Σ c ωρ (r + γ V(s′) − q(s,a)) / Σ c        (a horizon likewise, with V_t, q_t)
+    episode      η = E_μ₀ V + Σ c ωρ (r + γ V(s′) − q(s,a)) / Σ c
 
 Right if the ratio is right or the value is; its summand is the efficient influence function. Where states have factors
 there are two ways to say something of actions that were never logged, and so to correct coverage bias:
@@ -34,9 +35,11 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
+from mixope.estimators.outside import leaving
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import (
     equal_weights,
+    left_out,
     score_table,
     solve_on_counts,
     state_ratio,
@@ -94,6 +97,7 @@ def _completed(problem: Problem) -> Solution:
         approximation=found.unseen_error(),
         sill=likeness.sill,
         noise=likeness.noise,
+        episode_length=float(found.law.sum()) if problem.estimand.kind == "episode" else None,
         likeness=dict(zip(part.rows.factors, likeness.decays, strict=True)),
     )
     return Solution(
@@ -101,11 +105,19 @@ def _completed(problem: Problem) -> Solution:
         weights=_weights(part, unit),
         scores=_scores(found, unit),
         uncovered_mass=float(np.abs(found.law) @ part.uncovered / np.abs(found.law).sum()),
-        outside_mass=max(0.0, 1.0 - float(part.rows.rows.sum()) / float(problem.transitions.rows.sum())),
+        outside_mass=_outside(found),
         solved=found.solved,
         measures=measures,
         corrects_coverage=True,
     )
+
+
+def _outside(found: Completion) -> float:
+    """As of a flow (:mod:`mixope.estimators.outside`); without dead ends only the average leaves anything out."""
+    part, law = found.part, np.zeros(found.part.whole.transitions.n_states)
+    law[part.states] = found.law
+    away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups, law)
+    return min(away + part.elsewhere, 1.0)
 
 
 def _weights(part: Part, unit: FloatArray) -> Weights:
@@ -117,10 +129,10 @@ def _weights(part: Part, unit: FloatArray) -> Weights:
 
 
 def _scores(found: Completion, unit: FloatArray) -> FloatArray:
-    """Coefficients of w (x − ȳ) √(n/(n−1)), x = r + t of the row, ȳ its mean over the n rows of the pair."""
+    """Coefficients of w (x − ȳ) n/(n−1), x = r + t of the row, ȳ its mean over the n rows of the pair."""
     part, rows = found.part, found.part.rows
     n = part.pair_rows
-    own = np.sqrt(np.divide(n, n - 1.0, out=np.zeros_like(n), where=n >= 2.0))
+    own = left_out(n)
     centre = own * found.pair_worth
     whole = part.whole.transitions
     scores = np.zeros((whole.n_groups, len(BASIS)))
@@ -154,7 +166,7 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit)
     weighted = omega[flow.rows.state]
     total = float(flow.count.sum())
     correction = float(np.sum(weighted * (flow.ratio_reward + flow.ratio * fit.rest))) / total
-    if flow.problem.estimand.kind == "average":
+    if flow.problem.estimand.restarts:
         value = correction
         start = np.zeros_like(fit.start)
         if flow.restarts:
@@ -169,7 +181,9 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit)
         plain,
         value=value,
         scores=scores,
-        measures=replace(plain.measures, ridge=fit.ridge, order=float(fit.order), plug_in=fit.value),
+        measures=replace(
+            plain.measures, ridge=fit.ridge, order=float(fit.order), plug_in=fit.value, approximation=None
+        ),
     )
 
 

@@ -93,20 +93,17 @@ def with_value(
     if not (needed or problem.drawable):
         return (*(yield requests), None)
     design = value_design(problem)
-    *found, moments = yield (*requests, ValueSums(design))
-    return (*found, value_system(problem, design, moments))
+    *found, moments, gram = yield (*requests, ValueSums(design), PairGram(design))
+    return (*found, value_system(problem, design, moments, gram))
 
 
 def lstdq_on_features(problem: FeatureProblem) -> Asking[Solution]:
     """The plug-in value of LSTD-Q: no ratio, hence no score; the interval of ``dr`` is the one to use."""
+    problem.check_ends()
     design = value_design(problem)
-    horizon = problem.estimand.horizon
-    if horizon is None:
-        (moments,) = yield (ValueSums(design),)
-        value = value_system(problem, design, moments).value
-    else:
-        moments, gram = yield ValueSums(design), PairGram(design)
-        value = value_system(problem, design, moments).horizon_value(gram["gram"], horizon)
+    moments, gram = yield ValueSums(design), PairGram(design)
+    system, horizon = value_system(problem, design, moments, gram), problem.estimand.horizon
+    value = system.value if horizon is None else system.horizon_value(horizon)
     return Solution(value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
 
 
@@ -138,17 +135,17 @@ def _density(target: Policy, rows: Rows) -> tuple[FloatArray, int]:
 def pair_ratio_on_features(problem: FeatureProblem, name: str, *, whiten_tests: bool) -> Asking[Solution]:
     """mwl (tests scaled to mean square one) and dualdice (whitened tests), from the moments of LSTD-Q:
 
-    Σ ζ (x(s,a) − γ x(s′,π)) = (1−γ) E_μ₀ x(s,π).
+    Σ ζ (x(s,a) − γ x(s′,π)) = k E_μ₀ x(s,π),     k = 1 − γ, or 1 for the total of an episode.
     """
     problem.refuse_horizon(name)
     design = value_design(problem)
     sums, gram = yield ValueSums(design), PairGram(design)
-    value = value_system(problem, design, sums)
-    n, average = float(sums["n"].sum()), problem.estimand.kind == "average"
+    value = value_system(problem, design, sums, gram)
+    n, average = float(sums["n"].sum()), problem.estimand.restarts
     system = sums["a"].sum(axis=0).T / n
     if average and sums["ended"].any():
         system = system - np.outer(value.start, sums["ended"].sum(axis=0) / n)
-    right = None if average else (1.0 - problem.gamma) * value.start
+    right = None if average else problem.estimand.scale * value.start
     mean, square = sums["e"].sum(axis=0) / n, gram["gram"].sum(axis=0) / n
     theta, solved, condition = solve_ratio(system, right, mean, square, whiten_tests=whiten_tests)
     return (yield from score(problem, PairWeigher(design, theta), RatioReport(solved, condition), value))
@@ -178,7 +175,7 @@ def reference_law(problem: FeatureProblem) -> Policy:
 class ReferenceSums(MomentRequest):
     """The paper's SADL: ζ = u π, u = θ·x, and a reference action law m for the tests,
 
-    Σ u [m(a) x(s,a) − γ π(a|s) x(s′,m)] = (1−γ) E_μ₀ x(s,m).
+    Σ u [m(a) x(s,a) − γ π(a|s) x(s′,m)] = k E_μ₀ x(s,m).
     """
 
     design: ValueDesign
@@ -216,9 +213,9 @@ def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
     moments, model = yield from with_value(problem, (request,), needed=True)
     sums = {key: array.sum(axis=0) for key, array in moments.arrays.items()}
     n, start = float(sums["n"]), sums["start"] / max(float(sums["starts"]), 1.0)
-    average = problem.estimand.kind == "average"
+    average = problem.estimand.restarts
     system = sums["a"] - np.outer(start, sums["ended"]) if average else sums["a"]
-    right = None if average else (1 - problem.gamma) * start
+    right = None if average else problem.estimand.scale * start
     theta, solved, condition = solve_ratio(system / n, right, sums["e"] / n, sums["gram"] / n)
     report = RatioReport(solved, condition, capped=int(sums["capped"]))
     return (yield from score(problem, PairWeigher(design, theta, problem.target), report, model))

@@ -18,6 +18,7 @@ from mixope.arrays import AnyArray, FloatArray, IntArray
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
+from mixope.estimators.flow import no_ends
 from mixope.features import FeatureMap, FittedMap, NormalisedBumps, default_size
 from mixope.features.actions import ActionMap, DiscreteActions, QuadraticActions
 from mixope.logs import Schema
@@ -38,8 +39,8 @@ _MOST_COLUMNS = 1200
 class SampledRows:
     """What is known of the logs before any estimator asks: all loggers with their rows and starts, and a sample.
 
-    ``has_propensities`` says whether every row has one; ``logged_actions`` are all discrete actions, in order. ``fits``
-    and ``maps`` keep what was fitted on the sample, by content.
+    ``has_propensities`` says whether every row has one, ``any_end`` whether some episode ends; ``logged_actions`` are
+    all discrete actions, in order. ``fits`` and ``maps`` keep what was fitted on the sample, by content.
     """
 
     schema: Schema
@@ -51,6 +52,7 @@ class SampledRows:
     seed: int = 0
     has_propensities: bool = False
     logged_actions: AnyArray | None = None
+    any_end: bool = True
     fits: dict[str, tuple[object, object]] = field(default_factory=dict, repr=False, compare=False)
     maps: dict[str, FittedMap] = field(default_factory=dict, repr=False, compare=False)
 
@@ -101,6 +103,11 @@ class SampledRows:
         if self.features is not None:
             return None
         return self._map("coarse", self._bumps(max(self.state_features.size // 2, 1)), self.seed)
+
+    def own_features(self, n_rows: float) -> FittedMap:
+        """Half as many bumps as that many rows would have, for what those who logged them earned by themselves."""
+        size = max(default_size(n_rows) // 2, 10)
+        return self._map(f"own {size}", self.features or self._bumps(size), self.seed)
 
     def value_features(self, n_actions: int) -> FittedMap:
         """φ for the value: 15 ∛n bumps, as many as 1,200 columns allow."""
@@ -182,8 +189,8 @@ class FeatureProblem:
 
     @property
     def gamma(self) -> float:
-        """The discount, 1 for the average."""
-        return self.estimand.gamma if self.estimand.gamma is not None else 1.0
+        """The discount, 1 where there is none."""
+        return self.estimand.discount
 
     @property
     def drawable(self) -> bool:
@@ -214,10 +221,17 @@ class FeatureProblem:
             raise UsageError("these rows do not say which episode they belong to")
         return fold_of(rows.draw, FOLDS) % self.folds
 
+    def check_ends(self) -> None:
+        """An undiscounted total is finite only if episodes end."""
+        if self.estimand.needs_ends and not self.known.any_end:
+            raise no_ends()
+
     def refuse_horizon(self, name: str) -> None:
         """There is one stationary ratio per discount, and none for a horizon."""
+        self.check_ends()
         if self.estimand.kind == "horizon":
             raise UsageError(
-                f"{name!r} on features estimates the average and the discounted value; for a horizon use 'lstdq',"
+                f"{name!r} on features estimates the average, the discounted value and the total of an episode; for a"
+                " horizon use 'lstdq',"
                 " importance sampling ('wis-step'), or states that can be counted"
             )

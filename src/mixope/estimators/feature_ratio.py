@@ -3,7 +3,8 @@
     behaviour     b fitted on a sample, ρ = π/b
     calibration   ρ ← ρ(1 + η·φ),   Σ c ρ(1 + η·φ)φ = Σ c φ
     moments       A = Σ c (φ(s) − γ ρ φ(s′)) φ(s)ᵀ,   e = Σ c φ,   b = E_μ₀ φ,   Σ = Σ c φφᵀ
-    solve         min ‖Aθ − (1−γ)b‖² + λ‖θ‖² whitened,  e·θ = Σ c      (kept by fold of episodes, for cross-fitting)
+    solve         average     min ‖Aθ‖² + λ‖θ‖² whitened,  e·θ = Σ c   (kept by fold of episodes, for cross-fitting)
+                  otherwise   min ‖Aθ − k b‖² + λ‖θ − const‖²,  k = 1 − γ, or 1 for the total of an episode
 
 φ are normalised bumps, 24 ∛n of them; with one-hot φ every step is its counted counterpart. A ratio cannot be negative,
 so the ridge of the calibration is the smallest that makes 1 + η·φ negative in at most 1 % of rows, and λ = 1e-6 is
@@ -218,10 +219,10 @@ class RatioSystem:
         """θ from the folds in ``use``, how it was solved, the condition number."""
         n = float(use @ self.sums["n"])
         a, gram, e = (np.tensordot(use, self.sums[k], axes=1) / n for k in ("a", "gram", "e"))
-        average = self.problem.estimand.kind == "average"
+        average = self.problem.estimand.restarts
         if average and self.sums["ended"].any():
             a = a - np.outer(self.start, use @ self.sums["ended"]) / n
-        right = None if average else (1.0 - self.problem.gamma) * self.start
+        right = None if average else self.problem.estimand.scale * self.start
         phi, c = self._judged
         for ridge in self.ridges:
             solution = solve_ratio(a, right, e, gram, ridge)
@@ -257,7 +258,7 @@ class RatioSystem:
 
         A ratio that is right leaves, on rows it has not seen, for every f,
 
-            Σ c ω(s) [ f(s) − γ ρ f(s′) ] − (1−γ) E_μ₀ f · Σ c = 0        up to chance.
+            Σ c ω(s) [ f(s) − γ ρ f(s′) ] − k E_μ₀ f · Σ c = 0        up to chance.
 
         What matters to the value is f = V, fitted by least squares on the features of the ratio; the residual is then
         how far the value is off. A few thousand rows of the sample are looked at. Each of K folds is judged by the ω of
@@ -267,7 +268,7 @@ class RatioSystem:
         folds, rows = self.problem.folds, self.problem.known.judges
         if folds < 2 or rows.episode is None:
             return None
-        average = self.problem.estimand.kind == "average"
+        average, scale = self.problem.estimand.restarts, self.problem.estimand.scale
         phi, c = self._judged
         ahead = np.array(phi_of(self.ratio.features, rows, following=True))
         rho = self.ratio.of(rows)[0]
@@ -279,7 +280,7 @@ class RatioSystem:
         level = float(c @ here) / float(c.sum())
         ends = rows.terminated & (not average)
         flow = here - level - gamma * rho * np.where(ends, 0.0, later - level)
-        due = 0.0 if average else (1.0 - gamma) * (float(self.start @ v) - level)
+        due = 0.0 if average else scale * (float(self.start @ v) - level)
         fold, off, own = self.problem.fold_of(rows), [], np.sqrt(folds / (folds - 1))
         for k in range(folds):
             mine = fold == k

@@ -4,11 +4,11 @@ By episode it sums  w = c ω ρ,  w r  and  w (r + γV(s′) − q(s,a))  or  w 
 
     emp and its kin    η = Σ w r / Σ w                    score  w (r − η + V(s′) − q(s,a)) / Σ w   (logged: V(s) for q)
     dr (average)       η = Σ w (r + V(s′) − q) / Σ w      score  w (r + V(s′) − q − η) / Σ w
-    dr (discounted)    η = (1−γ) E_μ₀ V + Σ w (r + γV(s′) − q) / N,   N the rows, with the start term (1−γ)(V(s₀) − E V)
+    dr (sums)          η = k E_μ₀ V + Σ w (r + γV(s′) − q) / N,   with the start term k (V(s₀) − E V), k = 1 − γ for the
+                       discounted value and 1 for the total of an episode
 
-V and q come from :mod:`mixope.estimators.feature_value`, for several λ and each time twice: from all rows, and without
-the row's own fold. The standard error of a λ is the larger of the two, so that neither a fit that is too smooth nor one
-that has learnt its rows by heart looks good; the smallest λ within a tenth of the best is taken.
+V and q come from :mod:`mixope.estimators.feature_value`, twice: from all rows, and without the row's own fold. The
+standard error is the larger of the two, so that a fit that has learnt its rows by heart does not look good.
 
 Scores know of chance, not of what bumps cannot follow. Where the bumps chose themselves, the ratio is solved with half
 of them too, and Δ is the value less the value with half the bumps. An error that halves when their number doubles is
@@ -30,6 +30,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray
 from mixope.errors import DataError
+from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import RatioReport
@@ -42,7 +43,6 @@ from mixope.statistics.rows import Rows
 from mixope.statistics.weights import WeightCount
 
 _NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
-_SLACK = 1.1
 
 
 class Weigher(Protocol):
@@ -81,15 +81,9 @@ class ScoreSums(SlicedRequest):
     piece_steps: int | None = None
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """λ, and whether the fit has seen the row."""
-        return (self.value.n_ridges if self.value else 1, 2)
-
-    @property
     def n_columns(self) -> int:
         """Columns that are summed: those of the rows, and those of each ratio."""
-        by_ridge = self.shape[0] * self.shape[1]
-        return (3 + by_ridge) * (2 if self.coarse is None else 3)
+        return 5 * (2 if self.coarse is None else 3)
 
     def add(self, total: ScorePart | None, batch: Batch) -> ScorePart:
         """With one slice added."""
@@ -109,12 +103,11 @@ class ScoreSums(SlicedRequest):
     def _row_columns(self, rows: Rows, fold: int) -> tuple[dict[str, FloatArray], FloatArray]:
         n, held = rows.times, fold if self.crossed else None
         w = self.ratio.weights(rows, held)
-        zero = np.zeros((len(rows), *self.shape))
+        zero = np.zeros((len(rows), 2))
         difference, first = self.value.terms(rows, fold, self.logged) if self.value else (zero, zero)
-        flat = (len(rows), self.shape[0] * self.shape[1])
-        difference = (difference + rows.reward[:, None, None]).reshape(flat)
+        difference = difference + rows.reward[:, None]
         squared = np.divide(w**2, n, out=np.zeros_like(w), where=n > 0)
-        fixed = [self.ratio.weight(rows), rows.start * n, squared, *(n * first.reshape(flat).T)]
+        fixed = [self.ratio.weight(rows), rows.start * n, squared, *(n * first.T)]
         both = [w] if self.coarse is None else [w, self.coarse.weights(rows, held)]
         by_ratio = [[v, v * rows.reward, v * rows.terminated, *(v * difference.T)] for v in both]
         every = [*fixed, *(column for columns in by_ratio for column in columns)]
@@ -123,7 +116,10 @@ class ScoreSums(SlicedRequest):
 
 @dataclass(frozen=True)
 class EpisodeTerms:
-    """By episode: Σ c, Σ w, Σ w r, Σ w (r + γV(s′) − base), Σ V(s₀), starts, Σ w at ends; the last but two by λ."""
+    """By episode: Σ c, Σ w, Σ w r, Σ w (r + γV(s′) − base), Σ V(s₀), starts, Σ w at ends.
+
+    What has V in it comes twice: from all rows, and without the row's own fold.
+    """
 
     count: FloatArray
     weight: FloatArray
@@ -133,10 +129,10 @@ class EpisodeTerms:
     starts: FloatArray
     ended: FloatArray
 
-    def at(self, ridge: int, held: bool) -> EpisodeTerms:
-        """By one λ, from all rows or without the row's own fold."""
+    def by(self, held: bool) -> EpisodeTerms:
+        """With V from all rows, or without the row's own fold."""
         side = int(held)
-        return replace(self, difference=self.difference[:, ridge, side], first_value=self.first_value[:, ridge, side])
+        return replace(self, difference=self.difference[:, side], first_value=self.first_value[:, side])
 
 
 @dataclass(frozen=True)
@@ -188,13 +184,11 @@ def score(
 
 
 def _summed(part: ScorePart, request: ScoreSums) -> Summed:
-    shape = request.shape
-    n, parts = shape[0] * shape[1], 1 if request.coarse is None else 2
+    parts = 1 if request.coarse is None else 2
     columns = [part.sums.column(f"x{k}") for k in range(request.n_columns)]
     sums = np.stack(columns, axis=1)
     count, starts, squared = sums[:, :3].T
-    first = sums[:, 3 : 3 + n].reshape(-1, *shape)
-    found = [_terms(each, count, starts, first) for each in np.split(sums[:, 3 + n :], parts, axis=1)]
+    found = [_terms(each, count, starts, sums[:, 3:5]) for each in np.split(sums[:, 5:], parts, axis=1)]
     weights = Weights(found[0].weight, squared, part.seen.largest)
     return Summed(found[0], found[1] if parts == 2 else None, weights, part)
 
@@ -202,7 +196,7 @@ def _summed(part: ScorePart, request: ScoreSums) -> Summed:
 def _terms(part: FloatArray, count: FloatArray, starts: FloatArray, first: FloatArray) -> EpisodeTerms:
     """The columns that belong to one ratio, with those that do not."""
     weight, reward, ended = part[:, :3].T
-    return EpisodeTerms(count, weight, reward, part[:, 3:].reshape(first.shape), first, starts, ended)
+    return EpisodeTerms(count, weight, reward, part[:, 3:], first, starts, ended)
 
 
 def _solution(
@@ -210,21 +204,21 @@ def _solution(
 ) -> Solution:
     """Value, scores and measures from the sums by episode."""
     terms, total = summed.terms, float(summed.terms.weight.sum())
-    ridge = _choose(problem, terms, doubly_robust)
-    value, plain = _estimate(problem, terms.at(ridge, crossed), doubly_robust)
-    _, honest = _estimate(problem, terms.at(ridge, True), doubly_robust)
+    value, plain = _estimate(problem, terms.by(crossed), doubly_robust)
+    _, honest = _estimate(problem, terms.by(True), doubly_robust)
     scores = honest if problem.known.features is None and _size(honest) > _size(plain) else plain
     measures = Measures(
         effective_sample_size=total**2 / float(summed.weights.squared.sum()),
         largest_share=summed.weights.largest / total,
-        mean_weight=total / float(terms.count.sum()),
+        mean_weight=float(_accounted(problem.estimand, terms).sum()) / float(terms.count.sum()),
+        episode_length=_length(problem.estimand, terms),
     )
     if model is not None:
-        corrected = None if doubly_robust else _estimate(problem, terms.at(ridge, crossed), True)[0]
-        measures = replace(measures, plug_in=model.value, ridge=model.ridges[ridge], corrected=corrected)
+        corrected = None if doubly_robust else _estimate(problem, terms.by(crossed), True)[0]
+        measures = replace(measures, plug_in=model.value, ridge=model.ridge, corrected=corrected)
     if summed.coarse is not None:
-        half, _ = _estimate(problem, summed.coarse.at(ridge, crossed), doubly_robust)
-        own = [_estimate(problem, each.at(ridge, crossed), False)[0] for each in (terms, summed.coarse)]
+        half, _ = _estimate(problem, summed.coarse.by(crossed), doubly_robust)
+        own = [_estimate(problem, each.by(crossed), False)[0] for each in (terms, summed.coarse)]
         change, change_of_ratio = value - half, own[0] - own[1]
         error = float(np.hypot(change, change_of_ratio / 4)) if doubly_robust else abs(change)
         measures = replace(measures, approximation=error, half_the_bumps=half)
@@ -239,14 +233,11 @@ def _solution(
     )
 
 
-def _choose(problem: FeatureProblem, terms: EpisodeTerms, doubly_robust: bool) -> int:
-    """The smallest λ whose standard error, the larger of the two, is within a tenth of the best."""
-    errors = [
-        max(_size(_estimate(problem, terms.at(k, held), doubly_robust)[1]) for held in (False, True))
-        for k in range(terms.difference.shape[1])
-    ]
-    usable = [error if np.isfinite(error) else np.inf for error in errors]
-    return next(k for k, error in enumerate(usable) if error <= _SLACK * min(usable))
+def _length(estimand: Estimand, terms: EpisodeTerms) -> float | None:
+    """The mean (discounted) number of steps of an episode."""
+    if estimand.kind != "episode":
+        return None
+    return float(terms.weight.sum()) / float(_accounted(estimand, terms).sum())
 
 
 def _size(scores: FloatArray) -> float:
@@ -254,7 +245,7 @@ def _size(scores: FloatArray) -> float:
 
 
 def _estimate(problem: FeatureProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
-    of = _average_value if problem.estimand.kind == "average" else _discounted_value
+    of = _average_value if problem.estimand.restarts else _summed_value
     return of(problem, terms, doubly_robust)
 
 
@@ -272,13 +263,25 @@ def _start_spread(terms: EpisodeTerms) -> FloatArray:
     return np.asarray((terms.first_value - float(terms.first_value.sum()) / n_starts * terms.starts) / n_starts)
 
 
-def _discounted_value(problem: FeatureProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
-    """Self-normalised by Σw where nothing ends (the ratio then has mass one), by Σc where something does."""
-    base = terms.count if terms.ended.any() else terms.weight
+def _summed_value(problem: FeatureProblem, terms: EpisodeTerms, doubly_robust: bool) -> tuple[float, FloatArray]:
+    """Self-normalised by what the weights account for."""
+    base = _accounted(problem.estimand, terms)
     size, n_starts = float(base.sum()), max(float(terms.starts.sum()), 1.0)
     first = float(terms.first_value.sum()) / n_starts
     correction = float(terms.difference.sum()) / size
     scores = (terms.difference - correction * base) / size
-    scores = scores + (1 - problem.gamma) * _start_spread(terms)
-    value = (1 - problem.gamma) * first + correction if doubly_robust else float(terms.reward.sum()) / size
+    scores = scores + problem.estimand.scale * _start_spread(terms)
+    value = problem.estimand.scale * first + correction if doubly_robust else float(terms.reward.sum()) / size
     return value, scores
+
+
+def _accounted(estimand: Estimand, terms: EpisodeTerms) -> FloatArray:
+    """What weights make of the test f = 1, by episode; if they are right, it sums to Σ c whatever the estimand.
+
+    Weights average one for the average. With an absorbing end they average the mass that is left, and the mass that
+    has ended accounts for the rest: ((1−γ) Σ w + γ Σ w at ends)/k.
+    """
+    if estimand.restarts:
+        return terms.weight
+    gamma = estimand.discount
+    return np.asarray(((1.0 - gamma) * terms.weight + gamma * terms.ended) / estimand.scale)

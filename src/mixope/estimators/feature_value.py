@@ -1,12 +1,16 @@
 """LSTD-Q on features: q(s,a) = β · φ(s) ⊗ ψ(a), from one round of moments.
 
     average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = N λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0
-    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = N λ β      (r less its mean where nothing ends)
+    otherwise    q = x·β + κ,   Σ x(s,a)[r + γ V(s′) − q(s,a)] = N λ β,   Σ [r + γ V(s′) − q(s,a)] = 0
     horizon      β_T = 0,   (Σ xxᵀ + N λ) β_t = Σ x [r + x(s′,π)·β_{t+1}]      backwards from the last step
 
 φ are normalised bumps, 15 ∛n of them (as many as 1,200 columns allow), ψ the action features. Moments are kept by fold
-of episodes, so that every λ gives a fit on all rows and, for each fold, one without it; which λ does is seen in the
-scores (:mod:`mixope.estimators.feature_scores`). An end leads to the start law for the average, to nothing otherwise.
+of episodes, so that there is a fit on all rows and, for each fold, one without it. An end leads to the start law for
+the average, to nothing otherwise.
+
+λ is chosen by what a regression predicts of rows that it has not seen, never by how narrow the interval gets: a value
+that is too smooth has small scores and is wrong. With V₀ a first fit without a fold, λ is that of the ridge regression
+of r + γ V₀(s′) on x(s,a), without the fold too, whose error on the fold is smallest, summed over folds.
 """
 
 from __future__ import annotations
@@ -27,8 +31,8 @@ from mixope.policies import Policy
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import FOLDS, Rows
 
-RIDGES = (1e-7, 1e-5, 1e-3)
-PLUG_IN_RIDGE = 1e-6
+RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+FIRST_RIDGE = PLUG_IN_RIDGE = 1e-6
 HORIZON_RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _APART = 0.1
 
@@ -91,9 +95,9 @@ def value_design(problem: FeatureProblem) -> ValueDesign:
     )
 
 
-def value_system(problem: FeatureProblem, design: ValueDesign, moments: Moments) -> ValueSystem:
+def value_system(problem: FeatureProblem, design: ValueDesign, moments: Moments, gram: Moments) -> ValueSystem:
     """The system of these moments, solved once for all estimators of the target."""
-    return problem.once("value", moments, lambda: ValueSystem(problem, design, moments))
+    return problem.once("value", moments, lambda: ValueSystem(problem, design, moments, gram["gram"]))
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class ValueSums(MomentRequest):
 
 @dataclass(frozen=True)
 class PairGram(MomentRequest):
-    """Σ x xᵀ, which state–action ratios and the recursion of a horizon need besides."""
+    """Σ x xᵀ, by fold."""
 
     design: ValueDesign
 
@@ -137,9 +141,9 @@ class PairGram(MomentRequest):
 
 @dataclass(frozen=True)
 class ValueFit:
-    """For every λ: β and η (or the level) on all rows and without each fold, as columns; ready to value rows.
+    """β and the constant κ on all rows and without each fold, as columns; ready to value rows.
 
-    The columns of ``beta`` go λ by λ, first all rows, then without each fold; ``offset`` is what the level is worth.
+    The first column of ``beta`` is from all rows, the others are without each fold.
     """
 
     design: ValueDesign
@@ -147,13 +151,11 @@ class ValueFit:
     beta: FloatArray
     offset: FloatArray
     restarts: bool
-    n_ridges: int
-    folds: int
 
     def terms(self, rows: Rows, fold: int, logged: bool) -> tuple[FloatArray, FloatArray]:
         """γV(s′) − q(s,a) of every row (V(s) for q if ``logged``), and V(s) where an episode starts, 0 elsewhere.
 
-        Both have the shape (rows, λ, 2): by the fit on all rows, and by the one that has not seen the fold.
+        Both have two columns: by the fit on all rows, and by the one that has not seen the fold.
         """
         return rows.once(("terms", fold, logged), self, lambda: self._terms(rows, fold, logged))
 
@@ -166,16 +168,12 @@ class ValueFit:
         first = np.zeros_like(later)
         if rows.start.any():
             first[rows.start] = self._valued(design.chosen(design.starts(rows)))
-        return self._by_ridge(later - self._valued(own), fold), self._by_ridge(first, fold)
+        chosen = [0, 1 + fold % (self.beta.shape[1] - 1)]
+        return (later - self._valued(own))[:, chosen], first[:, chosen]
 
     def _valued(self, x: FloatArray) -> FloatArray:
         """x·β and the level, by every fit."""
         return np.asarray(x @ self.beta + self.offset)
-
-    def _by_ridge(self, values: FloatArray, fold: int) -> FloatArray:
-        """From one column per fit to (rows, λ, 2)."""
-        every = values.reshape(len(values), self.n_ridges, 1 + self.folds)
-        return np.stack([every[:, :, 0], every[:, :, 1 + fold % self.folds]], axis=2)
 
 
 @dataclass(frozen=True)
@@ -185,6 +183,7 @@ class ValueSystem:
     problem: FeatureProblem
     design: ValueDesign
     moments: Moments
+    gram: FloatArray
     ridges: tuple[float, ...] = RIDGES
 
     @cached_property
@@ -195,51 +194,98 @@ class ValueSystem:
 
     @cached_property
     def fit(self) -> ValueFit:
-        """Every λ on all rows and without each fold."""
-        folds = self.problem.folds
-        uses = [np.ones(FOLDS), *((np.arange(FOLDS) % folds != k).astype(np.float64) for k in range(folds))]
+        """On all rows and without each fold."""
+        uses = [np.ones(FOLDS), *self._others]
         known = [use if float(use @ self.moments["n"]) > 0 else uses[0] for use in uses]
-        fits = [self._solve(use, ridge) for ridge in self.ridges for use in known]
+        fits = [self._solve(use, self.ridge) for use in known]
         return ValueFit(
             self.design,
             self.start,
             np.stack([beta for beta, _ in fits], axis=1),
             np.array([self._offset(level) for _, level in fits]),
-            restarts=self.problem.estimand.kind == "average",
-            n_ridges=len(self.ridges),
-            folds=folds,
+            restarts=self.problem.estimand.restarts,
         )
 
+    @property
+    def _others(self) -> list[FloatArray]:
+        """For each fold, which folds are not it."""
+        folds = self.problem.folds
+        return [(np.arange(FOLDS) % folds != k).astype(np.float64) for k in range(folds)]
+
+    @cached_property
+    def ridge(self) -> float:
+        """The λ whose regression predicts held-out rows best."""
+        if len(self.ridges) == 1:
+            return self.ridges[0]
+        errors, n = np.zeros(len(self.ridges)), self.moments["n"]
+        for use in self._others:
+            if float(use @ n) > 0 and float((1.0 - use) @ n) > 0:
+                errors += self._held_out_errors(use)
+        return self.ridges[int(np.argmin(errors))]
+
+    def _held_out_errors(self, use: FloatArray) -> FloatArray:
+        """Σ (y − xβ − κ)² over the folds not in ``use``, up to Σ y², by the ridge regressions on those that are."""
+        first, level = self._solve(use, FIRST_RIDGE)
+        (gram, mean, right, total, n), held = (self._regression(u, first, level) for u in (use, 1.0 - use))
+        errors = []
+        for ridge in self.ridges:
+            square = gram - np.outer(mean, mean) / n  # the constant is free
+            square[np.diag_indices(len(square))] += ridge * n
+            beta = linalg.solve(square, right - mean * total / n, assume_a="pos")
+            constant = (total - mean @ beta) / n
+            quadratic = beta @ held[0] @ beta + 2.0 * constant * (held[1] @ beta) + constant**2 * held[4]
+            errors.append(quadratic - 2.0 * (beta @ held[2] + constant * held[3]))
+        return np.array(errors)
+
+    def _regression(
+        self, use: FloatArray, beta: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
+        """Σ xxᵀ, Σ x, Σ x y, Σ y and the rows, with y = r + γ V(s′) (less η for the average), V by these β and κ."""
+        gram, mean, ended = self._folds(self.gram, use), self._sum("e", use), self._sum("ended", use)
+        n, ends = float(use @ self.moments["n"]), float(use @ self.moments["ends"])
+        right = self._sum("b", use) + (gram - self._sum("a", use)) @ beta
+        total = float(use @ self.moments["r"]) + float((mean - self._sum("d", use)) @ beta)
+        if self.problem.estimand.restarts:
+            after = float(self.start @ beta)
+            return gram, mean, right + after * ended - level * mean, total + after * ends - level * n, n
+        gamma = self.design.gamma
+        return gram, mean, right + gamma * level * (mean - ended), total + gamma * level * (n - ends), n
+
     def _sum(self, name: str, use: FloatArray) -> FloatArray:
-        return np.tensordot(use, self.moments[name], axes=1)
+        return self._folds(self.moments[name], use)
+
+    @staticmethod
+    def _folds(by_fold: FloatArray, use: FloatArray) -> FloatArray:
+        return np.asarray(np.tensordot(use, by_fold, axes=1))
 
     def _solve(self, use: FloatArray, ridge: float) -> tuple[FloatArray, float]:
         n = float(use @ self.moments["n"])
         matrix = self._sum("a", use) / n
         right, mean, gap = self._sum("b", use) / n, self._sum("e", use) / n, self._sum("d", use) / n
-        average = self.problem.estimand.kind == "average"
-        if average and float(use @ self.moments["ends"]) > 0:
-            matrix = matrix - np.outer(self._sum("ended", use) / n, self.start)
-            gap = gap - float(use @ self.moments["ends"]) / n * self.start
+        ends, ended, gamma = float(use @ self.moments["ends"]) / n, self._sum("ended", use) / n, self.design.gamma
+        if self.problem.estimand.restarts:
+            matrix, gap = matrix - np.outer(ended, self.start), gap - ends * self.start
+            column, corner = mean, 1.0
+        else:
+            column, corner = (1.0 - gamma) * mean + gamma * ended, 1.0 - gamma + gamma * ends
         matrix[np.diag_indices(len(matrix))] += ridge
-        if not average:
-            level = 0.0 if self.moments["ends"].any() else float(use @ self.moments["r"]) / n
-            return linalg.solve(matrix, right - level * mean), level
-        bordered = np.block([[matrix, mean[:, None]], [gap[None, :], np.ones((1, 1))]])
+        bordered = np.block([[matrix, column[:, None]], [gap[None, :], np.full((1, 1), corner)]])
         solution = linalg.solve(bordered, np.append(right, float(use @ self.moments["r"]) / n))
         return solution[:-1], float(solution[-1])
 
     @cached_property
     def value(self) -> float:
         """The plug-in estimate, with a small λ: its average forgives a rough value, but not one that is too smooth."""
-        beta, level = self._solve(np.ones(FOLDS), min(PLUG_IN_RIDGE, self.ridges[-1]))
-        return level + (1.0 - self.design.gamma) * float(self.start @ beta)
+        beta, level = self._solve(np.ones(FOLDS), min(self.ridge, PLUG_IN_RIDGE))
+        worth = float(self.start @ beta)
+        estimand = self.problem.estimand
+        return level if estimand.restarts else estimand.scale * (level + worth)
 
     def _offset(self, level: float) -> float:
-        """What a reward of ``level`` per step is worth for ever; nothing for the average, where η stands apart."""
-        return 0.0 if self.problem.estimand.kind == "average" else level / (1.0 - self.design.gamma)
+        """κ, the constant part of the value; nothing for the average, where the level is η and stands apart."""
+        return 0.0 if self.problem.estimand.restarts else level
 
-    def horizon_value(self, gram: FloatArray, horizon: int) -> float:
+    def horizon_value(self, horizon: int) -> float:
         """The plug-in mean reward of the first T steps, by backward recursion.
 
         T steps multiply what one regression gets wrong, and a target that extrapolates can make the recursion explode.
@@ -252,7 +298,7 @@ class ValueSystem:
             low, high = min(low, 0.0), max(high, 0.0)
         known = np.flatnonzero(self.moments["n"])
         uses = [known, *(known[known != k] for k in known if len(known) > 1)]
-        values = np.array([[self._recursion(gram, use, ridge, horizon) for use in uses] for ridge in HORIZON_RIDGES])
+        values = np.array([[self._recursion(use, ridge, horizon) for use in uses] for ridge in HORIZON_RIDGES])
         steady = ((values >= low) & (values <= high)).all(axis=1) & (np.ptp(values, axis=1) <= _APART * (high - low))
         if not steady.any():
             raise UsageError(
@@ -262,7 +308,7 @@ class ValueSystem:
             )
         return float(values[np.flatnonzero(steady)[0], 0])
 
-    def _recursion(self, gram: FloatArray, use: IntArray, ridge: float, horizon: int) -> float:
+    def _recursion(self, use: IntArray, ridge: float, horizon: int) -> float:
         """β_T = 0, (Σ xxᵀ + λ) β_t = Σ x [r + x(s′,π)·β_{t+1}]: one factorisation, T substitutions.
 
         Rewards are taken less their mean, which is put back, unless episodes end and earn nothing from there on.
@@ -270,7 +316,7 @@ class ValueSystem:
         sums = {name: self.moments[name][use].sum(axis=0) for name in ("n", "r", "a", "b", "e")}
         n = float(sums["n"])
         level = 0.0 if self.moments["ends"].any() else float(sums["r"]) / n
-        whole = gram[use].sum(axis=0) / n
+        whole = self.gram[use].sum(axis=0) / n
         ahead = whole - sums["a"] / n  # Σ x x(s′,π)ᵀ of the rows that go on, γ = 1
         factor = linalg.cho_factor(whole + ridge * np.eye(len(whole)))
         reward, beta = (sums["b"] - level * sums["e"]) / n, np.zeros(self.design.size)

@@ -5,9 +5,10 @@ Row i counts c ρ with ρ = π(a|s)/b(a|s), calibrated so that the rows of every
 
     P(s, s′) = Σ_{rows s→s′} c k ρ / C(s),     C(s) = Σ_{rows at s} c,     r_π(s) = Σ c k ρ r / C(s).
 
-Only rows on which a long run can live are kept (:mod:`mixope.solvers.components`). For the average, a terminated row
-leads to one further state, *restart*, that leads to μ₀ and takes no time: the stationary law of the states seen
-between restarts is that of the restarted process, and the matrix stays sparse.
+Only rows on which a long run can live are kept (:mod:`mixope.solvers.components`); for the undiscounted total of an
+episode, those from which its end can be reached. For the average, a terminated row leads to one further state,
+*restart*, that leads to μ₀ and takes no time: the stationary law of the states seen between restarts is that of the
+restarted process, and the matrix stays sparse.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Flow:
     by_row: bool
     fitted: bool
     misfit: float | None
-    logged: float
-    """Rows of weight above 0, kept or not."""
+    given: FloatArray
+    """c for every group of the whole problem, kept or not."""
 
     @property
     def rows(self) -> Transitions:
@@ -75,11 +76,6 @@ class Flow:
                 hint=Advice("use ", Setting("estimand", "average"), ", or a start law that these logs cover"),
             )
         return np.asarray(law / total)
-
-    @property
-    def outside_mass(self) -> float:
-        """The share of logged rows that is left out; rows without weight, such as other loggers', are not asked for."""
-        return max(0.0, 1.0 - float(self.rows.rows.sum()) / self.logged)
 
     def chain(self) -> Chain:
         """P on the kept states, with the restart state last where there is one."""
@@ -150,7 +146,7 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         by_row=inverse.by_row,
         fitted=behaviour.fitted,
         misfit=None if found.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
-        logged=float(problem.transitions.rows[used].sum()),
+        given=weight,
     )
 
 
@@ -167,23 +163,59 @@ def _living_states(problem: Problem, used: BoolArray) -> tuple[BoolArray, bool]:
     flows = used & (problem.pair_target[rows.pair] > 0)
     ends = flows & (rows.next_state < 0)
     goes = flows & (rows.next_state >= 0)
-    if problem.estimand.kind != "average":
+    if not problem.estimand.restarts:
         leaves = np.zeros(rows.n_states, dtype=bool)
         leaves[rows.state[ends]] = True
-        return states_that_go_on(rows.state[goes], rows.next_state[goes], leaves, rows.n_states), False
-    source, destination, n = rows.state[goes], rows.next_state[goes], rows.n_states
-    if ends.any():
-        begin = np.flatnonzero(problem.starts)
-        source = np.concatenate([source, rows.state[ends], np.full(len(begin), n)])
-        destination = np.concatenate([destination, np.full(int(ends.sum()), n), begin])
+        check_ends(problem, bool(ends.any()))
+        moves, loops = (rows.state[goes], rows.next_state[goes]), not problem.estimand.needs_ends
+        return states_that_go_on(*moves, leaves, rows.n_states, loops=loops), False
+    n = rows.n_states
     mass = sum_by(rows.state, rows.rows * used, n + 1)
-    inside = heaviest_component(source, destination, mass, n + 1)
+    inside = heaviest_component(*restarting_edges(problem, used), mass, n + 1)
     return inside[:n], bool(inside[n])
+
+
+def check_ends(problem: Problem, any_end: bool) -> None:
+    """An undiscounted total is finite only if episodes end."""
+    if problem.estimand.needs_ends and not any_end:
+        raise no_ends()
+
+
+def no_ends() -> DataError:
+    """The refusal where the target never comes to an end."""
+    return DataError(
+        "the total of an episode is asked for, but no episode of these logs ends (is terminated) where the target goes",
+        expected="terminated rows that the target can reach",
+        hint=Advice(
+            "give a discount: ",
+            Setting("estimand", "discounted"),
+            "; ask for the average per step: ",
+            Setting("estimand", "average"),
+            "; or say which rows end an episode: ",
+            Setting("columns", {"terminated": ...}),
+            ", or ",
+            Setting("ends", "terminated"),
+            " where the logs are read, if the last row of every episode did",
+        ),
+    )
+
+
+def restarting_edges(problem: Problem, used: BoolArray) -> tuple[IntArray, IntArray]:
+    """From where to where the target goes, by the rows that are used; an end leads to one more state, the restart."""
+    rows, n = problem.transitions, problem.transitions.n_states
+    flows = used & (problem.pair_target[rows.pair] > 0)
+    ends, goes = flows & (rows.next_state < 0), flows & (rows.next_state >= 0)
+    source, destination = rows.state[goes], rows.next_state[goes]
+    if not ends.any():
+        return source, destination
+    begin = np.flatnonzero(problem.starts)
+    source = np.concatenate([source, rows.state[ends], np.full(len(begin), n)])
+    return source, np.concatenate([destination, np.full(int(ends.sum()), n), begin])
 
 
 def _kept_groups(problem: Problem, inside: BoolArray, restarts: bool, used: BoolArray) -> IntArray:
     rows = problem.transitions
     ended = rows.next_state < 0
-    ends_well = restarts or problem.estimand.kind != "average"
+    ends_well = restarts or not problem.estimand.restarts
     arrives = np.where(ended, ends_well, inside[rows.next_state])
     return np.flatnonzero(used & inside[rows.state] & arrives)

@@ -61,7 +61,7 @@ class KernelRatio:
         """One dense solve, then the shared scores."""
         problem.refuse_horizon(self.name)
         rows = _all_rows(problem, self.name)
-        if self.form == "paper" and (problem.estimand.kind != "average" or rows.terminated.any()):
+        if self.form == "paper" and (not problem.estimand.restarts or rows.terminated.any()):
             said = "the paper's form is for the average of logs that do not end; use "
             raise UsageError(Advice(said, Setting("form", "general")))
         weights = dict.fromkeys(problem.labels, 1.0)
@@ -82,12 +82,14 @@ class KernelRatio:
         d = masses @ white.root
         quadratic = quadratic_form(kernel, points, np.column_stack([d, source]))
         square = quadratic[:-1, :-1] + self.ridge * np.eye(d.shape[1])
-        if problem.estimand.kind == "average":
-            e = white.root.T @ (phi.T @ c) / c.sum()
+        e = white.root.T @ (phi.T @ c) / c.sum()
+        if problem.estimand.restarts:
             direction = linalg.solve(square, e, assume_a="pos")
             z, scale = direction / (e @ direction), 1.0
-        else:
-            z = linalg.solve(square, quadratic[:-1, -1], assume_a="pos")
+        else:  # towards the best constant, as in mixope.solvers.linear
+            even = quadratic[:-1, :-1] @ e
+            level = float(e @ quadratic[:-1, -1]) / max(float(e @ even), 1e-300)
+            z = level * e + linalg.solve(square, quadratic[:-1, -1] - level * even, assume_a="pos")
             scale = max(float(np.sqrt(quadratic[-1, -1])), 1e-300)
         signed = np.append(z, -1.0)
         residual = float(np.sqrt(max(signed @ quadratic @ signed, 0.0))) / scale
@@ -105,10 +107,10 @@ class KernelRatio:
         starts = rows.begun / max(float(rows.begun.sum()), 1.0)
         here = phi * c[:, None] / c.sum()
         source = np.zeros(len(rows))
-        if problem.estimand.kind == "average":
+        if problem.estimand.restarts:
             here = here - np.outer(starts, (flow * rows.terminated) @ phi)
         else:
-            source = (1.0 - problem.gamma) * starts
+            source = problem.estimand.scale * starts
         there = -problem.gamma * np.where(rows.terminated, 0.0, flow)[:, None] * phi
         points = np.concatenate([rows.observation, rows.next_observation])
         return points, np.concatenate([here, there]), np.append(source, np.zeros(len(rows)))

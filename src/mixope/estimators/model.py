@@ -53,12 +53,11 @@ def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:
 def _value(flow: Flow) -> float:
     matrix, reward = counted_model(flow)
     estimand, chain = flow.problem.estimand, Chain(matrix)
-    if estimand.kind == "average":
+    if estimand.restarts:
         instant = np.zeros(matrix.shape[0] - len(reward))
         return chain.gain(np.append(reward, instant), np.append(np.ones(len(reward)), instant))
-    if estimand.kind == "discounted":
-        assert estimand.gamma is not None
-        return float((1 - estimand.gamma) * flow.start @ chain.discounted_value(reward, estimand.gamma))
+    if estimand.sums:
+        return float(estimand.scale * flow.start @ chain.discounted_value(reward, estimand.discount))
     assert estimand.horizon is not None
     value = np.zeros(len(reward))
     for _ in range(estimand.horizon):

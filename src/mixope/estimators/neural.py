@@ -53,8 +53,8 @@ class NeuralRatio:
         """Train on the sample, then weigh all rows."""
         load_jax()
         problem.refuse_horizon(self.name)
-        if problem.estimand.kind == "discounted" and self.settings.loss == "kernel":
-            raise UsageError("the kernel loss is for the average; for a discounted value use loss='tests'")
+        if not problem.estimand.restarts and self.settings.loss == "kernel":
+            raise UsageError("the kernel loss is for the average; for other values use loss='tests'")
         behaviour, weights = as_behaviour(self.behaviour), dict.fromkeys(problem.labels, 1.0)
         fitted = problem.known.fitted(behaviour.knowing(problem.loggers), weights)
         (request,) = calibration_requests(problem, fitted, weights, coarse=False)
@@ -74,7 +74,7 @@ class NeuralRatio:
 
 @dataclass(frozen=True)
 class NeuralFit:
-    """Trained networks that weigh rows: ω the mean over seeds, each with mean one on the sample.
+    """Trained networks that weigh rows: ω the mean over seeds, each such that it accounts for all mass of the sample.
 
     ``trained`` is the training on all rows first, then one without each fold where there is cross-fitting.
     """
@@ -120,12 +120,15 @@ class NeuralTrainer:
         white = Whitening.of(here.T @ (here * weight[:, None]) / weight.sum(), _SMALLEST)
         begun = sample.begun / max(float(sample.begun.sum()), 1.0)
         start = begun @ here
-        average = self.problem.estimand.kind == "average"
+        average = self.problem.estimand.restarts
         ahead[sample.terminated] = start if average else 0.0
-        right = np.zeros(psi.size) if average else (1.0 - gamma) * start
         difference = (here - gamma * rho[:, None] * ahead) @ white.root
+        right = np.zeros(difference.shape[1])
+        if not average:  # in the units in which the best constant ratio is one, where training begins
+            due, even = start @ white.root, weight @ difference / weight.sum()
+            right = due * float(even @ even) / max(float(even @ due), 1e-300)
         states, following = self.scale.transform(sample.observation), self.scale.transform(self._following(sample))
-        return NeuralRows(states, following, rho, weight, difference, right @ white.root), white.condition
+        return NeuralRows(states, following, rho, weight, difference, right), white.condition
 
     def _following(self, sample: Rows) -> FloatArray:
         """s′, after an end a start drawn from the sample."""
@@ -165,8 +168,14 @@ class NeuralTrainer:
         """Ready to weigh rows."""
         trained = [self.training, *(self._train(k) for k in range(self.problem.folds) if cross_fit)]
         rows, _ = self.prepared
-        levels = [done.ratios(rows.states) @ rows.weight / rows.weight.sum() for done in trained]
+        due = rows.weight if self.problem.estimand.restarts else rows.weight * self._accounting(rows.ratio)
+        levels = [done.ratios(rows.states) @ due / rows.weight.sum() for done in trained]
         return NeuralFit(self.ratio, self.scale, tuple(trained), tuple(levels))
+
+    def _accounting(self, rho: FloatArray) -> FloatArray:
+        """What a row of ratio one accounts for where ends are absorbing: ρ ((1−γ) + γ at an end)/k."""
+        estimand, ended = self.problem.estimand, self.problem.known.sample.terminated
+        return np.asarray(rho * (1.0 - estimand.discount * ~ended) / estimand.scale)
 
     @property
     def measures(self) -> dict[str, float]:

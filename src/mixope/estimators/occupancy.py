@@ -1,14 +1,15 @@
 """Where the target would be, and what is still to come: one answer for each estimand.
 
-For a flow with matrix P and reward r_π the three estimands differ only in the occupancy d, in the *tail* t(s, s′)
-that a row still has before it (so that r + t is what a row is worth), and in the part of the score that belongs to
-episode starts:
+For a flow with matrix P and reward r_π the estimands differ only in the occupancy d, in the *tail* t(s, s′) that a row
+still has before it (so that r + t is what a row is worth), and in the part of the score that belongs to episode starts.
+With k = 1 − γ for the discounted value and k = 1 for the total of an episode (whose γ is 1 unless it is given):
 
-    average      d = d P                     t = V(s′) − η                       mass at ends × (V(s₀) − E_μ₀ V)
-    discounted   d = (1−γ) μ₀ + γ d P        t = γ V(s′)                         (1−γ) (V(s₀) − E_μ₀ V)
-    horizon      d = Σ_t d_t / T             t = Σ_t d_t(s) V_{t+1}(s′) / Σ_t d_t(s)    (V_0(s₀) − E_μ₀ V_0) / T
+    average               d = d P                t = V(s′) − η                    mass at ends × (V(s₀) − E_μ₀ V)
+    discounted, episode   d = k μ₀ + γ d P       t = γ V(s′)                      k (V(s₀) − E_μ₀ V)
+    horizon               d = Σ_t d_t / T        t = Σ_t d_t(s) V_{t+1}(s′) / Σ_t d_t(s)    (V_0(s₀) − E_μ₀ V_0) / T
 
-The value is Σ d r_π, except that self-normalisation is by the kept mass.
+The value is Σ d r_π, except that self-normalisation is by the kept mass. Of an episode, Σ d is the mean (discounted)
+length.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Occupancy:
 
 def occupy(flow: Flow) -> Occupancy:
     """Solve the estimand of the flow's problem."""
-    return {"average": _average, "discounted": _discounted, "horizon": _horizon}[flow.problem.estimand.kind](flow)
+    estimand = flow.problem.estimand
+    solve = _average if estimand.restarts else _summed if estimand.sums else _horizon
+    return solve(flow)
 
 
 def pooled(problem: Problem) -> tuple[Flow, Occupancy]:
@@ -76,15 +79,14 @@ def _average(flow: Flow) -> Occupancy:
     return Occupancy(_spread(flow, d), value, tail, start, solved)
 
 
-def _discounted(flow: Flow) -> Occupancy:
-    gamma = flow.problem.estimand.gamma
-    assert gamma is not None
+def _summed(flow: Flow) -> Occupancy:
+    gamma, scale = flow.problem.estimand.discount, flow.problem.estimand.scale
     chain, reward, start = flow.chain(), flow.state_reward(), flow.start
-    d, solved = chain.discounted_occupancy(start, gamma)
+    d, solved = chain.discounted_occupancy(scale * start, gamma)
     v = chain.discounted_value(reward, gamma)
     everywhere = _spread(flow, v)
     tail = np.where(flow.rows.next_state < 0, 0.0, gamma * everywhere[flow.rows.next_state])
-    first = (1 - gamma) * _spread(flow, v - start @ v)
+    first = scale * _spread(flow, v - start @ v)
     return Occupancy(_spread(flow, d), float(d @ reward), tail, first, solved)
 
 

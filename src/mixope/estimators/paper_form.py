@@ -16,6 +16,7 @@ from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import Advice, Setting, UsageError
+from mixope.estimators.outside import leaving
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.problem import Problem
 from mixope.solvers.outcome import Solved
@@ -51,7 +52,7 @@ def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray,
         value=earned / float(total.sum()),
         weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))),
         uncovered_mass=_uncovered(problem, total),
-        outside_mass=1.0 - float(rows.rows.sum()) / float(problem.transitions.rows[weight > 0].sum()),
+        outside_mass=leaving(problem, weight, groups, sum_by(problem.transitions.state, total, rows.n_states)),
         solved=solved,
         measures=Measures(
             mean_weight=float(total.sum()) / float(rows.rows @ c),

@@ -68,6 +68,7 @@ class Measures:
     effective_episodes: float | None = _measure(_effective)
     largest_share: float | None = _measure(_largest)
     mean_weight: float | None = _measure(_farthest_from_one)
+    episode_length: float | None = _measure(_mean)
     leaked_mass: float | None = _measure()
     behaviour_misfit: float | None = _measure()
     held_out: float | None = _measure()

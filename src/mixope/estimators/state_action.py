@@ -1,8 +1,9 @@
 """The state–action family: ratios ζ(s,a) = d_π(s)π(a|s)/d₀(s,a) that need no behaviour at all.
 
-    Σ c ζ(s,a)[f(s,a) − γ f(s′,π)] = (1−γ) E_μ₀ f(s,π),     f(s,π) = Σ_a π(a|s) f(s,a),     value = Σ c ζ r / Σ c ζ.
+    Σ c ζ(s,a)[f(s,a) − γ f(s′,π)] = k E_μ₀ f(s,π),     f(s,π) = Σ_a π(a|s) f(s,a),     value = Σ c ζ r / Σ c ζ.
 
-With one-hot tests on the logged pairs, x = n ζ is a law on pairs with x = (1−γ) e + γ Gᵀ x, G = E Π, where E(s,a →
+where k is 1 − γ for the discounted value, 1 for the total of an episode, and the average has γ = 1 and Σ c ζ = Σ c
+instead. With one-hot tests on the logged pairs, x = n ζ is a law on pairs with x = k e + γ Gᵀ x, G = E Π, where E(s,a →
 s′) is the counted transition law and Π(s′ → s′,a′) = π. Where the target takes an action that was not logged, mass
 *leaks* (nothing renormalises the target here), so for the average no x solves the equations exactly and the three
 estimators differ in what they solve instead:
@@ -12,8 +13,8 @@ estimators differ in what they solve instead:
     sadl       (the paper) ζ = u π: m = n u should be d(s) for every action; least squares over the logged pairs, tests
                weighted by a (uniform) reference action law, Σ π m = 1
 
-For γ < 1 mwl and dualdice are the same linear system. Every solve is on states, not on pairs: (I − E Π)⁻¹ = I + E (I
-− Π E)⁻¹ Π.
+With a discount, or ends that are final, mwl and dualdice are the same linear system. Every solve is on states, not on
+pairs: (I − E Π)⁻¹ = I + E (I − Π E)⁻¹ Π.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, with_restart
 from mixope.estimators.occupancy import Occupancy, pooled
+from mixope.estimators.outside import outside_mass
 from mixope.estimators.solution import Measures, Solution, Weights
-from mixope.estimators.state_ratio import pair_baseline
+from mixope.estimators.state_ratio import left_out, pair_baseline
 from mixope.problem import Problem
 from mixope.solvers.chain import Resolvent, Side
 from mixope.solvers.outcome import Outcome, Solved
@@ -53,6 +55,11 @@ class PairSystem:
     target: FloatArray
     state: IntArray
     resolvent: Resolvent
+
+    @property
+    def sums(self) -> bool:
+        """Whether the estimand is a sum from μ₀, so that there is a source of mass."""
+        return self.flow.problem.estimand.sums
 
     def solve(self, b: FloatArray, trans: Side) -> FloatArray:
         """With I − γ(Π E + restarts): sparse, by one further state that stands for the restart."""
@@ -88,7 +95,7 @@ class PairSystem:
 def pair_system(flow: Flow) -> PairSystem:
     """Counted transition law of the kept pairs; ends restart for the average and lead nowhere otherwise."""
     rows, n = flow.rows, len(flow.states)
-    gamma = flow.problem.estimand.gamma or 1.0
+    gamma = flow.problem.estimand.discount
     count = sum_by(rows.pair, flow.count)
     alive = rows.next_state >= 0
     share = (flow.count / count[rows.pair])[alive]
@@ -142,9 +149,9 @@ def _covered_law(flow: Flow, occupancy: Occupancy) -> tuple[FloatArray, Solved]:
 
 
 def _least_squares(system: PairSystem) -> FloatArray:
-    """min ‖Bx‖², 1·x = 1, B = I − Gᵀ: x ∝ B⁻¹ B⁻ᵀ 1. For γ < 1 the equations hold exactly."""
-    if system.gamma < 1.0:
-        return _discounted(system)
+    """min ‖Bx‖², 1·x = 1, B = I − Gᵀ: x ∝ B⁻¹ B⁻ᵀ 1. For sums from μ₀ the equations hold exactly."""
+    if system.sums:
+        return _visits(system)
     ones = np.ones(len(system.target))
     x = system.occupancy(system.value(ones))
     return np.asarray(x / x.sum())
@@ -152,14 +159,14 @@ def _least_squares(system: PairSystem) -> FloatArray:
 
 def _visits_before_leaking(system: PairSystem) -> FloatArray:
     """(I − Gᵀ)⁻¹ e, self-normalised; e the start law times the target."""
-    if system.gamma < 1.0:
-        return _discounted(system)
+    if system.sums:
+        return _visits(system)
     x = system.occupancy(_first_pairs(system))
     return np.asarray(x / x.sum())
 
 
-def _discounted(system: PairSystem) -> FloatArray:
-    return (1.0 - system.gamma) * system.occupancy(_first_pairs(system))
+def _visits(system: PairSystem) -> FloatArray:
+    return system.flow.problem.estimand.scale * system.occupancy(_first_pairs(system))
 
 
 def _first_pairs(system: PairSystem) -> FloatArray:
@@ -169,12 +176,12 @@ def _first_pairs(system: PairSystem) -> FloatArray:
 def _least_squares_by_state(system: PairSystem) -> FloatArray:
     """SADL: m = R Q m, R copying a state's inflow to its pairs, Q the inflow Σ π(a|s) E(s,a → s′) m(s,a).
 
-    For γ < 1 the inflow has the source (1−γ) μ₀ and the equations hold exactly; else m ∝ B⁻¹ B⁻ᵀ π, π·m = 1, with
+    For sums from μ₀ the inflow has the source k μ₀ and the equations hold exactly; else m ∝ B⁻¹ B⁻ᵀ π, π·m = 1, with
     B = I − R Q and B⁻¹ y = y + R (I − Q R)⁻¹ Q y.
     """
     target, state = system.target, system.state
-    if system.gamma < 1.0:
-        inflow = system.solve((1 - system.gamma) * system.flow.start, "T")
+    if system.sums:
+        inflow = system.solve(system.flow.problem.estimand.scale * system.flow.start, "T")
         return np.asarray(target * inflow[state])
     back = target + target * system.ahead(system.solve(system.by_state(target), "N"))
     m = back + system.solve(system.inflow(target * back), "T")[state]
@@ -184,7 +191,7 @@ def _least_squares_by_state(system: PairSystem) -> FloatArray:
 
 def _outcome(system: PairSystem, x: FloatArray) -> Solved:
     """The residual is the leak itself for the average; a negative part is named."""
-    source = (1.0 - system.gamma) * _first_pairs(system) if system.gamma < 1.0 else 0.0
+    source = system.flow.problem.estimand.scale * _first_pairs(system) if system.sums else 0.0
     residual = float(np.abs(source + system.gamma * system.forward(x) - x).sum())
     return Solved(Outcome.CLIPPED if float(x.min(initial=0.0)) < -1e-9 else system.resolvent.outcome, residual)
 
@@ -199,7 +206,7 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
     whole = flow.whole.transitions
     rest = occupancy.tail - pair_baseline(flow, occupancy.tail)
     scores = np.zeros((whole.n_groups, len(BASIS)))
-    unit = zeta[rows.pair] / total
+    unit = (zeta * left_out(sum_by(rows.pair, rows.rows)))[rows.pair] / total
     scores[flow.groups, BASIS.index("rows")] = unit * rest
     scores[flow.groups, BASIS.index("reward")] = unit
     if flow.whole.start_law is None and whole.starts.sum():
@@ -211,20 +218,24 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
         weights=Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0))),
         scores=scores,
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / float(occupancy.law.sum()),
-        outside_mass=flow.outside_mass,
+        outside_mass=outside_mass(flow, occupancy.law),
         solved=solved,
-        measures=Measures(leaked_mass=solved.residual if flow.problem.estimand.kind == "average" else 1.0 - total),
+        measures=Measures(
+            leaked_mass=solved.residual if flow.problem.estimand.restarts else 1.0 - total,
+            episode_length=float(x.sum()) / total if flow.problem.estimand.kind == "episode" else None,
+        ),
     )
 
 
 def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:
-    """Σ x, and for the discounted value what lies in the end after terminated rows: one less what leaked."""
-    gamma = flow.problem.estimand.gamma
-    if gamma is None:
+    """Σ x for the average; for sums from μ₀ ((1−γ) Σ x + γ Σ x at ends)/k, the test f = 1: one less what leaked."""
+    estimand = flow.problem.estimand
+    if estimand.restarts:
         return float(x.sum())
     ended = flow.rows.next_state < 0
     ends = sum_by(flow.rows.pair[ended], flow.count[ended], len(count)) / count
-    return float(x.sum() + gamma / (1.0 - gamma) * (x @ ends))
+    gamma = estimand.discount
+    return float((1.0 - gamma) * x.sum() + gamma * (x @ ends)) / estimand.scale
 
 
 def mwl() -> StateAction:

@@ -1,15 +1,17 @@
 """The trajectory family: classic importance sampling by whole episodes, and multiple importance sampling.
 
 With W_t the cumulative ratio of an episode up to step t, W its last, g_t the weight of a step (1, γᵗ, or 1 up to the
-horizon) and G = Σ_t g_t of the episode (1/(1−γ) if it truly ended, since the rest earns nothing):
+horizon) and G = Σ_t g_t of the episode (1/(1−γ) if it truly ended, since the rest earns nothing; 1 where the total of
+an episode is asked for):
 
     is         mean over episodes of  W · Σ_t g_t r_t / G
     wis        the same, self-normalised:  Σ W (Σ g r / G) / Σ W
     is-step    Σ Σ_t g_t W_t r_t / Σ G
-    wis-step   each step self-normalised over the episodes that reach it, then averaged over steps with weights g_t
+    wis-step   each step self-normalised over the episodes that reach it, then averaged over steps with weights g_t,
+               times the share of episodes that has not ended before, where ends count
     mis, mis-step    as is, is-step, with the balance heuristic Σ_k β_k Π π_k in the denominator (Tirinzoni et al. 2019)
 
-ρ comes from recorded propensities, else from the loggers' known policies, else from counts a logger. These see only
+ρ comes from recorded propensities, else from the loggers' known policies, else from counts per logger. These see only
 as far as an episode reaches: their "average" is the mean over the logged steps, not the long run. Variance grows
 exponentially with length.
 """
@@ -36,12 +38,17 @@ from mixope.statistics.transitions import Transitions
 
 @dataclass(frozen=True)
 class Steps:
-    """Trajectories under an estimand: step weights g a row, G an episode, weights on a common scale."""
+    """Trajectories under an estimand: step weights g per row, G per episode, weights on a common scale.
+
+    ``ends_count`` where an end is absorbing, so that a later step earns 0 and counts; ``whole`` where the total of the
+    episode is asked for, not its mean.
+    """
 
     data: Trajectories
     gain: FloatArray
     span: FloatArray
     ends_count: bool
+    whole: bool = False
 
     @property
     def weight(self) -> FloatArray:
@@ -98,19 +105,51 @@ class Trajectory:
     def weigh(self, estimand: Estimand, data: Trajectories) -> Solution:
         """Value and per-episode scores."""
         steps = _steps(estimand, data)
+        censored = self.rule is _normalised_by_step
+        bias = _cut_short(self.name, steps, estimand, censored=censored)
         value, scores = self.rule(steps)
+        of_ones = replace(steps, data=replace(data, reward=np.ones(data.n_rows)))
         weight = _scaled(data.log_weight if self.stepwise else data.last_log_weight)
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
         return Solution(
             value=value,
             episode_scores=scores,
+            known_bias=bias,
             measures=Measures(
                 effective_sample_size=size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
                 effective_episodes=None if self.stepwise else size,
                 largest_share=float(weight.max() / weight.sum()) if weight.any() else 1.0,
                 mean_weight=float(np.mean(steps.last_weight)),
+                episode_length=self.rule(of_ones)[0] if steps.whole else None,
             ),
         )
+
+
+_ROUNDING = 1e-9
+_UNSEEN = 0.01
+"""The share of the discounted steps that may lie beyond what was recorded of any episode."""
+
+
+def _cut_short(name: str, steps: Steps, estimand: Estimand, *, censored: bool) -> str | None:
+    """Weights of whole episodes see no further than the recorder did: what to say where some ended and some were cut.
+
+    Weights normalised by step (``censored``) can do with cut episodes as long as others go on. The total of an episode
+    is refused; a mean over steps is biased.
+    """
+    data = steps.data
+    longest = int(data.length.max())
+    was_cut = ~data.terminated & (data.length < (estimand.horizon or np.inf))
+    cut, unseen = int(was_cut.sum()), bool(was_cut[data.length == longest].any())
+    unseen &= estimand.discount**longest > _UNSEEN
+    if not cut or not steps.ends_count or (censored and not unseen):
+        return None
+    what = f"{cut:,} of {data.n_episodes:,} episodes were cut before their end"
+    if steps.whole:
+        advice = "use 'emp' or 'dr'" if censored else "use 'emp', 'dr' or 'wis-step'"
+        raise UsageError(f"{name!r} cannot see the total of an episode where {what}; {advice}, which can do with that")
+    if censored or cut == data.n_episodes:
+        return None
+    return f"{what}; what they would have earned later is taken to be like what was seen. See 'emp', 'dr' or 'wis-step'"
 
 
 def _scaled(log_weight: FloatArray) -> FloatArray:
@@ -148,13 +187,15 @@ def _episode_shares(rows: Transitions) -> FloatArray:
 def _steps(estimand: Estimand, data: Trajectories) -> Steps:
     t = data.step
     longest = int(data.length.max())
-    if estimand.kind == "average":
+    if estimand.restarts:
         return Steps(data, np.ones(data.n_rows), data.length.astype(np.float64), ends_count=False)
+    gain = np.asarray(estimand.discount**t, dtype=np.float64)
+    if estimand.kind == "episode":
+        return Steps(data, gain, np.ones(data.n_episodes), ends_count=True, whole=True)
     if estimand.kind == "discounted":
-        assert estimand.gamma is not None
-        gamma = estimand.gamma
+        gamma = estimand.discount
         span = np.where(data.terminated, 1.0, 1.0 - gamma**data.length) / (1.0 - gamma)
-        return Steps(data, np.asarray(gamma**t, dtype=np.float64), span, ends_count=True)
+        return Steps(data, gain, span, ends_count=True)
     assert estimand.horizon is not None
     if longest < estimand.horizon and not data.terminated.all():
         raise UsageError(
@@ -188,42 +229,42 @@ def _plain_by_step(steps: Steps) -> tuple[float, FloatArray]:
 
 
 def _normalised_by_step(steps: Steps) -> tuple[float, FloatArray]:
-    """Numerator and denominator of each step on the scale of that step's largest weight.
+    """Σ_t g_t S_t m_t: means m_t over the episodes that reach step t, and the share S_t that has not ended before it.
 
-    An episode that truly ended keeps its last weight, and earns nothing, at every later step; sums over the episodes
-    that ended by step t are running sums over t, in logarithms.
+    Both from weights on the scale of the largest one of the step. S_t = Π_{u<t} (1 − h_u) with h_u the weighted share
+    of episodes that end at step u among those that reach it (Kaplan and Meier's estimate), so that an episode that was
+    cut counts as long as it was seen. Where ends do not count, S_t is 1.
     """
     data, t = steps.data, steps.data.step
-    n, last = int(data.length.max()), data.last_log_weight
-    ended = np.flatnonzero(data.terminated & (data.length < n)) if steps.ends_count else np.zeros(0, dtype=np.int64)
-    top, carried = np.full(n, -np.inf), np.full(n, -np.inf)
+    n = int(data.length.max())
+    top = np.full(n, -np.inf)
     np.maximum.at(top, t, data.log_weight)
-    highest = np.full(n, -np.inf)
-    np.maximum.at(highest, data.length[ended], last[ended])
-    top = np.maximum(top, np.maximum.accumulate(highest))
-    np.logaddexp.at(carried, data.length[ended], last[ended])
-    safe = np.where(np.isfinite(top), top, 0.0)
-    weight = np.exp(data.log_weight - safe[t])
-    below = sum_by(t, weight, n) + np.exp(np.logaddexp.accumulate(carried) - safe)
-    above = sum_by(t, weight * data.reward, n)
-    mean = np.divide(above, below, out=np.zeros(n), where=below > 0)
-    share = _step_shares(steps, n)
-    unit = share / np.where(below > 0, below, 1.0)
-    scores = steps.by_episode(unit[t] * weight * (data.reward - mean[t]))
-    with np.errstate(divide="ignore"):
-        later = np.log(np.abs(unit * mean)) - safe
-    for sign in (1.0, -1.0):
-        mine = np.where(np.sign(mean) == sign, later, -np.inf)
-        from_here_on = np.logaddexp.accumulate(mine[::-1])[::-1]
-        scores[ended] -= sign * np.exp(last[ended] + from_here_on[data.length[ended]])
-    return float(share @ mean), scores
+    weight = np.exp(data.log_weight - np.where(np.isfinite(top), top, 0.0)[t])
+    at_risk = sum_by(t, weight, n)
+    unit = np.divide(1.0, at_risk, out=np.zeros(n), where=at_risk > 0)
+    mean = sum_by(t, weight * data.reward, n) * unit
+    ends = data.ends & steps.ends_count
+    hazard = sum_by(t, weight * ends, n) * unit
+    surviving = np.append(1.0, np.cumprod(1.0 - hazard))
+    share = _step_shares(steps, n, float(surviving[-1]))
+    value = share * surviving[:-1] * mean
+    later = np.append(np.cumsum(value[::-1])[::-1], 0.0)[1:]
+    spared = np.divide(unit, 1.0 - hazard, out=np.zeros(n), where=hazard < 1.0)
+    off_mean = (share * surviving[:-1] * unit)[t] * weight * (data.reward - mean[t])
+    off_share = (later * spared)[t] * weight * (ends - hazard[t])
+    return float(value.sum()), steps.by_episode(off_mean - off_share)
 
 
-def _step_shares(steps: Steps, n: int) -> FloatArray:
-    """g_t / Σ g_t over the steps that some episode reaches; if all truly ended, later steps earn nothing but count."""
+def _step_shares(steps: Steps, n: int, surviving: float) -> FloatArray:
+    """g_t / Σ g_t over the steps that some episode reaches; if none goes on after them, later steps earn 0 but count.
+
+    Of the total of an episode, g_t itself.
+    """
     gain = np.zeros(n)
     gain[steps.data.step] = steps.gain
-    everyone_ended = steps.ends_count and bool(steps.data.terminated.all())
+    if steps.whole:
+        return gain
+    everyone_ended = steps.ends_count and surviving < _ROUNDING
     return gain / (float(steps.span.max()) if everyone_ended else float(gain.sum()))
 
 

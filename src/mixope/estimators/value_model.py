@@ -3,7 +3,7 @@
 LSTD-Q on sums over rows, with x(s,a) = φ(s) ⊗ e_a and x(s′,π) = φ(s′) ⊗ π(·|s′):
 
     average      Σ x(s,a)[r − η + x(s′,π)·β − x(s,a)·β] = λ β,   Σ [r − η + x(s′,π)·β − x(s,a)·β] = 0   (unknown: β, η)
-    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = λ β
+    discounted   Σ x(s,a)[r + γ x(s′,π)·β − x(s,a)·β] = λ β         (the total of an episode likewise, γ = 1 or given)
     horizon      β_t = argmin Σ (r + V_{t+1}(s′) − x·β)² + λ‖β‖²,  backwards from V_T = 0
 
 This is what can say something of an action that was never logged in a state, and so cures coverage bias where states
@@ -122,7 +122,7 @@ class Design:
         For the average η carries it, and a constant q means nothing, so there they are shrunk like the rest.
         """
         penalty = np.full(self.pairs.shape[1], ridge)
-        if self.flow.problem.estimand.kind != "average":
+        if not self.flow.problem.estimand.restarts:
             logged = np.unique(self.flow.rows.pair_action)
             penalty[logged * self.phi.shape[1]] = 0.0
         return penalty
@@ -223,12 +223,9 @@ def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
     """β, and η (0 unless the estimand is the average)."""
     estimand = design.flow.problem.estimand
     total = design.pairs.T @ design.reward
-    gamma = estimand.gamma if estimand.kind == "discounted" else 1.0
-    assert gamma is not None
-    if estimand.kind == "horizon":
-        gamma = 1.0 - 1.0 / float(estimand.horizon or 1)
+    gamma = estimand.discount if estimand.horizon is None else 1.0 - 1.0 / estimand.horizon
     matrix = design.gram - gamma * design.shift + np.diag(design.penalty(ridge))
-    if estimand.kind != "average":
+    if not estimand.restarts:
         return linalg.solve(matrix, total), 0.0
     mean = design.pairs.T @ design.count
     ahead = np.asarray(design.states.T @ (design.arrivals.T @ np.ones(design.flow.rows.n_pairs)))
@@ -246,14 +243,13 @@ def _fit(design: Design, ridge: float) -> ValueFit:
     beta, eta = _lstd(design, ridge)
     q, v = design.pairs @ beta, design.states @ beta
     ended = flow.rows.next_state < 0
-    if estimand.kind == "average":
+    if estimand.restarts:
         after_end = float(design.start_features @ beta) if flow.restarts else 0.0
         rest = np.where(ended, after_end, v[flow.rows.next_state]) - q[flow.rows.pair]
         return ValueFit(rest, v - after_end, eta, design.order, ridge)
-    assert estimand.gamma is not None
-    rest = estimand.gamma * np.where(ended, 0.0, v[flow.rows.next_state]) - q[flow.rows.pair]
-    start = (1.0 - estimand.gamma) * v
-    return ValueFit(rest, start, (1.0 - estimand.gamma) * float(design.start_features @ beta), design.order, ridge)
+    rest = estimand.discount * np.where(ended, 0.0, v[flow.rows.next_state]) - q[flow.rows.pair]
+    value = estimand.scale * float(design.start_features @ beta)
+    return ValueFit(rest, estimand.scale * v, value, design.order, ridge)
 
 
 def _backwards(design: Design, ridge: float) -> ValueFit:

@@ -9,11 +9,13 @@ docs/coverage.md. Of all logs of one kind it is said how often an interval held,
     error_variation standard deviation of the stated errors over their mean: what is known of the error itself
     error_follows   their correlation with the values: near 1, logs that lack the rare large weight lack its spread too
     warned          share of logs whose verdict is not "trustworthy"; ``missed_warned``, of those that miss
+    green_coverage  share of the intervals that hold the truth among the ``green`` logs, those that are trustworthy
 
 Little bias and an error ratio near 1 leave an error that is itself unknown (few clusters, heavy tails) as the reason.
 
-In the picture a line of panels is an environment, a column a size, a mark an interval. The grey line is what intervals
-promise, the band two points to either side. A share below the axis is an arrow at its edge.
+In the picture a line of panels is an environment and how its states are logged, a column a size, a line in a panel an
+estimator (and its estimand, where an environment is asked for several), a mark an interval. The grey line is what
+intervals promise, the band two points to either side. A share below the axis is an arrow at its edge.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixope.diagnostics import Verdict
-from mixope.experiments.coverage_logs import BLOCKS, LEVEL, PAIR, REFITS, SCORES, CoveredLog, Source
-from mixope.experiments.experiment import Cell, Experiment, Row, Size
+from mixope.experiments.coverage_logs import BLOCKS, LEVEL, PAIR, REFITS, SCORES, CoveredLog, Observed, Source
+from mixope.experiments.experiment import Cell, Experiment, Row, Size, number
 from mixope.experiments.style import BLACK, BLUE, GREEN, GREY, LOOKS, NAMES, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INTERVALS = (*SCORES, *REFITS, BLOCKS, PAIR)
-CELL = ("environment", "loggers", "episodes", "horizon", "estimator")
+CELL = ("environment", "loggers", "observed", "episodes", "horizon", "estimand", "estimator")
 NUMBERS = ("low", "truth", "high", "value", "error")
 MARKS = dict(
     zip(
@@ -47,6 +49,8 @@ MARKS = dict(
 LEAST = 0.6
 """Where the axis begins."""
 BAND = 0.02
+LINE = 0.42
+"""Inches for a line of a panel."""
 
 
 ORDER = ("emp", "dr", "bch-pooled", "wis-step", "is-step")
@@ -58,11 +62,13 @@ class Batch:
 
     environment: str
     loggers: int
-    horizon: int
+    horizon: int | None
     sizes: tuple[int, ...]
     estimators: str
     logs: int
     source: Source = "scores"
+    observed: Observed = "id"
+    estimand: str = "average"
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,66 @@ def _small(
     """What a small environment is asked, with so many logs for scores, blocks and refits."""
     asked = f"{RATIOS},dr,wis-step" if name == "gridworld-slip" else f"{RATIOS},{WEIGHTS}"
     scores, blocks, refits = logs
+    observed: Observed = "id" if name == "singlepath" else "factors"
     found = (
-        Batch(name, loggers, horizon, sizes, asked, scores),
-        Batch(name, loggers, horizon, sizes, RATIOS, blocks, "blocks"),
-        Batch(name, loggers, horizon, sizes, REFITTED, refits, "refits"),
+        Batch(name, loggers, horizon, sizes, asked, scores, observed=observed),
+        Batch(name, loggers, horizon, sizes, RATIOS, blocks, "blocks", observed),
+        Batch(name, loggers, horizon, sizes, REFITTED, refits, "refits", observed),
     )
     return tuple(batch for batch in found if batch.logs)
 
 
+ENDING: tuple[tuple[str, Observed, str, tuple[str, ...]], ...] = (
+    ("sessions", "id", "emp,wis-step", ("discounted 0.95", "horizon 10", "episode")),
+    ("sessions", "factors", "emp,dr", ("discounted 0.95", "episode")),
+    ("survival", "factors", "emp,dr,wis-step", ("discounted 0.99", "horizon 10", "episode")),
+    ("queue", "factors", "emp,dr", ("discounted 0.95", "horizon 20", "episode")),
+    ("queue", "vector", "emp,dr", ("discounted 0.95", "episode")),
+    ("frozenlake", "id", "emp,wis-step", ("discounted 0.99", "horizon 20", "episode")),
+    ("blackjack", "factors", "emp,dr,wis-step", ("discounted 0.95", "horizon 3", "episode")),
+    ("cartpole", "vector", "emp,dr", ("episode 0.99",)),
+)
+"""Worlds whose episodes end, how their states are logged, and what is asked of them, four loggers each.
+
+CartPole is asked for its total with a discount, which is its discounted value on another scale; without one the total
+is the length of an episode, for which no time limit must stand that is not part of the state. Its logs are truncated
+after 200 steps, the others run to the end.
+"""
+CUT, TIMES = {"cartpole": 200}, {"blackjack": 10}
+"""A game of Blackjack has one or two steps, and there are 280 hands: it needs ten times as many."""
+
+
+def _ending(sizes: tuple[int, ...], logs: int, logs_of_vectors: int) -> tuple[Batch, ...]:
+    """So many logs of every world whose episodes end."""
+    return tuple(
+        Batch(
+            name,
+            4,
+            CUT.get(name),
+            tuple(TIMES.get(name, 1) * size for size in sizes),
+            estimators,
+            logs_of_vectors if observed == "vector" else logs,
+            observed=observed,
+            estimand=estimand,
+        )
+        for name, observed, estimators, estimands in ENDING
+        for estimand in estimands
+        if observed != "vector" or logs_of_vectors
+    )
+
+
 SIZES: dict[Size, Settings] = {
-    "smoke": Settings((Batch("singlepath", 2, 20, (30,), "emp", 20),)),
+    "smoke": Settings(
+        (
+            Batch("singlepath", 2, 20, (30,), "emp", 20),
+            Batch("sessions", 4, None, (40,), "emp", 5, observed="factors", estimand="episode"),
+        )
+    ),
     "quick": Settings(
         (
             *_small("singlepath", 2, 20, (10, 100), (60, 60, 20)),
             *_small("gridworld-slip", 4, 50, (12, 200), (60, 60, 20)),
+            *_ending((100,), 20, 3),
         ),
         50,
     ),
@@ -105,8 +157,9 @@ SIZES: dict[Size, Settings] = {
             *_small("singlepath", 2, 20, (10, 100), (1000, 500, 200)),
             *_small("walk", 2, 30, (10, 100), (1000, 0, 200)),
             *_small("gridworld-slip", 4, 50, (12, 200), (1000, 500, 100)),
-            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60),
-            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60),
+            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
+            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
+            *_ending((100, 400), 400, 40),
         )
     ),
 }
@@ -128,6 +181,8 @@ def plan(settings: Settings, seed: int) -> list[CoveredLog]:
                 settings.replicates if batch.source == "refits" else 0,
                 seed,
                 k,
+                batch.observed,
+                batch.estimand,
             ),
         )
         for batch in settings.batches
@@ -141,7 +196,9 @@ def summarise(settings: object, rows: Sequence[Row]) -> list[Row]:
     """One line per environment, size, estimator and interval, in an order that does not depend on the run's."""
 
     def place(row: Row) -> tuple[object, ...]:
-        return (*(row[name] for name in CELL), INTERVALS.index(str(row["interval"])), row["repetition"])
+        whole = row["horizon"] is None
+        cell = (whole if whole and name == "horizon" else row[name] for name in CELL)
+        return (*cell, INTERVALS.index(str(row["interval"])), row["repetition"])
 
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=place):
@@ -180,11 +237,15 @@ def _warnings(rows: Sequence[Row], held: Sequence[bool]) -> Row:
         return {}
     warned = [row["verdict"] != Verdict.TRUSTWORTHY.value for row in rows]
     of_missed = [said for said, good in zip(warned, held, strict=True) if not good]
+    green = [good for said, good in zip(warned, held, strict=True) if not said]
+    uncovered = [number(row["uncovered"]) for row in rows if row["uncovered"] is not None]
     return {
-        "uncovered": float(np.mean([row["uncovered"] for row in rows if row["uncovered"] is not None])),
+        "uncovered": float(np.mean(uncovered)) if uncovered else math.nan,
         "warned": float(np.mean(warned)),
         "missed": len(of_missed),
         "missed_warned": float(np.mean(of_missed)) if of_missed else math.nan,
+        "green": len(green),
+        "green_coverage": float(np.mean(green)) if green else math.nan,
     }
 
 
@@ -200,13 +261,16 @@ def show(rows: Sequence[Row]) -> list[Row]:
     """The table beneath the picture: a column per interval; logs / those with refits; what comes last is of t."""
     present = [kind for kind in INTERVALS if any(row["interval"] == kind for row in rows)]
     found = [_shown(dict(zip(CELL, key, strict=True)), by_kind, present) for key, by_kind in cells(rows).items()]
-    return sorted(found, key=lambda row: [str(row["environment"]), str(row["loggers"]), str(row["estimator"])])
+    order = ("environment", "loggers", "states", "estimand", "estimator")
+    return sorted(found, key=lambda row: [str(row[name]) for name in order])
 
 
 def _shown(cell: Row, by_kind: dict[str, Row], present: Sequence[str]) -> Row:
     return {
         "environment": NAMES.get(str(cell["environment"]), cell["environment"]),
         "loggers": cell["loggers"],
+        "states": cell["observed"],
+        "estimand": cell["estimand"],
         "estimator": cell["estimator"],
         "episodes": cell["episodes"],
         "logs": "/".join(str(by_kind[kind]["logs"]) for kind in (SCORES[0], REFITS[0]) if kind in by_kind),
@@ -236,12 +300,12 @@ def draw(rows: Sequence[Row]) -> Figure:
     from matplotlib.figure import Figure
 
     worlds: dict[str, dict[str, dict[str, dict[str, Row]]]] = {}
-    for (name, loggers, episodes, horizon, estimator), by_kind in cells(rows).items():
-        title = f"{NAMES.get(str(name), name)}, {loggers} logger{'' if loggers == 1 else 's'}"
-        worlds.setdefault(title, {}).setdefault(f"{episodes} × {horizon} steps", {})[str(estimator)] = by_kind
+    for cell, by_kind in cells(rows).items():
+        title, size, line = _place(dict(zip(CELL, cell, strict=True)))
+        worlds.setdefault(title, {}).setdefault(size, {})[line] = by_kind
     names = {title: _names(by_size) for title, by_size in worlds.items()}
-    columns, heights = max(map(len, worlds.values())), [len(mine) + 0.8 for mine in names.values()]
-    figure = Figure(figsize=(2 + 4.2 * columns, 1.2 + 0.5 * sum(heights)), layout="constrained")
+    columns, heights = max(map(len, worlds.values())), [LINE * len(mine) + 0.4 for mine in names.values()]
+    figure = Figure(figsize=(2.8 + 4.2 * columns, 1.2 + sum(heights)), layout="constrained")
     grid = figure.subplots(len(worlds), columns, squeeze=False, sharex=True, height_ratios=heights)
     for line, (title, by_size) in zip(grid, worlds.items(), strict=True):
         for axes, (size, found) in zip(line, by_size.items(), strict=False):
@@ -256,10 +320,25 @@ def draw(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def _place(cell: Row) -> tuple[str, str, str]:
+    """The title and the size of a panel, and the line in it."""
+    loggers, estimand = cell["loggers"], str(cell["estimand"])
+    title = f"{NAMES.get(str(cell['environment']), cell['environment'])}, {loggers} logger{'' if loggers == 1 else 's'}"
+    several = cell["horizon"] is None or estimand.startswith(("discounted", "episode"))
+    steps = "episodes" if cell["horizon"] is None else f"× {cell['horizon']} steps"
+    line = f"{cell['estimator']}, {estimand}" if several else str(cell["estimator"])
+    return f"{title}, {cell['observed']}" if several else title, f"{cell['episodes']} {steps}", line
+
+
 def _names(by_size: dict[str, dict[str, dict[str, Row]]]) -> list[str]:
-    """All estimators of an environment, in one order for all."""
+    """All lines of an environment, by estimand and then by estimator, in one order for all."""
     found = {name for by_estimator in by_size.values() for name in by_estimator}
-    return sorted(found, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+    def place(line: str) -> tuple[str, int]:
+        name, _, estimand = line.partition(", ")
+        return estimand, ORDER.index(name) if name in ORDER else len(ORDER)
+
+    return sorted(found, key=place)
 
 
 def _panel(axes: Axes, found: dict[str, dict[str, Row]], names: Sequence[str], *, labelled: bool) -> None:
@@ -270,11 +349,16 @@ def _panel(axes: Axes, found: dict[str, dict[str, Row]], names: Sequence[str], *
             _mark(axes, row, y + 0.12 * (INTERVALS.index(kind) - (len(INTERVALS) - 1) / 2), kind)
     for y in range(1, len(names)):
         axes.axhline(y - 0.5, color="#e3e7ea", linewidth=0.6)
-    labels = [LOOKS[name].label if name in LOOKS else name.upper() for name in names] if labelled else [""] * len(names)
+    labels = [_label(name) for name in names] if labelled else [""] * len(names)
     axes.set_yticks(range(len(names)), labels)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(LEAST, 1.01)
     axes.grid(axis="y", visible=False)
+
+
+def _label(line: str) -> str:
+    name, comma, estimand = line.partition(", ")
+    return (LOOKS[name].label if name in LOOKS else name.upper()) + comma + estimand
 
 
 def _mark(axes: Axes, row: Row, y: float, kind: str) -> None:
@@ -295,11 +379,11 @@ def _mark(axes: Axes, row: Row, y: float, kind: str) -> None:
 EXPERIMENT = Experiment(
     name="coverage",
     title="Coverage: how often 95 % intervals hold the truth",
-    caption="Independent logs of environments whose truth is exact; each estimator with every interval, behaviour "
-    "unknown. The band is 93 to 97 %; an arrow at the left edge is a share below the picture. An interval cannot cover "
-    "what bias has moved: 'bias ÷ se' is the mean error in standard errors, 'se ÷ spread' the standard error that was "
-    "stated over the spread of the values of all logs, 'warned' the share of logs whose verdict is not 'trustworthy'. "
-    "These and the width are of the t interval.",
+    caption="Independent logs of environments whose truth is known; each estimator with every interval, behaviour "
+    "unknown, states logged as ids, factors or vectors. The band is 93 to 97 %; an arrow at the left edge is a share "
+    "below the picture. An interval cannot cover what bias has moved: 'bias ÷ se' is the mean error in standard "
+    "errors, 'se ÷ spread' the standard error that was stated over the spread of the values of all logs, 'warned' the "
+    "share of logs whose verdict is not 'trustworthy'. These and the width are of the t interval.",
     sizes=SIZES,
     plan=plan,
     summarise=summarise,

@@ -6,8 +6,9 @@
     blocks    batch means: one episode by the last logger, as long as the episodes together
 
 Scores come from :func:`mixope.answering.answer`, once for all targets and estimators, and intervals from them as
-``evaluate`` makes them, widened by what the estimate thinks it is off. The behaviour is not told, states are logged as
-factors where there are some. Trajectory weights estimate the mean of the first steps, and are held against that.
+``evaluate`` makes them, widened by what the estimate thinks it is off. The behaviour is not told. States are logged as
+ids, as factors, or as vectors of floats. The truth is that of the estimand; where that is the long-run average,
+trajectory weights, which estimate the mean of the first steps, are held against that.
 """
 
 from __future__ import annotations
@@ -15,34 +16,61 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from mixope import environments
 from mixope.answering import answer
-from mixope.arrays import FloatArray
+from mixope.arrays import AnyArray, FloatArray
 from mixope.differences import JointScores, pairwise
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY
 from mixope.experiments.experiment import Row
-from mixope.experiments.worlds import log_seed, world
+from mixope.experiments.worlds import CARTPOLE, log_seed, world
 from mixope.intervals import Interval, IntervalChoice, Scores, judge_scores, widen
-from mixope.policies import TabularPolicy
+from mixope.policies import DiscreteCallablePolicy, Mixture, Policy, TabularPolicy
 from mixope.resampling import episode_counts_request, prepare, resample
-from mixope.seen import Counted, count
+from mixope.seen import Counted, Sampled, look
 
 LEVEL = 0.95
 Source = Literal["scores", "refits", "blocks"]
+Observed = Literal["id", "factors", "vector"]
 SCORES, REFITS, BLOCKS, PAIR = ("t", "normal", "likelihood"), ("bca", "percentile"), "blocks", "pair"
 TARGET, NEAR = "target", "near"
+SHARE = 0.9
+"""Of the target in the one near it."""
+TRUTH_CHAINS = 20_000
+WHOLE = 20
+"""Steps of an episode that is logged to its end, about; for telling the cost beforehand."""
+
+
+def asked(words: str) -> Estimand:
+    """An estimand by its name and its number: ``average``, ``discounted 0.95``, ``horizon 20``, ``episode``."""
+    kind, _, number = words.partition(" ")
+    if kind == "horizon":
+        return Estimand("horizon", horizon=int(number))
+    gamma = float(number) if number else None
+    return Estimand("episode", gamma=gamma) if kind == "episode" else _per_step(kind, gamma)
+
+
+def _per_step(kind: str, gamma: float | None) -> Estimand:
+    return Estimand("average") if kind == "average" else Estimand("discounted", gamma=gamma)
+
+
+def called(estimand: Estimand) -> str:
+    """The words that :func:`asked` understands."""
+    number = estimand.horizon if estimand.kind == "horizon" else estimand.gamma
+    return estimand.kind if number is None else f"{estimand.kind} {number:g}"
 
 
 @dataclass(frozen=True)
 class CoveredLog:
     """``estimators`` are names with commas between; ``replicates`` counts where ``source`` is refits.
+
+    Without a ``horizon``, episodes are logged to their end.
 
     The log depends on the environment, its size, the seed and the repetition: intervals of all sources see the same.
     """
@@ -50,17 +78,21 @@ class CoveredLog:
     environment: str
     loggers: int
     episodes: int
-    horizon: int
+    horizon: int | None
     estimators: str
     source: Source
     replicates: int
     seed: int
     repetition: int
+    observed: Observed = "id"
+    estimand: str = "average"
 
     @property
     def seconds(self) -> float:
         """Measured 2026-11-15, one core."""
-        names, rows = self.estimators.split(","), self.episodes * self.horizon
+        names, rows = self.estimators.split(","), self.episodes * (self.horizon or WHOLE)
+        if self.observed == "vector":
+            return 0.5 + len(names) * rows / 4_000
         if self.source == "refits":
             return len(names) * self.replicates * (0.0013 + rows / 5_000_000)
         each = 0.02 + rows / 500_000 + len(names) * (0.015 + rows / 1_000_000)
@@ -71,33 +103,39 @@ class CoveredLog:
         return log_seed(self.seed, self.repetition, self.environment, self.loggers, self.episodes, self.horizon)
 
     def measure(self) -> list[Row]:
-        """One row an estimator and interval; a refusal is a row without an interval."""
-        counted = count(self._simulate())
+        """One row per estimator and interval; a refusal is a row without an interval."""
+        seen = look(self._simulate())
         made = {"scores": self._from_scores, "refits": self._from_refits, "blocks": self._from_blocks}[self.source]
-        return [row for estimand, names in self._questions().items() for row in made(counted, estimand, names)]
+        return [
+            {"estimand": called(estimand), **row}
+            for estimand, names in self._questions().items()
+            for row in made(seen, estimand, names)
+        ]
 
-    def _simulate(self) -> object:
-        here, one = world(self.environment, self.loggers), self.source == "blocks"
-        return environments.simulate(
-            here.known,
-            here.laws[-1:] if one else here.laws,
-            1 if one else self.episodes,
-            self.episodes * self.horizon if one else self.horizon,
-            seed=self.simulation_seed(),
-            observed="factors" if here.known.factors else "id",
-        )
+    def _simulate(self) -> Any:
+        here, seed = world(self.environment, self.loggers), self.simulation_seed()
+        if here.model is None:
+            return here.simulate(self.episodes, self.horizon, seed)
+        laws, episodes, horizon = here.laws, self.episodes, self.horizon
+        if self.source == "blocks" and horizon is not None:
+            laws, episodes, horizon = laws[-1:], 1, episodes * horizon
+        return environments.simulate(here.model, laws, episodes, horizon, seed=seed, observed=self.observed)
 
     def _questions(self) -> dict[Estimand, list[str]]:
         found: dict[Estimand, list[str]] = {}
         for name in self.estimators.split(","):
-            by_trajectory = REGISTRY[name].family == "trajectory weights"
-            estimand = Estimand("horizon", horizon=self.horizon) if by_trajectory else Estimand("average")
+            estimand = asked(self.estimand)
+            if estimand.kind == "average" and REGISTRY[name].family == "trajectory weights":
+                estimand = Estimand("horizon", horizon=self.horizon)
             found.setdefault(estimand, []).append(name)
         return found
 
-    def _from_scores(self, counted: Counted, estimand: Estimand, names: list[str]) -> Iterator[Row]:
-        targets, true = policies(self.environment, self.loggers), truths(self.environment, self.loggers, estimand)
-        by_name = self._answers(counted, targets, estimand, names, "t")
+    def _targets(self) -> dict[str, Policy]:
+        return policies(self.environment, self.loggers, self.observed)
+
+    def _from_scores(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+        targets, true = self._targets(), truths(self.environment, self.loggers, estimand)
+        by_name = self._answers(seen, targets, estimand, names, "t")
         for name in names:
             if TARGET not in by_name[name] or NEAR not in by_name[name]:
                 yield from (_row(name, kind, true[TARGET]) for kind in (*SCORES, PAIR))
@@ -107,10 +145,10 @@ class CoveredLog:
                 yield _judged(first, kind, true[TARGET], *from_scores(first, kind))
             yield _judged(first, PAIR, true[TARGET] - true[NEAR], *difference(first, second))
 
-    def _from_blocks(self, counted: Counted, estimand: Estimand, names: list[str]) -> Iterator[Row]:
-        target = {TARGET: policies(self.environment, self.loggers)[TARGET]}
+    def _from_blocks(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+        target = {TARGET: self._targets()[TARGET]}
         true = truths(self.environment, self.loggers, estimand)[TARGET]
-        for name, found in self._answers(counted, target, estimand, names, BLOCKS).items():
+        for name, found in self._answers(seen, target, estimand, names, BLOCKS).items():
             if TARGET in found:
                 e = found[TARGET]
                 yield _judged(e, BLOCKS, true, e.value, e.standard_error, e.interval)
@@ -118,15 +156,16 @@ class CoveredLog:
                 yield _row(name, BLOCKS, true)
 
     def _answers(
-        self, counted: Counted, targets: Mapping[str, TabularPolicy], estimand: Estimand, names: list[str], kind: str
+        self, seen: Counted | Sampled, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
     ) -> dict[str, dict[str, Estimate]]:
         """Estimates by estimator and target; one that refused is not there."""
         choice, refused = IntervalChoice(kind), list[tuple[str, str]]()
-        found = answer(counted, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=refused)
+        found = answer(seen, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=refused)
         return {name: {e.target: e for e in found if e.estimator == name} for name in names}
 
-    def _from_refits(self, counted: Counted, estimand: Estimand, names: list[str]) -> Iterator[Row]:
-        target = policies(self.environment, self.loggers)[TARGET]
+    def _from_refits(self, counted: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+        assert isinstance(counted, Counted)
+        target = self._targets()[TARGET]
         true = truths(self.environment, self.loggers, estimand)[TARGET]
         (groups,) = counted.rounds().ask([episode_counts_request(counted)])
         for name in names:
@@ -192,27 +231,45 @@ def _row(
 
 
 @lru_cache(maxsize=16)
-def policies(name: str, loggers: int) -> dict[str, TabularPolicy]:
+def policies(name: str, loggers: int, observed: Observed) -> dict[str, Policy]:
     """The target and one near it, on states as they are logged."""
     here = world(name, loggers)
+    if here.model is None:
+        first = next(iter(here.loggers.values()))
+        return {TARGET: here.target, NEAR: Mixture([here.target, first], [SHARE, 1 - SHARE])}
+    return {label: _as_logged(here.model, law, observed) for label, law in _laws(name, loggers).items()}
+
+
+def _laws(name: str, loggers: int) -> dict[str, FloatArray]:
+    here = world(name, loggers)
     law = here.target.probabilities
-    laws = {TARGET: law, NEAR: 0.9 * law + 0.1 * here.laws[0]}
-    return {label: _on_factors(here.known, mixed) for label, mixed in laws.items()}
+    return {TARGET: law, NEAR: SHARE * law + (1 - SHARE) * here.laws[0]}
 
 
-def _on_factors(model: environments.Model, law: FloatArray) -> TabularPolicy:
-    if not model.factors:
+def _as_logged(model: environments.Model, law: FloatArray, observed: Observed) -> Policy:
+    if observed == "id":
         return TabularPolicy(law)
-    return TabularPolicy(law, np.stack(list(model.factors.values()), 1), factors=list(model.factors))
+    by_factors = TabularPolicy(law, np.stack(list(model.factors.values()), 1), factors=list(model.factors))
+    return by_factors if observed == "factors" else DiscreteCallablePolicy(OnVectors(by_factors), by_factors.actions)
+
+
+@dataclass(frozen=True, eq=False)
+class OnVectors:
+    """A table of factors, asked for vectors that are made of them."""
+
+    table: TabularPolicy
+
+    def __call__(self, observations: AnyArray) -> FloatArray:
+        """The action laws, a row each."""
+        return self.table.probs(np.rint(observations).astype(np.int64))
 
 
 @lru_cache(maxsize=64)
 def truths(name: str, loggers: int, estimand: Estimand) -> dict[str, float]:
-    """Of both targets: the long run, or the mean of the first steps."""
+    """Of both targets; CartPole's is simulated, with an error far below that of any log here."""
+    if name == CARTPOLE:
+        targets = policies(name, loggers, "vector")
+        simulated = environments.cartpole.truth
+        return {label: simulated(p, estimand, chains=TRUTH_CHAINS).value for label, p in targets.items()}
     model = world(name, loggers).known
-    laws = {label: policy.probabilities for label, policy in policies(name, loggers).items()}
-    if estimand.kind == "average":
-        return {label: environments.truth.average(model, law) for label, law in laws.items()}
-    assert estimand.horizon is not None
-    steps = estimand.horizon
-    return {label: environments.truth.horizon(model, law, steps) for label, law in laws.items()}
+    return {label: environments.truth.value(model, law, estimand) for label, law in _laws(name, loggers).items()}

@@ -53,6 +53,12 @@ NAMES = {
     "walk": "Walk",
     "pendulum": "Pendulum",
     "pendulum-trained": "Pendulum (trained)",
+    "sessions": "Sessions",
+    "survival": "Survival",
+    "queue": "Queue",
+    "frozenlake": "FrozenLake",
+    "blackjack": "Blackjack",
+    "cartpole": "CartPole",
 }
 
 

@@ -1,15 +1,16 @@
-"""The four environments of the paper with a target, loggers, the truth and the efficiency bound.
+"""Environments with a target, loggers, the truth and the efficiency bound: the paper's four, and those that end.
 
-Taxi, Gridworld (with slip .1: without it the bound is 0) and SinglePath have soft Q-learning policies of several
-stages and an exact truth. Pendulum has the analytic policies of :mod:`mixope.environments.pendulum` and a truth by
-long simulation; ``pendulum-trained`` has actor–critic stages instead. Policies are trained with seed 0, whatever the
-seed of the logs: all logs of an environment ask the same question.
+Taxi, Gridworld (with slip .1: without it the bound is 0), SinglePath and every other model have soft Q-learning
+policies of several stages and an exact truth. Pendulum has the analytic policies of
+:mod:`mixope.environments.pendulum` and a truth by long simulation; ``pendulum-trained`` has actor–critic stages
+instead. CartPole has the controllers of :mod:`mixope.environments.cartpole`. Policies are trained with seed 0, whatever
+the seed of the logs: all logs of an environment ask the same question.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,12 +19,12 @@ import numpy as np
 
 from mixope import environments
 from mixope.arrays import FloatArray
-from mixope.environments import actor_critic, continuous, pendulum
+from mixope.environments import ContinuousEnvironment, actor_critic, cartpole, continuous, pendulum
 from mixope.errors import UsageError
 from mixope.logs import Logs
 from mixope.policies import GaussianPolicy, TabularPolicy
 
-PENDULUM, TRAINED = "pendulum", "pendulum-trained"
+PENDULUM, TRAINED, CARTPOLE = "pendulum", "pendulum-trained", "cartpole"
 PENDULUM_TRUTH = -1.4930
 """± .0007, 160 million steps."""
 STAGES = 5
@@ -33,13 +34,14 @@ TRUTH_CHAINS = 4000
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Who logs, who is evaluated, and what the answer is; policies of the loggers are by label."""
+    """Who logs, who is evaluated, and what the average is; policies of the loggers are by label."""
 
     name: str
     target: Any
     loggers: dict[str, Any]
     truth: float
     model: environments.Model | None = None
+    vectors: ContinuousEnvironment | None = None
 
     @property
     def known(self) -> environments.Model:
@@ -52,11 +54,12 @@ class World:
         """The loggers' tables, where there is a model."""
         return [policy.probabilities for policy in self.loggers.values()]
 
-    def simulate(self, episodes: int, horizon: int, seed: int) -> Any:
+    def simulate(self, episodes: int, horizon: int | None, seed: int) -> Any:
         """A log of these loggers, an equal share each."""
         if self.model is None:
-            columns = continuous.simulate(
-                pendulum.Pendulum(), list(self.loggers.values()), episodes, horizon, seed=seed
+            assert self.vectors is not None
+            columns: Mapping[str, Any] = continuous.simulate(
+                self.vectors, list(self.loggers.values()), episodes, horizon, seed=seed
             )
             return Logs.from_arrays(**columns)
         return environments.simulate(self.model, self.laws, episodes, horizon, seed=seed)
@@ -70,10 +73,14 @@ class World:
 def world(name: str, n_loggers: int) -> World:
     """The environment of that name with so many loggers."""
     if name == PENDULUM:
-        return World(name, pendulum.target(), _labelled(pendulum.loggers(n_loggers)), PENDULUM_TRUTH)
+        known = _labelled(pendulum.loggers(n_loggers))
+        return World(name, pendulum.target(), known, PENDULUM_TRUTH, vectors=pendulum.Pendulum())
     if name == TRAINED:
         goal, actors, average = _trained(n_loggers)
-        return World(name, goal, _labelled(actors), average)
+        return World(name, goal, _labelled(actors), average, vectors=pendulum.Pendulum())
+    if name == CARTPOLE:
+        policies = _labelled(cartpole.loggers(n_loggers))
+        return World(name, cartpole.target(), policies, 1.0, vectors=cartpole.CartPole())
     model = environments.make(name)
     target = environments.target(model)
     laws = environments.stages(model, n_loggers)

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
+from mixope.diagnostics import judge_dropped
 from mixope.engines import Engine, choose
-from mixope.errors import DataError
+from mixope.errors import Advice, DataError
 from mixope.inspection.records import (
     Bar,
     Columns,
@@ -38,19 +39,21 @@ from mixope.logs import EPISODE_KEYS, Logs, Schema, explain_episodes, explain_ro
 from mixope.policies import DiscretePolicy, Policy
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
-from mixope.seen import Counted, Sampled, count
+from mixope.seen import Counted, Sampled, count, no_rows
 from mixope.statistics.episodes import SURVEYED
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.statistics.request import Batch, Request
 from mixope.statistics.transitions import Transitions
-from mixope.survey import survey_of_episodes
+from mixope.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
+_SEVERITY = {"pass": "note", "warn": "warning", "fail": "warning"}
+"""Rows that are dropped stop no inspection."""
 BINS = 8
 SHOWN_GAPS = 10
 NOT_COVERED = (
     "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
 )
-_BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, (*SURVEYED, Aggregate("truncated", "max", ("truncated",)))))
+_BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 
 
 def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *, check: bool = True) -> Inspection:
@@ -68,7 +71,8 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
     contents = vectors = None
     if bad_rows is None:
-        contents, vectors = _look(logs, chosen)
+        contents, vectors, dropped = _look(logs, chosen)
+        remarks += _remarks_on_ends(logs, dropped, contents)
     else:
         remarks.append(Remark("bad-rows", "error", bad_rows.total, str(bad_rows)))
         vectors = None if countable else _bad_vectors(logs, chosen)
@@ -118,24 +122,36 @@ def _space(transitions: Transitions) -> Space:
     return Space(transitions.n_states, tuple(transitions.actions.tolist()), transitions.n_pairs)
 
 
-def _look(logs: Logs, engine: Engine) -> tuple[Contents, Vectors | None]:
-    """One scan: the totals of the episodes, and the columns of vectors."""
+def _remarks_on_ends(logs: Logs, dropped: Dropped | None, inside: Contents) -> list[Remark]:
+    """How episodes end, where nothing says it, and what the rows earned that cannot be used."""
+    found = []
+    if logs.asks_for_ends:
+        error = unsaid_ends(logs, dropped)
+        found.append(Remark("ends-unsaid", "warning", None, Advice(error.reason, " Say ", error.hint or "")))
+    if dropped is not None:
+        judged = judge_dropped(dropped, inside.lowest_reward, inside.highest_reward)
+        found.append(Remark("dropped-rows", _SEVERITY[judged.status], dropped.rows, judged.sentence))
+    return found
+
+
+def _look(logs: Logs, engine: Engine) -> tuple[Contents, Vectors | None, Dropped | None]:
+    """One scan: the totals of the episodes, and the columns of vectors; and what the dropped rows earned."""
     schema = logs.schema
     totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_vectors(schema))])
     if totals is None or totals.n_groups == 0:
-        raise DataError("no row can be used", where=logs.name, hint=f"all rows were dropped: {logs.drop_reason}")
-    return _contents(logs, engine, totals), _vectors(schema, *found) if found else None
-
-
-def _contents(logs: Logs, engine: Engine, totals: GroupSums) -> Contents:
+        raise no_rows(logs)
     survey = survey_of_episodes(logs, engine.name, totals, suspicious=None)
+    return _contents(survey, totals), _vectors(schema, *found) if found else None, survey.dropped
+
+
+def _contents(survey: Survey, totals: GroupSums) -> Contents:
     episodes = np.bincount(survey.episodes.logger)
     return Contents(
         rows=survey.n_rows,
         episodes=survey.n_episodes,
         known_starts=int((survey.episodes.starts > 0).sum()),
         terminated=int(survey.episodes.ended.sum()),
-        truncated=int(totals.column("truncated").sum()),
+        truncated=int(totals.column("cut").sum()),
         lowest_reward=survey.lowest,
         highest_reward=survey.highest,
         logged_mean=survey.mean,

@@ -21,7 +21,16 @@ from mixope.intervals.choice import (
     judge_scores,
     widen,
 )
-from mixope.intervals.clustered import Interval, clustered_interval, few_episodes, quantile, standard_error
+from mixope.intervals.clustered import (
+    Interval,
+    clustered_interval,
+    degrees_of_freedom,
+    few_clusters,
+    few_episodes,
+    probability_positive,
+    quantile,
+    standard_error,
+)
 from mixope.intervals.likelihood import likelihood_interval
 from mixope.intervals.refits import bca_interval, percentile_interval
 
@@ -38,10 +47,13 @@ __all__ = [
     "block_scores",
     "choose_interval",
     "clustered_interval",
+    "degrees_of_freedom",
+    "few_clusters",
     "few_episodes",
     "judge_scores",
     "likelihood_interval",
     "percentile_interval",
+    "probability_positive",
     "quantile",
     "standard_error",
     "widen",

@@ -40,7 +40,7 @@ def _for_autocorrelation(scores: FloatArray) -> float:
 
 
 def block_scores(scores: FloatArray, length: int | None = None, lengths: IntArray | None = None) -> FloatArray:
-    """Scores of blocks that can stand for those of episodes: Σ over them of s² is the se² of the module.
+    """Scores B_k − n_k/n · Σ B of blocks, which can stand for those of episodes.
 
     ``lengths`` are those of the episodes, where there are several; each is cut into blocks of equal size or nearly so.
     """
@@ -49,7 +49,7 @@ def block_scores(scores: FloatArray, length: int | None = None, lengths: IntArra
     steps = np.diff(np.append(edges, len(scores)))
     sums = np.add.reduceat(scores, edges, axis=0)
     share = (steps / len(scores)).reshape(-1, *[1] * (scores.ndim - 1))
-    return np.asarray((sums - share * sums.sum(axis=0)) * np.sqrt(len(sums) / max(len(sums) - 1, 1)))
+    return np.asarray(sums - share * sums.sum(axis=0))
 
 
 def _edges(lengths: IntArray, size: int) -> IntArray:

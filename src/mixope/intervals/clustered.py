@@ -1,9 +1,10 @@
 """The clustered score interval: scores summed by episode, because rows of one episode are not independent.
 
-    se² = Σ_episodes (Σ_rows score)²,      value ± q · se
+    se² = m/(m−1) · Σ_episodes (Σ_rows score)²,      value ± q · se
 
-with q the t quantile of (episodes − 1) degrees of freedom, or the normal one. No small-sample factor is put on se²; the
-t quantile stands for few episodes. One episode has no spread between episodes: see :mod:`mixope.intervals.blocks`.
+with m the episodes and q the t quantile of m − 1 degrees of freedom (fewer where a few episodes decide), or the normal
+one. The scores of m episodes sum to zero because the value was fitted to them, as the residuals of a mean do: hence
+m/(m−1). One episode has no spread between episodes: see :mod:`mixope.intervals.blocks`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from mixope.arrays import FloatArray
 
 Law = Literal["t", "normal"]
 
+LEAST_DEGREES = 10.0
 FEW_EPISODES = 20
 """Below this the spread between episodes is itself poorly known."""
 
@@ -47,14 +49,39 @@ class Interval:
 
 
 def standard_error(episode_scores: FloatArray) -> float:
-    """√Σ s² over episodes."""
-    return float(np.sqrt(np.sum(episode_scores**2)))
+    """√(m/(m−1) Σ s²) over m episodes, or other clusters."""
+    return float(np.sqrt(few_clusters(len(episode_scores)) * np.sum(episode_scores**2)))
 
 
-def quantile(level: float, degrees: int, law: Law = "t") -> float:
+def few_clusters(n: int) -> float:
+    """m/(m−1): by how much Σ s² over the clusters that a value was fitted to is too small; 1 where there is but one."""
+    return n / (n - 1) if n > 1 else 1.0
+
+
+def degrees_of_freedom(episode_scores: FloatArray) -> float:
+    """Of the t law: m − 1, or fewer where a few episodes decide: 2 m/(κ − 1), κ their kurtosis, which is 3 if normal.
+
+    Σ s² is then known to a relative error of √((κ − 1)/m), as with that many normal scores (Satterthwaite). The
+    kurtosis is itself hardly known, so that it takes away no degree below ten.
+    """
+    m, square = len(episode_scores), float(np.sum(episode_scores**2))
+    if m < 2 or square == 0.0:
+        return float(max(m - 1, 1))
+    kurtosis = m * float(np.sum(episode_scores**4)) / square**2
+    return float(min(m - 1, max(2.0 * m / max(kurtosis - 1.0, 1e-9), LEAST_DEGREES)))
+
+
+def quantile(level: float, degrees: float, law: Law = "t") -> float:
     """How many standard errors a two-sided interval reaches to each side."""
     tail = 0.5 + level / 2
     return float(ndtri(tail)) if law == "normal" else float(stdtrit(degrees, tail))
+
+
+def probability_positive(value: float, error: float, degrees: float) -> float:
+    """That the truth behind a value with this standard error is above 0, by the t law."""
+    if error == 0.0:
+        return 0.5 if value == 0.0 else float(value > 0.0)
+    return float(stdtr(degrees, value / error))
 
 
 def clustered_interval(value: float, episode_scores: FloatArray, level: float, law: Law = "t") -> Interval | None:
@@ -62,7 +89,7 @@ def clustered_interval(value: float, episode_scores: FloatArray, level: float, l
     episodes = len(episode_scores)
     if episodes < 2 or not np.isfinite(value):
         return None
-    half = quantile(level, episodes - 1, law) * standard_error(episode_scores)
+    half = quantile(level, degrees_of_freedom(episode_scores), law) * standard_error(episode_scores)
     return Interval(value - half, value + half, level, f"clustered score, {law}")
 
 

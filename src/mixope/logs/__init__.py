@@ -7,7 +7,9 @@ logs.fragments()          # the same rows as descriptions that other processes c
 """
 
 from mixope.logs.checks import Finding, explain_episodes, explain_rows
+from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
+from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
@@ -17,13 +19,18 @@ from mixope.logs.writing import write
 __all__ = [
     "CANONICAL",
     "EPISODE_KEYS",
+    "NO_JUMPS",
     "UNLABELLED",
+    "Earnings",
     "Finding",
     "Fragment",
+    "Jumps",
     "Logs",
     "Schema",
+    "earnings",
     "explain_episodes",
     "explain_rows",
+    "jumps",
     "read",
     "reading",
     "write",

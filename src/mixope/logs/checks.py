@@ -64,6 +64,8 @@ def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataErro
     piece = plan.source.pieces[position]
     every = list(_checks(plan, piece, logs.schema))
     rows = view.raw_rows(plan, piece, position, connection, ordered=True, extra=_extras(plan, piece))
+    if "terminated" in plan.derived:
+        rows = view.with_episodes(plan, rows, ordered=True)
     found = _first([(check.condition, {"value": check.value}) for check in every], rows, connection)
     for check, (total, first) in zip(every, found, strict=True):
         if total:

@@ -15,6 +15,7 @@ from typing import Any, final
 from mixope.errors import DataError, UsageError
 from mixope.logs import view
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
+from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
 from mixope.logs.schema import Schema
 from mixope.logs.sources import Source, reading, unique
@@ -59,11 +60,13 @@ class Logs:
         policy_id: Any = None,
         action_prob: Any = None,
         action_logp: Any = None,
+        ends: str | None = None,
     ) -> Logs:
         """Logs from arrays with one entry per row.
 
         ``observation``: (n,) ids; an (n, k) integer array or a dict of columns: factors; (n, k) floats: a vector.
         ``action``: (n,) ids or floats, or an (n, k) float array. What is None is derived as for files, see ``notes``.
+        ``ends``: without terminated and truncated, what the last row of every episode is, as for ``read``.
         """
         given = {
             "observation": observation,
@@ -78,7 +81,8 @@ class Logs:
             "action_prob": action_prob,
             "action_logp": action_logp,
         }
-        return cls([Source("arrays", (ArrowTable(table_of_arrays(given), ("arrays",)),))])
+        pieces = (ArrowTable(table_of_arrays(given), ("arrays",)),)
+        return cls([Source("arrays", pieces, ends=check_ends(ends))])
 
     @property
     def in_memory(self) -> bool:
@@ -149,6 +153,11 @@ class Logs:
         return self._total if all(plan.keeps_all for plan in self.plans) else None
 
     @property
+    def asks_for_ends(self) -> bool:
+        """Whether nothing says how the episodes of a source end, and their last rows are usable only if it is said."""
+        return any(plan.asks for plan in self.plans)
+
+    @property
     def drop_reason(self) -> str:
         """Why a row of the inputs may be missing from the canonical rows."""
         derived = ["next_observation" in plan.derived for plan in self.plans]
@@ -163,7 +172,7 @@ class Logs:
     def fingerprint(self) -> str:
         """A short hash of the content and of how it is read: equal logs, equal fingerprint."""
         parts = [(os.path.basename(record["path"]), record["sha256"]) for record in self._inputs]
-        said = [(s.label, sorted(s.columns.items()), s.done) for s in self.sources]
+        said = [(s.label, sorted(s.columns.items()), s.done, s.ends) for s in self.sources]
         folders = [sorted(piece.constants.items()) for s in self.sources for piece in s.pieces]
         return hashlib.sha256(repr((parts, said, folders)).encode()).hexdigest()[:16]
 

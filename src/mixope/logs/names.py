@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mixope.errors import Advice, DataError, Setting, UnknownName
+from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.schema import CANONICAL
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -39,6 +39,9 @@ WITH_FACTORS = ("observation", "next_observation", "action")
 """The notions that may be spread over several columns ``name.factor``."""
 
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
+
+TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts", "event_time", "created_at"})
+"""Names of columns that order rows but count no steps."""
 
 
 def meaning_of(column: str) -> str | None:
@@ -108,6 +111,13 @@ def check_done(done: str | None) -> str | None:
     return done
 
 
+def check_ends(ends: str | None) -> str | None:
+    """``ends`` must say terminated or truncated."""
+    if ends not in {None, "terminated", "truncated"}:
+        raise UnknownName("kind of end", ends, ("terminated", "truncated"))
+    return ends
+
+
 def assign(
     names: Sequence[str], where: str, columns: Mapping[str, str | tuple[str, ...] | None], done: str | None
 ) -> tuple[dict[str, Assignment], list[str]]:
@@ -131,7 +141,8 @@ def _given(canonical: str, given: str | tuple[str, ...], names: Sequence[str], w
     wanted = (given,) if isinstance(given, str) else given
     for column in wanted:
         if column not in names:
-            raise missing(column, names, where, problem=f"The column mapped to {canonical!r} is not in the log")
+            problem = f"The column mapped to {canonical!r} is not in the log"
+            raise missing(canonical, names, where, problem=problem, near=column)
     if isinstance(given, str):
         return Assignment({None: given})
     if canonical not in WITH_FACTORS:
@@ -139,13 +150,14 @@ def _given(canonical: str, given: str | tuple[str, ...], names: Sequence[str], w
     return Assignment({factor_of(c) if meaning_of(c) == canonical else c: c for c in given})
 
 
-def missing(column: str, names: Iterable[str], where: str, *, problem: str) -> DataError:
-    """A column that is not there, with the nearest ones that are."""
-    names = list(names)
-    near = difflib.get_close_matches(column, names, n=1, cutoff=0.5)
-    rename = Advice("name the right column: ", Setting("columns", {...: ...}))
-    hint = f"did you mean {near[0]!r}?" if near else rename
-    return DataError(problem, where=where, column=column, expected=f"one of: {', '.join(names)}", hint=hint)
+def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near: str | None = None) -> DataError:
+    """A column that is not there, with the nearest one that is: to the notion, or to the name that was given."""
+    names, asked = list(names), near or notion
+    free = names if near else [name for name in names if meaning_of(name) is None]
+    alike = difflib.get_close_matches(asked, free, n=1, cutoff=0.5 if near else 0.7)
+    meant = f"did you mean {alike[0]!r}? " if alike else ""
+    hint = Advice(f"{meant}say which column it is: ", Setting("columns", {notion: (alike or free or ["…"])[0]}))
+    return DataError(problem, where=where, column=asked, got=f"the columns {', '.join(names)}", hint=hint)
 
 
 def _choose(canonical: str, group: list[str], where: str) -> Assignment:
@@ -194,6 +206,25 @@ def _add_done(found: dict[str, Assignment], free: Sequence[str], where: str, don
         )
 
 
+def marks_of(found: Mapping[str, Assignment]) -> list[str]:
+    """The columns that mark how episodes end."""
+    return [found[notion].columns[None] for notion in ("terminated", "truncated") if notion in found]
+
+
+def refuse_two_words(found: Mapping[str, Assignment], where: str, ends: str | None) -> None:
+    """``ends`` is for logs without marks; where the log has some, it says the same twice or contradicts them."""
+    marks = marks_of(found)
+    if ends is not None and marks:
+        raise UsageError(
+            Advice(
+                Setting("ends", ends),
+                f" was given, but {where} marks its ends itself, in column {marks[0]!r}; leave it out, or ignore the"
+                " column: ",
+                Setting("columns", {notion: None for notion in ("terminated", "truncated") if notion in found}),
+            )
+        )
+
+
 def _check_case(found: Mapping[str, Assignment], names: Sequence[str], where: str) -> None:
     lower = [name.lower() for name in names]
     for assignment in found.values():
@@ -208,12 +239,16 @@ def _check_case(found: Mapping[str, Assignment], names: Sequence[str], where: st
 
 
 def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
+    notes: list[str] = []
     plain = [name for name in free if name.lower() == "prob"]
     if plain and "action_prob" not in found and "action_logp" not in found:
-        return [
+        notes.append(
             Advice(
                 f"column {plain[0]!r} was ignored: if it is the logger's own probability of the action, map it: ",
                 Setting("columns", {"action_prob": plain[0]}),
             )
-        ]
-    return []
+        )
+    times = [name for name in free if name.lower() in TIMES]
+    if times and "step" not in found:
+        notes.append(f"column {times[0]!r} was ignored: if rows of an episode are not in its order, sort them by it")
+    return notes

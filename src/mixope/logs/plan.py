@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mixope.errors import Advice, DataError, Setting
-from mixope.logs.names import Assignment, assign, missing
+from mixope.logs.names import Assignment, assign, marks_of, missing, refuse_two_words
 from mixope.logs.schema import ActionKind, ObservationKind, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in, quote, reading
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
@@ -55,16 +55,27 @@ class Plan:
     action: tuple[str, ...]
     derived: frozenset[str]
     log_propensity: bool
+    marked: bool
+    """Whether some column says how episodes end."""
 
     @property
     def keeps_all(self) -> bool:
-        """Whether it is known without looking that no row will be dropped: every next observation is there."""
-        explicit = "next_observation" not in self.derived
-        return explicit and all(self.knows(name, "null_free") for name in self.next_observation)
+        """Whether it is known without looking that no row will be dropped: each has a next observation or an end."""
+        if "next_observation" not in self.derived:
+            return all(self.knows(name, "null_free") for name in self.next_observation)
+        return "terminated" in self.derived and all(self.knows(name, "null_free") for name in self.observation)
+
+    @property
+    def asks(self) -> bool:
+        """Whether it hangs on how episodes end if their last rows can be used, and nothing says how they do."""
+        silent = not self.marked and self.source.ends is None
+        return silent and "next_observation" in self.derived and "episode_id" not in self.derived
 
     def knows(self, name: str, fact: Literal["null_free", "all_false"]) -> bool:
         """Whether every piece knows this of a column without looking; an absent flag is false throughout."""
         column = self.columns[name]
+        if name in self.derived:
+            return False
         if column.raw is None:
             return column.type == "bool"
         return column.item is None and all(_knows(piece, column, fact) for piece in self.source.pieces)
@@ -112,6 +123,7 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
         found, said = assign(source.names, source.name, source.columns, source.done)
         notes += said
         _require(found, source)
+        refuse_two_words(found, source.name, source.ends)
         drafts.append(Draft(source, found))
     for draft in drafts:
         _lay_out(draft)
@@ -216,10 +228,12 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
         for part in after:
             name = part.name("next_observation", kind)
             add(name, types[name.removeprefix("next_")], part.raw, part.item)
-    derived = frozenset({"episode_id", "step", "next_observation"} - set(found))
+    derived = {"episode_id", "step", "next_observation"} - set(found)
+    derived |= {"terminated"} if source.ends == "terminated" else set()
     following = tuple(f"next_{name}" for name in now)
     action = tuple(part.name("action", draft.action_kind) for part in draft.action)
-    return Plan(source, index, columns, now, following, action, derived, logp)
+    marked = bool(marks_of(found))
+    return Plan(source, index, columns, now, following, action, frozenset(derived), logp, marked)
 
 
 def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -> None:
@@ -330,12 +344,13 @@ def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[st
 
 
 def _mapping(draft: Draft) -> dict[str, str | tuple[str, ...]]:
-    ends = "terminated" in draft.found or "truncated" in draft.found
+    marked = bool(marks_of(draft.found))
+    ended = draft.source.ends == "terminated"
     absent = {
-        "episode_id": "derived: cut at terminated or truncated rows" if ends else "derived: one episode",
+        "episode_id": "derived: cut at terminated or truncated rows" if marked else "derived: one episode",
         "step": "derived: row order",
         "next_observation": "derived: next row",
-        "terminated": "absent: false",
+        "terminated": "derived: the last row of every episode" if ended else "absent: false",
         "truncated": "absent: false",
         "policy_id": f"label: {draft.source.label}" if draft.source.label else "absent: one unlabelled pool",
         "action_prob": "absent: unknown",
@@ -351,12 +366,8 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
     if "step" in plan.derived:
         notes.append(f"{name}: no step column; steps are taken from the row order within each episode")
     if "episode_id" in plan.derived:
-        ends = "terminated" in found or "truncated" in found
-        how = (
-            "episodes are cut after each terminated or truncated row"
-            if ends
-            else "all its rows are taken as one episode"
-        )
+        cut = "episodes are cut after each terminated or truncated row"
+        how = cut if plan.marked else "all its rows are taken as one episode"
         notes.append(f"{name}: no episode_id column; {how}")
     if plan.source.label is not None and "policy_id" in found:
         notes.append(f"{name}: has its own policy_id column; the label {plan.source.label!r} fills its nulls only")

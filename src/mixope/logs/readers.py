@@ -10,7 +10,7 @@ from typing import Any
 
 from mixope.errors import DataError, MixopeWarning, UsageError
 from mixope.logs.logs import Logs
-from mixope.logs.names import Columns, assign, check_columns, check_done, meaning_of
+from mixope.logs.names import Columns, assign, check_columns, check_done, check_ends, meaning_of
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
@@ -23,6 +23,7 @@ def read(
     *sources: Any,
     columns: Columns | None = None,
     done: str | None = None,
+    ends: str | None = None,
     label: str | Sequence[str] | None = None,
     format: str | None = None,
 ) -> Logs:
@@ -32,11 +33,13 @@ def read(
     (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or ``Logs``.
     ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     ``done``: what a lone done column means, "terminated" or "truncated".
+    ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
+    or "truncated" (the recorder stopped; without a next observation they are dropped).
     ``label``: the logger, one for all sources or one per source. ``format``: where the name of a file does not say it.
     """
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
-    said = Said(check_columns(columns), check_done(done), format)
+    said = Said(check_columns(columns), check_done(done), check_ends(ends), format)
     labels = [label] * len(sources) if label is None or isinstance(label, str) else list(label)
     if len(labels) != len(sources):
         raise UsageError(
@@ -52,17 +55,17 @@ def read(
 class Said:
     """What the user said of all sources."""
 
-    def __init__(self, columns: Mapping[str, Any], done: str | None, format: str | None) -> None:
-        self.columns, self.done, self.format = columns, done, format
+    def __init__(self, columns: Mapping[str, Any], done: str | None, ends: str | None, format: str | None) -> None:
+        self.columns, self.done, self.ends, self.format = columns, done, ends, format
 
     def source(self, name: str, pieces: Sequence[Any], label: str | None) -> list[Source]:
         """A source with these words attached."""
-        return [Source(name, tuple(pieces), label, self.columns, self.done)]
+        return [Source(name, tuple(pieces), label, self.columns, self.done, self.ends)]
 
 
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
     if isinstance(given, Logs):
-        return [s if s.label or label is None else replace(s, label=label) for s in given.sources]
+        return [replace(s, label=s.label or label, ends=said.ends or s.ends) for s in given.sources]
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
     if isinstance(given, Mapping):

@@ -1,7 +1,8 @@
 """The plan in memory: canonical rows by NumPy and Arrow alone, where ``view`` carries out the same plan as SQL.
 
 The two must agree on every log; each is the other's oracle. Within an episode, rows are ordered by step and then by
-row; the next observation of row i is the observation of the row after it, unless i ended the episode.
+row; the next observation of row i is the observation of the row after it, unless i ended the episode. Where it was
+said so, the last row of an episode is the one that ended it.
 """
 
 from __future__ import annotations
@@ -21,41 +22,57 @@ if TYPE_CHECKING:
     from mixope.logs.sources import Piece
 
 
+LINKED = frozenset({"terminated", "next_observation"})
+"""What is derived from the row after."""
+
+
 def rows_of(plan: Plan, base: int, columns: Sequence[str], own: tuple[int, int] | None = None) -> Any:
     """The canonical rows of one source as an Arrow table; ``own``: only of raw rows from … to."""
     import pyarrow as pa
 
+    every, used = marked_rows(plan, base, columns)
+    keep = used
+    if own:
+        keep = np.zeros(len(used), dtype=bool)
+        keep[slice(*own)] = used[slice(*own)]
+    return every if keep.all() else every.filter(pa.array(keep))
+
+
+def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, BoolArray]:
+    """All rows of one source, and which of them can be used: the canonical ones."""
+    import pyarrow as pa
+
     needed = _needed(plan, columns)
-    data = _raw(plan, [name for name in needed if name in plan.columns])
+    data = raw_columns(plan, [name for name in needed if name in plan.columns])
     terminated = _bools(data["terminated"])
     ended = terminated | _bools(data["truncated"]) if plan.derived else terminated
     if "episode_id" in plan.derived:
         data["episode_id"] = _cut(ended, plan.columns["episode_id"].type)
     if "step" in plan.derived and "step" in needed:
-        data["step"] = pa.array(_count(_codes(data)))
+        data["step"] = pa.array(_count(codes_of(data)))
+    if LINKED & plan.derived:
+        following = _following(codes_of(data), data["step"], ended)
+    if "terminated" in plan.derived:
+        terminated = _bools(following.is_null())
+        data["terminated"] = pa.array(terminated)
     if "next_observation" in plan.derived:
-        following = _following(_codes(data), data["step"], ended)
         for now, after in zip(plan.observation, plan.next_observation, strict=True):
             data[after] = data[now].take(following)
     present = np.ones(len(terminated), dtype=bool)
     for name in (name for name in plan.next_observation if name in needed):
         present &= _bools(data[name].is_valid())
         data[name] = _blank(data[name], terminated)
-    keep = np.zeros(len(terminated), dtype=bool)
-    part = slice(*own) if own else slice(None)
-    keep[part] = (terminated | present)[part]
     if "start" in columns:
         data["start"] = _starts(data["step"], base)
-    data["source"] = pa.array(np.full(len(keep), plan.index, dtype=np.int32))
-    chosen = pa.table({name: data[name] for name in columns})
-    return chosen if keep.all() else chosen.filter(pa.array(keep))
+    data["source"] = pa.array(np.full(len(terminated), plan.index, dtype=np.int32))
+    return pa.table({name: data[name] for name in columns}), terminated | present
 
 
 def least_step(plan: Plan) -> int | None:
     """The smallest explicit step of a source, over all rows; None where steps are derived or all are missing."""
     import pyarrow.compute as pc
 
-    least = None if "step" in plan.derived else pc.min(_raw(plan, ["step"])["step"]).as_py()
+    least = None if "step" in plan.derived else pc.min(raw_columns(plan, ["step"])["step"]).as_py()
     return None if least is None else int(least)
 
 
@@ -66,8 +83,10 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
         needed += plan.next_observation
     if "start" in columns:
         needed.append("step")
+    if LINKED & plan.derived:
+        needed += ["step", "policy_id", "episode_id"]
     if "next_observation" in plan.derived:
-        needed += ["step", "policy_id", "episode_id", *plan.observation]
+        needed += plan.observation
     if "step" in needed and "step" in plan.derived:
         needed += ["policy_id", "episode_id"]
     if plan.derived:
@@ -75,7 +94,7 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(needed))
 
 
-def _raw(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
+def raw_columns(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
     """The canonical columns that need no other row, of all pieces."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -107,7 +126,7 @@ def _cut(ended: BoolArray, type_: str) -> Any:
     return numbers.cast(pa.string()) if type_ == "string" else numbers
 
 
-def _codes(data: dict[str, Any]) -> IntArray:
+def codes_of(data: dict[str, Any]) -> IntArray:
     """One number per (logger, episode)."""
     policy, episode = (_encode(data[name]) for name in ("policy_id", "episode_id"))
     return policy * (int(episode.max(initial=0)) + 2) + episode + 1

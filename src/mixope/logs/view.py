@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixope.logs.plan import Column, Plan
-from mixope.logs.schema import UNLABELLED, Schema, Type
+from mixope.logs.schema import EPISODE_KEYS, UNLABELLED, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote
 from mixope.logs.types import Field
 
@@ -20,7 +20,6 @@ PIECE_SHIFT = 40
 """The row number of a source is piece · 2⁴⁰ + row within the piece."""
 
 SQL_TYPE: dict[Type, str] = {"int": "BIGINT", "float": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}
-ENDED = "(terminated OR truncated)"
 EPISODE = "PARTITION BY policy_id, episode_id"
 
 
@@ -42,6 +41,26 @@ def steps(plans: Sequence[Plan], connection: Any) -> str:
         for piece in plan.source.pieces
     ]
     return "\nUNION ALL\n".join(parts)
+
+
+def rewards(plans: Sequence[Plan], connection: Any) -> str:
+    """A SELECT of the logger and the reward of every row of all sources, also of those that are dropped."""
+    return "\nUNION ALL\n".join(
+        f"SELECT {_labelled(expression_of(plan.columns['policy_id'], piece), plan, piece)} AS policy_id, "
+        f"{expression_of(plan.columns['reward'], piece)} AS reward FROM {piece.relation(connection)}"
+        for plan in plans
+        for piece in plan.source.pieces
+    )
+
+
+def marked(plans: Sequence[Plan], schema: Schema, connection: Any) -> str:
+    """A SELECT of the keys, step, reward and end of every row, and of whether it can be ``used``."""
+    shown = ", ".join((*EPISODE_KEYS, "step", "reward", "terminated"))
+    return "\nUNION ALL\n".join(
+        f"SELECT {shown}, {'true' if plan.keeps_all else _keep(plan)} AS used FROM "
+        f"({_canonical(plan, schema, connection, 0, numbered=False, keep_all=True)})"
+        for plan in plans
+    )
 
 
 def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, numbered: bool, keep_all: bool) -> str:
@@ -73,20 +92,27 @@ def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
         raw_rows(plan, piece, position, connection, ordered=ordered)
         for position, piece in enumerate(plan.source.pieces)
     )
+    return with_episodes(plan, inner, ordered=ordered)
+
+
+def with_episodes(plan: Plan, inner: str, *, ordered: bool) -> str:
+    """Rows with what is derived from the other rows of their episode."""
+    ended = "truncated" if "terminated" in plan.derived else "(terminated OR truncated)"
     if "episode_id" in plan.derived:
-        number = f"sum(CAST({ENDED} AS BIGINT)) OVER (ORDER BY {ROW} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        number = f"sum(CAST({ended} AS BIGINT)) OVER (ORDER BY {ROW} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
         to = SQL_TYPE[plan.columns["episode_id"].type]
         inner = f"SELECT *, CAST(CAST(coalesce({number}, 0) AS BIGINT) AS {to}) AS episode_id FROM ({inner})"
     if "step" in plan.derived:
         inner = f"SELECT *, row_number() OVER ({EPISODE} ORDER BY {ROW}) - 1 AS step FROM ({inner})"
+    following = ["lead(1) OVER w IS NULL AS terminated"] if "terminated" in plan.derived else []
     if "next_observation" in plan.derived:
-        order = f"step, {ROW}" if ordered else "step"
-        window = f"({EPISODE} ORDER BY {order})"
-        following = ", ".join(
-            f"CASE WHEN {ENDED} THEN NULL ELSE lead({quote(now)}) OVER {window} END AS {quote(after)}"
+        following += [
+            f"CASE WHEN {ended} THEN NULL ELSE lead({quote(now)}) OVER w END AS {quote(after)}"
             for now, after in zip(plan.observation, plan.next_observation, strict=True)
-        )
-        inner = f"SELECT *, {following} FROM ({inner})"
+        ]
+    if following:
+        order = f"step, {ROW}" if ordered else "step"
+        inner = f"SELECT *, {', '.join(following)} FROM ({inner}) WINDOW w AS ({EPISODE} ORDER BY {order})"
     return inner
 
 

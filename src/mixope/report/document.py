@@ -117,7 +117,7 @@ class Document:
     @property
     def alerts(self) -> tuple[str, ...]:
         """What should be known of the logs."""
-        return tuple(dict.fromkeys(alert for estimate, _ in self.rows for alert in estimate.alerts))
+        return tuple(dict.fromkeys(alert for estimate, _ in self.rows for alert in estimate.remarks))
 
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
@@ -163,7 +163,18 @@ def _(
         _answer([e for e in every if e.target == target], _of(band, target), _of(coverage, target), _of(truth, target))
         for target in dict.fromkeys(e.target for e in every)
     ]
-    names = ["estimates", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data", "manifest"]
+    names = [
+        "estimates",
+        "against",
+        "checks",
+        "weights",
+        "coverage",
+        "stationarity",
+        "backtest",
+        "alerts",
+        "data",
+        "manifest",
+    ]
     if len(answers) > 1:
         names.insert(1, "differences")
     return Document(

@@ -78,7 +78,7 @@ def _twice(plot: Callable[..., None], rows: int, name: str, caption: str, says: 
 
 def _targets(shown: Document, prefix: str) -> Drawing:
     marks = [plots.mark_of(a.estimate, a.estimate.target) for a in shown.answers]
-    marks.append(plots.Mark("logs, on average", shown.first.logged_mean, None, None, "logger"))
+    marks += plots.own_marks([("the logs themselves", shown.first.against_logs)])
     return _draw_marks(marks, shown, f"{prefix}targets", "Every target by the estimate that answers for it.")
 
 
@@ -91,12 +91,14 @@ def _forest(shown: Document, answer: Answer, name: str) -> Drawing:
     if answer.truth is not None:
         marks.append(plots.Mark("truth", answer.truth, None, None, "truth"))
         said.append("The star and solid line are the truth.")
-    loggers = answer.estimate.loggers
-    listed = loggers[:MOST_LOGGERS]
-    marks += [plots.Mark(f"{logger.label} earned", logger.logged_mean, None, None, "logger") for logger in listed]
-    said.append("Diamonds and dotted lines are what the loggers earned.")
-    if len(loggers) > len(listed):
-        said.append(f"{len(listed)} of {len(loggers)} loggers are shown; the table below has all.")
+    rivals = answer.estimate.rivals
+    listed = rivals if len(rivals) <= MOST_LOGGERS else (*rivals[: MOST_LOGGERS - 1], rivals[-1])
+    own = plots.own_marks([(f"{name}, itself", found) for name, found in listed])
+    marks += own
+    if own:
+        said.append("Diamonds and dotted lines are what those who wrote the logs earn themselves, likewise.")
+    if len(rivals) > len(listed):
+        said.append(f"{len(listed)} of {len(rivals)} are shown; the table below has all.")
     said.append("● trustworthy, ▲ caution, ✖ not supported, ○ reference; an arrow points beyond the figure.")
     return _draw_marks(marks, shown, name, " ".join(said))
 
@@ -142,8 +144,9 @@ def _differences(shown: Document, found: Differences, name: str) -> Drawing:
 def _backtest(shown: Backtest, unit: str, prefix: str) -> Drawing:
     listed = shown.rows[: 2 * MOST_LOGGERS]
     caption = (
-        "Each logger as predicted from the others' rows (● agrees, ✖ does not, ○ cannot be predicted), and below it"
-        " what it really earned (◇), each with its interval; z is the distance in standard errors of both."
+        "Each logger as predicted from the others' rows (● agrees, ▲ does not, perhaps by chance, ✖ does not, ○ cannot"
+        " be predicted), and below it what it really earned (◇), each with its interval; z is the distance in standard"
+        " errors of both."
     )
     more = f" The first {len(listed)} of {len(shown.rows)}." if len(shown.rows) > len(listed) else ""
     says = "Backtest. " + "; ".join(

@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from mixope.backtesting import BacktestRow
-from mixope.estimate import Estimate, LoggerShare
+from mixope.estimate import Earned, Estimate, LoggerShare
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
 from mixope.report.words import clean, kind, rounded, signed, whole
 from mixope.statistics.weights import WeightBin
@@ -56,6 +56,12 @@ def mark_of(estimate: Estimate, label: str) -> Mark:
     """An estimate with its interval."""
     found = estimate.interval
     return Mark(label, estimate.value, found.low if found else None, found.high if found else None, kind(estimate))
+
+
+def own_marks(rivals: Sequence[tuple[str, Earned]]) -> list[Mark]:
+    """What those who wrote the logs earn themselves, where that is known."""
+    known = [(name, found.value, found.interval) for name, found in rivals if found.value is not None]
+    return [Mark(name, value, at.low if at else None, at.high if at else None, "logger") for name, value, at in known]
 
 
 def height(rows: int, narrow: bool) -> int:

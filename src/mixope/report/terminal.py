@@ -24,7 +24,24 @@ from mixope.estimate import Estimate
 from mixope.estimators import Entry
 from mixope.inspection import Columns, Component, Contents, Coverage, Inspection, Vectors
 from mixope.logs import CANONICAL, UNLABELLED
-from mixope.report.words import clean, judged, kind, number, outcome, percent, rounded, signed, span, times, whole
+from mixope.report.words import (
+    advantage_words,
+    clean,
+    difference_words,
+    earned_words,
+    judged,
+    kind,
+    length_words,
+    number,
+    outcome,
+    percent,
+    rounded,
+    signed,
+    span,
+    times,
+    unanswered,
+    whole,
+)
 
 WIDTH = 110
 """Columns where there is no terminal to ask."""
@@ -38,6 +55,8 @@ STATUS = {
     "note": ("note", "cyan"),
 }
 BAR_WIDTH = 30
+OF_ENDS = ("ends-unsaid", "dropped-rows")
+"""Remarks that say nothing against the rows that can be used."""
 SHOWN_SOURCES = 3
 SHOWN_ACTIONS = 12
 SHOWN_COMPONENTS = 40
@@ -69,11 +88,12 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         ("verdict", _verdict(estimate)),
         ("value", Text.assemble((number(estimate.value), "bold"), f" {estimate.unit}, {estimate.estimand}")),
         ("interval", _interval(estimate, phrase)),
+        *([("its episodes", f"have {length_words(estimate)} on average")] if length_words(estimate) else []),
         *([("outer band", f"{span(*estimate.band)}, whatever was never logged would earn")] if estimate.band else []),
         ("target", target or estimate.target),
         ("estimator", estimate.estimator),
         ("logs", f"{estimate.n_rows:,} rows{dropped}, {estimate.n_episodes:,} episodes"),
-        ("loggers earned", f"{number(estimate.logged_mean)} per step"),
+        *_against_all(estimate, phrase),
     ]
     for other in estimate.beside:
         lines.append(("beside", f"{other.estimator}: {number(other.value)}, {_interval(other, phrase)}"))
@@ -84,8 +104,8 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
     else:
         pieces.append(Text("\nno diagnostics: this is not an estimate of the target", style="dim"))
     if {logger.label for logger in estimate.loggers} - {UNLABELLED}:
-        pieces.append(_shares(estimate))
-    return Group(*pieces, *remarks(notes(estimate.alerts), phrase))
+        pieces += [*_against_each(estimate), _shares(estimate)]
+    return Group(*pieces, *remarks(notes([*unanswered(estimate), *estimate.remarks]), phrase))
 
 
 def _interval(estimate: Estimate, phrase: Phrase) -> str:
@@ -95,13 +115,37 @@ def _interval(estimate: Estimate, phrase: Phrase) -> str:
     return f"{span(found.low, found.high)} at {found.level:.4g} ({found.method})"
 
 
-def _shares(estimate: Estimate) -> Table:
-    """Who wrote how much, what it earned, and how much of the answer rests on it."""
+def _against_all(estimate: Estimate, phrase: Phrase) -> list[tuple[str, Cell]]:
+    """What all who wrote the logs earn themselves, under the same estimand, and the target less that."""
+    logs = estimate.against_logs
+    if logs.value is None:
+        return [("the logs earn", f"– ({phrased(logs.because, phrase)})")] if logs.because else []
+    at = f" at {logs.interval.level:.4g}" if logs.interval else ""
+    lines: list[tuple[str, Cell]] = [("the logs earn", f"{earned_words(logs)}{at} themselves, {logs.method}")]
+    return [*lines, ("target − logs", advantage_words(logs))] if logs.difference else lines
+
+
+def _against_each(estimate: Estimate) -> Pieces:
+    """What every logger earns itself, and the target less that."""
+    if all(found.value is None for _, found in estimate.rivals):
+        return []
     rows = [
-        (j.label, whole(j.rows), number(j.logged_mean), percent(j.weight_share, 1), whole(j.effective_sample_size))
-        for j in estimate.loggers
+        (name, earned_words(found), difference_words(found), probability, "–" if gain is None else gain.conclusion)
+        for name, found in estimate.rivals
+        for gain in [found.difference]
+        for probability in ["–" if gain is None else probability_words(gain.probability_better)]
     ]
-    return table(("logger", "#rows", "#earned per step", "#share of weight", "#effective rows"), rows)
+    head = heading(f"what loggers earn themselves ({estimate.unit}, {estimate.estimand}), and the target less that")
+    names = ("logger", "earns", "target − logger", "#P(better)", "so")
+    return [head, table(names, rows, folded=("logger", "so"))]
+
+
+def _shares(estimate: Estimate) -> Table:
+    """Who wrote how much, and how much of the answer rests on it."""
+    rows = [
+        (j.label, whole(j.rows), percent(j.weight_share, 1), whole(j.effective_sample_size)) for j in estimate.loggers
+    ]
+    return table(("logger", "#rows", "#share of weight", "#effective rows"), rows)
 
 
 @view.register
@@ -117,7 +161,7 @@ def _(comparison: Comparison, *, phrase: Phrase = in_python) -> Group:
     if len({e.target for e in comparison}) > 1 and not comparison.differences:
         pieces.append(Text("no differences: no estimator here has scores by episode for two targets", style="dim"))
     skipped = [("note", f"{name} was left out: {phrased(why, phrase)}") for name, why in comparison.skipped]
-    alerts = notes(dict.fromkeys(alert for e in comparison for alert in e.alerts))
+    alerts = notes(dict.fromkeys(alert for e in comparison for alert in e.remarks))
     return Group(*pieces, *remarks([*skipped, *alerts], phrase))
 
 
@@ -162,7 +206,7 @@ def _differences(found: Differences, phrase: Phrase) -> Pieces:
         pieces.append(table(("target", "#value", "#P(best)", "#places"), places, folded=("target",)))
     pieces.append(Text(clean(found.summary), style="bold"))
     if found.loggers:
-        pieces += [heading("against what loggers really earned"), _pairs(found.loggers)]
+        pieces += [heading("against what loggers earn themselves"), _pairs(found.loggers)]
     return [*pieces, *remarks(notes(found.alerts), phrase)]
 
 
@@ -221,8 +265,9 @@ def _(found: Inspection, *, phrase: Phrase = in_python) -> Group:
     lines += [(remark.status, remark.sentence) for remark in found.remarks if remark.name != "bad-rows"]
     if found.error is not None:
         lines.append(("error", "these logs cannot be used as they are; the error says why"))
-    elif found.checked and not found.remarks:
-        lines.append(("pass", "every row can be used, and the rows of every episode follow one another"))
+    elif found.checked and not any(remark.name not in OF_ENDS for remark in found.remarks):
+        usable = "every row can be used, and the" if not found.dropped else "the other"
+        lines.append(("pass", f"{usable} rows of every episode follow one another"))
     return Group(*pieces, *([Text()] if lines else []), *remarks(lines, phrase))
 
 

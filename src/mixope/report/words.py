@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
+from mixope.differences.records import probability_words
 from mixope.errors import Advice
-from mixope.estimate import Estimate
+from mixope.estimate import Earned, Estimate
+from mixope.intervals import Interval
 
 SYMBOL = {"good": "✓", "caution": "!", "bad": "✕", "reference": "○"}
 """The kinds of outcome, from the best to what is not judged, each with its sign."""
@@ -38,8 +40,15 @@ CHECKS = {
     "value over steps": "stationarity",
     "rewards over steps": "stationarity",
     "rewards by episode": "data",
+    "rewards in step": "data",
+    "rewards seen": "data",
+    "episodes agree": "data",
+    "episode lengths": "data",
+    "ends over steps": "data",
+    "unmarked stops": "data",
     "reward range": "data",
     "episodes": "data",
+    "dropped rows": "data",
     "interval": "data",
     "loggers agree": "data",
     "next observations": "data",
@@ -60,9 +69,10 @@ def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
         case Diagnostic():
             return _STATUSES[found.status][0]
         case BacktestRow():
-            return "reference" if not found.supported else "good" if found.covered else "bad"
+            off = "bad" if found.beyond_chance else "caution"
+            return "reference" if not found.supported else "good" if found.covered else off
     if not found.supported or found.check is None or found.check.status != "pass":
-        return "bad"  # none could be predicted, or one is off beyond chance
+        return "bad"  # none could be predicted, or they are off beyond chance
     return "good" if found.agree == len(found.supported) else "caution"
 
 
@@ -70,7 +80,8 @@ def outcome(found: Diagnostic | BacktestRow) -> str:
     """The outcome of a check or of a prediction in a word."""
     if isinstance(found, Diagnostic):
         return _STATUSES[found.status][1]
-    return "no prediction" if not found.supported else "yes" if found.covered else "no"
+    off = "no" if found.beyond_chance else "no, perhaps by chance"
+    return "no prediction" if not found.supported else "yes" if found.covered else off
 
 
 def judged(estimate: Estimate) -> bool:
@@ -150,31 +161,100 @@ def _half(estimate: Estimate) -> float | None:
     return estimate.interval.width / 2 if estimate.interval else None
 
 
+_WHEN = {
+    "average": "in the long run",
+    "discounted": "with later rewards discounted",
+    "horizon": "over its first steps",
+    "episode": "until it ends",
+}
+
+
 def meaning(estimate: Estimate) -> str:
     """What the number says, in one breath."""
     if not judged(estimate):
         return "This is what the logs average per step. It says nothing about a policy that did not write them."
-    span = {
-        "average": "in the long run",
-        "discounted": "with later rewards discounted",
-        "horizon": "over its first steps",
-    }
-    when = span.get(estimate.estimand.kind, "")
-    spread = _half(estimate)
-    earns = f"about {rounded(estimate.value, spread)} per step {when}".rstrip()
-    said = f"If “{estimate.target}” acted where these logs were written, it would earn {earns}."
-    return f"{said} The logs average {rounded(estimate.logged_mean, spread)} per step{_beside_the_logs(estimate)}."
+    earns = f"about {rounded(estimate.value, _half(estimate))} {_per(estimate)} {_WHEN[estimate.estimand.kind]}"
+    steps = f", in {length_words(estimate)} on average" if length_words(estimate) else ""
+    said = f"If “{estimate.target}” acted where these logs were written, it would earn {earns}{steps}."
+    return Advice(f"{said} ", *_beside_the_logs(estimate))
 
 
-def _beside_the_logs(estimate: Estimate) -> str:
-    found = estimate.interval
-    if found is None:
+def length_words(estimate: Estimate) -> str:
+    """How long the target's episodes are on average, where their total is asked for."""
+    length = estimate.measures.episode_length
+    if length is None:
         return ""
-    if found.low > estimate.logged_mean:
-        return "; the whole interval lies above that"
-    if found.high < estimate.logged_mean:
-        return "; the whole interval lies below that"
-    return "; the interval holds that number too"
+    discounted = "" if estimate.estimand.discount == 1.0 else "discounted "
+    return f"{length:.4g} {discounted}steps"
+
+
+def _per(estimate: Estimate) -> str:
+    return estimate.unit.removeprefix("reward ")
+
+
+def _beside_the_logs(estimate: Estimate) -> list[str]:
+    """The same of those who wrote the logs, and the difference."""
+    logs = estimate.against_logs
+    if logs.value is None:
+        return ["What those who wrote the logs earn cannot be said: ", logs.because or "it was not asked", "."]
+    said = f"Those who wrote the logs earn {earned_words(logs)} {_per(estimate)} themselves"
+    if logs.difference is None:
+        return [f"{said}."]
+    if logs.difference.interval.low <= 0 <= logs.difference.interval.high:
+        return [f"{said}, which cannot be told apart: the difference is {advantage_words(logs)}."]
+    return [f"{said}; {logs.difference.conclusion}, by {advantage_words(logs)}."]
+
+
+def earned_words(found: Earned) -> str:
+    """What somebody earns, with its interval; a dash where that is not known."""
+    return _around(found.value, found.interval)
+
+
+def advantage_words(found: Earned) -> str:
+    """The target less somebody, with its interval and how likely it is that the target is better; or a dash."""
+    if found.difference is None:
+        return "–"
+    better = probability_words(found.difference.probability_better)
+    sign = "" if better.startswith(("<", ">")) else "= "
+    return f"{_around(found.difference.value, found.difference.interval)}, P(better) {sign}{better}"
+
+
+def difference_words(found: Earned) -> str:
+    """The target less somebody, with its interval; or a dash."""
+    return "–" if found.difference is None else _around(found.difference.value, found.difference.interval)
+
+
+def _around(value: float | None, found: Interval | None) -> str:
+    if found is None:
+        return rounded(value)
+    half = found.width / 2
+    return f"{rounded(value, half)} ({rounded(found.low, half)} to {rounded(found.high, half)})"
+
+
+def unanswered(estimate: Estimate) -> list[str]:
+    """Why somebody has no value of its own, or no difference, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for name, found in estimate.rivals:
+        if found.because and judged(estimate):
+            reasons.setdefault(found.because, []).append(name)
+    several = len(estimate.rivals)
+    return [
+        Advice(
+            "no difference from " if any(_known(estimate, n) for n in names) else "no value of its own for ",
+            _listed(names, several),
+            ": ",
+            because,
+        )
+        for because, names in reasons.items()
+    ]
+
+
+def _known(estimate: Estimate, name: str) -> bool:
+    return any(found.value is not None for label, found in estimate.rivals if label == name)
+
+
+def _listed(names: Sequence[str], of: int) -> str:
+    return "any logger" if len(names) == of > 1 else ", ".join(names)
 
 
 def why(estimate: Estimate) -> str:

@@ -5,7 +5,7 @@ the missing probability u(s) = 1 − Σ P(s, ·) an adversary pays a reward c an
 every s because only the value of the state matters. With A = I − γP, x = A⁻¹(r + u c) and y = A⁻¹ t the answer is a
 minimum (maximum) over that one state k, with no iteration:
 
-    discounted   V = x + γ m y,   t = u,   m = min_k x_k / (1 − γ y_k)      the worst value to land on
+    discounted   V = x + γ m y,   t = u,   m = min_k x_k / (1 − γ y_k)      the worst value to land on; γ may be 1
     average      η = min_k x_k / y_k,   γ = 1,   t = the time a state takes   from one unknown step to the next
     horizon      V_t = r + u c + P V_{t+1} + u min V_{t+1}
 
@@ -54,8 +54,10 @@ def discounted_bound(chain: Leaky, unknown_reward: float, gamma: float, side: Si
     """V: the extreme discounted value of every state, not normalised."""
     known = Resolvent(chain.transition, gamma)
     x, y = known.solve(chain.earned(unknown_reward))[0], known.solve(chain.unknown)[0]
-    landing = x / (1.0 - gamma * y)
-    return np.asarray(x + gamma * _extreme(landing, side, chain.may_end) * y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        landing = np.nan_to_num(x / np.maximum(1.0 - gamma * y, 0.0), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        worst = gamma * _extreme(landing, side, chain.may_end)
+        return np.asarray(x + np.where(y > 0, worst * y, 0.0))
 
 
 def horizon_bound(chain: Leaky, unknown_reward: float, steps: int, side: Side) -> FloatArray:

@@ -3,7 +3,7 @@
 With P the transition matrix (rows sum to one, or to less where the process ends):
 
     stationary   d = d P,  Σ d = 1                        potential   V = g + P V,  d·V = 0
-    discounted   d = (1−γ) μ + γ d P                      value       V = r + γ P V
+    discounted   d = μ + γ d P                            value       V = r + γ P V
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
 Small chains are solved directly (one sparse LU gives d and V), large ones by iteration (sweeps, then Krylov methods),
@@ -128,11 +128,10 @@ class Chain:
         residual = self._residual(d)
         return d, Solved(outcome if residual <= 1e3 * TOLERANCE else Outcome.INACCURATE, residual, iterations)
 
-    def discounted_occupancy(self, start: FloatArray, gamma: float) -> tuple[FloatArray, Solved]:
-        """d = (1−γ) μ + γ d P; sums to less than one where the process can end."""
-        source = (1.0 - gamma) * start
+    def discounted_occupancy(self, source: FloatArray, gamma: float) -> tuple[FloatArray, Solved]:
+        """d = μ + γ d P; γ may be 1 where the process ends from every state. The residual is relative to Σ μ."""
         d, outcome = self.resolvent(gamma).solve(source, "T")
-        residual = float(np.abs(source + gamma * (self.transition.T @ d) - d).sum()) / (1.0 - gamma)
+        residual = float(np.abs(source + gamma * (self.transition.T @ d) - d).sum()) / float(source.sum())
         return np.maximum(d, 0.0), Solved(outcome if residual <= 1e3 * TOLERANCE else Outcome.INACCURATE, residual)
 
     def discounted_value(self, reward: FloatArray, gamma: float) -> FloatArray:

@@ -32,27 +32,38 @@ def heaviest_component(source: IntArray, destination: IntArray, mass: FloatArray
     return np.asarray(label == best, dtype=np.bool_)
 
 
-def states_that_go_on(source: IntArray, destination: IntArray, leaves: BoolArray, n_states: int) -> BoolArray:
+def states_that_go_on(
+    source: IntArray, destination: IntArray, leaves: BoolArray, n_states: int, *, loops: bool = True
+) -> BoolArray:
     """The largest set of states each of which has a logged way on inside the set, or a true end.
 
     ``leaves`` marks states with a terminated row. Used where time is finite or discounted and no component is needed:
     only dead ends (states seen only as the last one) are cut off. These are the states from which an end or a loop can
-    be reached, found in time linear in the edges.
+    be reached, found in time linear in the edges. Without ``loops`` an end must be within reach: an undiscounted sum
+    over states that go round for ever is not finite.
     """
     edges = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(n_states, n_states))
     n, label = csgraph.connected_components(edges, directed=True, connection="strong")
     turns = np.zeros(n, dtype=bool)
     turns[label[source[label[source] == label[destination]]]] = True
-    goal = np.flatnonzero(leaves | turns[label])
-    # one further node leads to every goal, and all edges are turned round: what it reaches can go on
-    back = sparse.csr_matrix(
-        (
-            np.ones(len(source) + len(goal)),
-            (np.concatenate([destination, np.full(len(goal), n_states)]), np.concatenate([source, goal])),
-        ),
-        shape=(n_states + 1, n_states + 1),
-    )
-    reached = csgraph.breadth_first_order(back, n_states, directed=True, return_predecessors=False)
-    alive = np.zeros(n_states + 1, dtype=np.bool_)
-    alive[reached] = True
-    return alive[:n_states]
+    goal = np.flatnonzero((leaves | turns[label]) if loops else leaves)
+    return reached_from(goal, destination, source, n_states)  # all edges turned round: what is reached can go on
+
+
+def closed_classes(source: IntArray, destination: IntArray, n_states: int) -> IntArray:
+    """The number of every state's component if edges lead nowhere else, and somewhere; else −1."""
+    edges = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(n_states, n_states))
+    n, label = csgraph.connected_components(edges, directed=True, connection="strong")
+    closed, stays = np.zeros(n, dtype=np.bool_), label[source] == label[destination]
+    closed[label[source[stays]]] = True
+    closed[label[source[~stays]]] = False
+    return np.where(closed[label], label, -1).astype(np.int64)
+
+
+def reached_from(begin: IntArray, source: IntArray, destination: IntArray, n_states: int) -> BoolArray:
+    """The states that edges lead to from any of ``begin``, these included."""
+    entries = np.concatenate([source, np.full(len(begin), n_states)]), np.concatenate([destination, begin])
+    edges = sparse.csr_matrix((np.ones(len(entries[0])), entries), shape=(n_states + 1, n_states + 1))
+    found = np.zeros(n_states + 1, dtype=np.bool_)
+    found[csgraph.breadth_first_order(edges, n_states, directed=True, return_predecessors=False)] = True
+    return found[:n_states]

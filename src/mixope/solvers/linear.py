@@ -1,9 +1,11 @@
 """Whitened, regularised linear solves: the normal form of every feature estimator.
 
-    min_θ ‖W(Aθ − b)‖² + λ‖θ‖²      with  e·θ = 1  where b = 0 (the average)
+    average   min_θ ‖W Aθ‖² + λ‖θ‖²                     with  e·θ = 1
+    sums      min_θ ‖W(Aθ − b)‖² + λ‖θ − κ θ₁‖²         θ₁·φ as near to 1 as it can be, κ its best multiple
 
-Whitening: with Σ = E φφᵀ = U diag(v) Uᵀ, keep v > 1e-9 v_max and work in coordinates Uv^{−½}, so that λ means the same
-for every feature map. The condition number and the relative residual ‖Aθ − b‖ are reported.
+Either shrinks the ratio towards a constant, never towards 0: a ridge must not take mass away. Whitening: with Σ = E φφᵀ
+= U diag(v) Uᵀ, keep v > 1e-9 v_max and work in coordinates Uv^{−½}, so that λ means the same for every feature map. The
+condition number and the relative residual ‖Aθ − b‖ are reported.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ def solve_ratio(
         residual = float(np.linalg.norm(a @ z) / np.linalg.norm(z))
     else:
         b = tests.T @ right
-        z = linalg.solve(square, a.T @ b, assume_a="pos")
+        even = a @ e  # in whitened coordinates, e is the constant 1
+        level = float(even @ b) / max(float(even @ even), 1e-300)
+        z = level * e + linalg.solve(square, a.T @ (b - level * even), assume_a="pos")
         residual = float(np.linalg.norm(a @ z - b)) / max(float(np.linalg.norm(b)), 1e-300)
     return white.root @ z, Solved(Outcome.DIRECT, residual), white.condition

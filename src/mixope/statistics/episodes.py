@@ -18,10 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
+from mixope.statistics.quantities import discount, within
 from mixope.statistics.request import Batch, RowRequest
+from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
 _FACTORS = {
@@ -36,6 +39,7 @@ _TOTALS = (
     Aggregate("starts", "sum", ("start",)),
     Aggregate("earned", "sum", ("reward",)),
     Aggregate("ended", "max", ("terminated",)),
+    Aggregate("cut", "max", ("truncated",)),
 )
 _STRUCTURE = (
     Aggregate("steps", "sum", ("step",)),
@@ -53,13 +57,14 @@ SURVEYED = (
     Aggregate("unrecorded", "sum", ("no_propensity",)),
 )
 """What a survey of logs that are not counted is made of."""
+RETURNS = "returns"
 _ROUNDING = 1e-9
 """Telescoping sums of numbers that fit together differ from each other by less than this share of their size."""
 
 
 @dataclass(frozen=True)
 class EpisodeTotals:
-    """Of every episode: its logger's number, its rows, what it earned, whether its start was logged and its true end.
+    """Of every episode: its logger's number, its rows, what it earned, whether its start was logged, its end, a cut.
 
     A mean over rows means different things: of ``whole`` episodes it is the average of a process that starts again, of
     episodes that were all cut after the same number of steps it is the mean over that ``horizon``.
@@ -70,6 +75,8 @@ class EpisodeTotals:
     reward: FloatArray
     starts: FloatArray
     ended: FloatArray
+    cut: FloatArray
+    """Whether a row says that the recorder stopped there."""
 
     def of(self, logger: int) -> EpisodeTotals:
         """One logger's."""
@@ -111,6 +118,10 @@ class EpisodeSums:
     by_step: FloatArray | None = None
     probes: EpisodeProbes | None = None
     mean_step: float = 0.0
+    ordered: OrderedRows | None = None
+    """The rows of all episodes in order, where there are not too many."""
+    returns: FloatArray | None = None
+    """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 
     def steps_of(self, number: int) -> FloatArray | None:
         """Σ step · score of one table."""
@@ -129,11 +140,12 @@ def score_lookup(
     scores: Sequence[FloatArray],
     seed: int = 0,
     probes: Probes | None = None,
+    besides: Sequence[Aggregate] = (),
 ) -> tuple[Lookup, Grouping]:
     """The score table keyed by raw transition, and the grouping that sums it by episode.
 
     Each item of ``scores`` has shape (groups, len(BASIS)); coefficients that are zero throughout cost nothing. With
-    ``probes`` their columns are summed too, and scores by step.
+    ``probes`` their columns are summed too, and scores by step. ``besides`` are other sums of the rows.
     """
     keys = transition_keys(schema)
     table = groups.keyed_by(keys)
@@ -142,7 +154,7 @@ def score_lookup(
         "h_state": of_state[transitions.state],
         "h_next": np.where(transitions.next_state < 0, 0.0, of_state[transitions.next_state]),
     }
-    aggregates = [*_TOTALS, *_STRUCTURE]
+    aggregates = [*_TOTALS, *_STRUCTURE, *besides]
     for number, coefficients in enumerate(scores):
         for position, basis in enumerate(BASIS):
             if np.any(coefficients[:, position]):
@@ -172,6 +184,15 @@ def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, bas
         by_step=_by_step(groups, n_scores, base) if probed else None,
         probes=read_probes(groups) if probed else None,
         mean_step=float(groups.column("steps").sum()) / max(float(groups.column("rows").sum()), 1.0),
+        returns=groups.column(RETURNS) if RETURNS in groups.grouping.names else None,
+    )
+
+
+def return_of(estimand: Estimand, base: int) -> Aggregate:
+    """The sum of what an episode earned, as the estimand counts it: Σ γᵗ r, or Σ r over the first T steps."""
+    counts = discount(estimand.discount, base) if estimand.horizon is None else within(estimand.horizon, base)
+    return Aggregate(
+        RETURNS, "sum", ("reward",) if estimand.discount == 1.0 and not estimand.horizon else (counts, "reward")
     )
 
 
@@ -201,7 +222,7 @@ def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
     number = {label: j for j, label in enumerate(loggers)}
     labels = groups.values("policy_id").astype(str)
     logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
-    return EpisodeTotals(logger, *(groups.column(name) for name in ("rows", "earned", "starts", "ended")))
+    return EpisodeTotals(logger, *(groups.column(name) for name in ("rows", "earned", "starts", "ended", "cut")))
 
 
 def _signatures(n_states: int, seed: int) -> FloatArray:
@@ -218,6 +239,10 @@ class EpisodeShape(RowRequest):
     """
 
     seed: int = 0
+
+    def columns(self, schema: Schema) -> tuple[str, ...]:
+        """What a row holds, and whether the recorder stopped there."""
+        return (*super().columns(schema), "truncated")
 
     def of(self, batch: Batch) -> GroupSums:
         """The sums of some rows."""

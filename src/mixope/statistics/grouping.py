@@ -21,7 +21,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.errors import UsageError
 from mixope.logs import Schema
-from mixope.statistics.quantities import QUANTITIES, quantity_values
+from mixope.statistics.quantities import quantity, quantity_values
 from mixope.statistics.request import Batch, content_key
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Grouped:
         """Keys, quantities, and the keys of the lookup."""
         extra = self.lookup.columns if self.lookup else ()
         names = (n for n in (*self.grouping.keys, *self.grouping.quantities) if n not in extra)
-        reads = (QUANTITIES[n].reads if n in QUANTITIES else n for n in names)
+        reads = (found.reads if (found := quantity(n)) else n for n in names)
         return tuple(dict.fromkeys((*reads, *(self.lookup.keys if self.lookup else ()))))
 
     def of(self, batch: Batch) -> GroupSums:

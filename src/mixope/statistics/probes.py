@@ -2,7 +2,7 @@
 
 With r̄ the mean reward of a kind of transition (s, a, s′) over all rows, and random signs g(s, a) and h(s′),
 
-    R = Σ (r − r̄),   Q = Σ (r − r̄)²,   T = Σ step (r − r̄),
+    R = Σ (r − r̄),   Q = Σ (r − r̄)²,   T = Σ step (r − r̄),   N = rows whose transition has rewards that vary,
     M_k = Σ g_k(s, a) [ h_k(s′) − mean of h_k(s′) over the rows of (s, a) ].
 
 Every summand has mean zero given what came before it, whoever acted, if rewards and next states follow one law; so R
@@ -17,13 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
 from mixope.statistics.transitions import Transitions, transition_cells
 
 SIGNS = 6
 """How many M_k."""
-_MEAN = "mean_reward"
+_MEAN, _VARIES = "mean_reward", "reward_varies"
+_ROUNDING = 1e-9
+"""Rewards of a transition that differ by no more than this share of their size are the same reward."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,13 @@ class Probes:
 
 @dataclass(frozen=True)
 class EpisodeProbes:
-    """R, Q, T and M (episodes × signs)."""
+    """R, Q, T, M (episodes × signs) and N."""
 
     reward: FloatArray
     reward_squared: FloatArray
     reward_by_step: FloatArray
     moves: FloatArray
+    n_random: FloatArray
 
 
 def make_probes(transitions: Transitions, seed: int = 0) -> Probes:
@@ -49,17 +52,28 @@ def make_probes(transitions: Transitions, seed: int = 0) -> Probes:
     t = transitions
     cell = transition_cells(t)
     mean = (sum_by(cell, t.reward) / sum_by(cell, t.rows))[cell]
-    columns = {_MEAN: mean, **_moves(t, seed)}
+    moves = _moves(t, seed)
+    columns = {_MEAN: mean, _VARIES: _varies(t, cell), **moves}
     aggregates = [
+        Aggregate("random", "sum", (_VARIES,)),
         Aggregate("expected", "sum", (_MEAN,)),
         Aggregate("earned_squared", "sum", ("reward", "reward")),
         Aggregate("earned_expected", "sum", ("reward", _MEAN)),
         Aggregate("expected_squared", "sum", (_MEAN, _MEAN)),
         Aggregate("earned_by_step", "sum", ("reward", "step")),
         Aggregate("expected_by_step", "sum", (_MEAN, "step")),
-        *(Aggregate(f"sum_{name}", "sum", (name,)) for name in columns if name != _MEAN),
+        *(Aggregate(f"sum_{name}", "sum", (name,)) for name in moves),
     ]
     return Probes(columns, tuple(aggregates))
+
+
+def _varies(t: Transitions, cell: IntArray) -> FloatArray:
+    """One where the rewards of the kind of transition are not all the same, else zero."""
+    lowest, highest = np.full(cell.max(initial=0) + 1, np.inf), np.full(cell.max(initial=0) + 1, -np.inf)
+    np.minimum.at(lowest, cell, t.lowest)
+    np.maximum.at(highest, cell, t.highest)
+    varies = highest - lowest > _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
+    return varies[cell].astype(np.float64)
 
 
 def _moves(t: Transitions, seed: int) -> dict[str, FloatArray]:
@@ -75,16 +89,19 @@ def _moves(t: Transitions, seed: int) -> dict[str, FloatArray]:
 
 
 def read_probes(groups: GroupSums) -> EpisodeProbes:
-    """From sums by episode; differences that rounding alone can make are zero."""
-    earned, expected = groups.column("earned"), groups.column("expected")
-    squares = groups.column("earned_squared")
-    q = squares - 2 * groups.column("earned_expected") + groups.column("expected_squared")
-    noise = q <= 1e-12 * squares
+    """From sums by episode; an episode without a random reward differs from what was expected by rounding alone."""
+    random = groups.column("random")
+    q = groups.column("earned_squared") - 2 * groups.column("earned_expected") + groups.column("expected_squared")
     names = [name for name in groups.grouping.names if name.startswith("sum_move")]
     moves = [groups.column(name) for name in names]
+
+    def off(name: str) -> FloatArray:
+        return np.where(random > 0, groups.column(name) - groups.column(name.replace("earned", "expected")), 0.0)
+
     return EpisodeProbes(
-        reward=np.where(noise, 0.0, earned - expected),
-        reward_squared=np.where(noise, 0.0, q),
-        reward_by_step=np.where(noise, 0.0, groups.column("earned_by_step") - groups.column("expected_by_step")),
+        reward=off("earned"),
+        reward_squared=np.where(random > 0, np.maximum(q, 0.0), 0.0),
+        reward_by_step=off("earned_by_step"),
         moves=np.stack(moves, axis=1) if moves else np.zeros((groups.n_groups, 0)),
+        n_random=random,
     )

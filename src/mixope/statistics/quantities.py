@@ -55,15 +55,45 @@ QUANTITIES: dict[str, Quantity] = {
 }
 
 
+_DISCOUNT, _WITHIN = "discount", "within"
+
+
+def discount(gamma: float, base: int) -> str:
+    """The name of the quantity γᵗ, t being the steps since ``base``."""
+    return f"{_DISCOUNT} {gamma!r} {base}"
+
+
+def within(horizon: int, base: int) -> str:
+    """The name of the quantity that is 1 on the first ``horizon`` steps from ``base``, and 0 later."""
+    return f"{_WITHIN} {horizon} {base}"
+
+
+def quantity(name: str) -> Quantity | None:
+    """What a name stands for; one that stands for nothing is a column (of a lookup)."""
+    family, *given = name.split(" ")
+    if family == _DISCOUNT and len(given) == 2:
+        gamma, base = float(given[0]), int(given[1])
+        return Quantity("step", f"pow({gamma!r}::DOUBLE, {_steps(base)})", lambda step: gamma ** (step - base))
+    if family == _WITHIN and len(given) == 2:
+        last = int(given[0]) + int(given[1])
+        sql = f"CASE WHEN step IS NULL THEN 'nan'::DOUBLE WHEN step < {last} THEN 1.0 ELSE 0.0 END"
+        return Quantity("step", sql, lambda step: np.where(np.isnan(step), np.nan, step < last))
+    return QUANTITIES.get(name)
+
+
+def _steps(base: int) -> str:
+    return f"(coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE) - ({base}))"
+
+
 def quantity_values(name: str, table: pa.Table) -> FloatArray:
     """The quantity of every row; a name that is not registered is a column (of a lookup) taken as it is."""
-    quantity = QUANTITIES.get(name)
-    column = table.column(quantity.reads if quantity else name)
+    found = quantity(name)
+    column = table.column(found.reads if found else name)
     values = np.asarray(column.to_numpy(), dtype=np.float64)
-    return quantity.of(values) if quantity else values
+    return found.of(values) if found else values
 
 
 def quantity_sql(name: str) -> str:
     """The quantity as an SQL expression over canonical rows joined with a lookup."""
-    quantity = QUANTITIES.get(name)
-    return quantity.sql if quantity else f'"{name}"'
+    found = quantity(name)
+    return found.sql if found else f'"{name}"'

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = (*EPISODE_KEYS, "step", "reward", "propensity", "terminated")
+MOST_ORDERED = 200_000
+"""Up to so many rows, episodes are put in order for the checks."""
 TRANSITION = "transition"
 """The column that holds the number of a row's transition."""
 
@@ -44,6 +46,13 @@ class Trajectories:
     length: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     terminated: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     keys: pa.Table | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def ends(self) -> BoolArray:
+        """Which rows truly ended their episode."""
+        last = np.zeros(self.n_rows, dtype=np.bool_)
+        last[np.cumsum(self.length) - 1] = self.terminated
+        return last
 
     @property
     def n_rows(self) -> int:

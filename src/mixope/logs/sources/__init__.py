@@ -45,6 +45,13 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
         raise DataError(f"{problem}: {said}", where=where, hint=HINT) from error
 
 
+def arrow_batches(result: Any, rows: int) -> Any:
+    """What DuckDB found, as Arrow batches of at most so many rows, by whatever name this DuckDB has for it."""
+    if hasattr(result, "to_arrow_reader"):
+        return result.to_arrow_reader(rows)
+    return result.fetch_record_batch(rows)
+
+
 def unique(stem: str) -> str:
     """A name that this process gives once."""
     return f"mixope_{stem}_{next(_numbers)}"
@@ -170,6 +177,7 @@ class Source:
     label: str | None = None
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     done: str | None = None
+    ends: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

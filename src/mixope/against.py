@@ -1,0 +1,96 @@
+"""The target against those who wrote the logs: what each of them earned, and what the target earns more.
+
+Both are estimated from the same episodes, so the scores of the difference are the differences of the scores, and the
+interval is the one that the target's own scores would have: by episode, or by blocks of steps of a few long episodes.
+What features cannot follow widens it as it widens the target's. Refits know nothing of pairs: where they were asked
+for, differences are made from scores all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.estimand import Estimand
+from mixope.estimate import Advantage, Earned
+from mixope.estimators import Solution
+from mixope.estimators.own_values import Own, Pieces
+from mixope.intervals import (
+    IntervalChoice,
+    Scores,
+    Uncertainty,
+    degrees_of_freedom,
+    few_clusters,
+    judge_scores,
+    probability_positive,
+    widen,
+)
+
+REFERENCE = "a reference line is no estimate of the target"
+NO_SCORES = "the estimate of the target has no scores"
+ONE_EPISODE = "one episode has no spread between episodes"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A target's solution with its scores, ready to be set against what others earned."""
+
+    solution: Solution
+    scores: FloatArray | None
+    """By episode; None where there are none."""
+    by_step: Scores | None
+    """By step or piece, where the target's own interval rests on blocks of these."""
+    choice: IntervalChoice
+    level: float
+    estimand: Estimand
+    pieces: Pieces | None = None
+
+    def against(self, own: Own | str) -> Earned:
+        """What somebody earned, and the target less that; or why not."""
+        if isinstance(own, str):
+            return Earned(because=own)
+        steps = None if self.by_step is None or self.pieces is None else self.pieces.scores(own)
+        sure = self._judge(own.value, self._own_scores(own, steps), int(own.mine.sum()))
+        found = self._difference(own, steps)
+        return Earned(
+            own.value,
+            sure.interval,
+            found if isinstance(found, Advantage) else None,
+            own.method,
+            found if isinstance(found, str) else sure.because,
+            own.scores,
+        )
+
+    def _own_scores(self, own: Own, steps: FloatArray | None) -> Scores:
+        """Of its own episodes alone."""
+        by_episode = own.scores[own.mine]
+        if steps is None or self.pieces is None or self.by_step is None:
+            return Scores(by_episode)
+        lengths = self.pieces.lengths
+        return Scores(by_episode, steps[np.repeat(own.mine, lengths)], lengths[own.mine], self.by_step.steps)
+
+    def _difference(self, own: Own, steps: FloatArray | None) -> Advantage | str:
+        """The target less somebody, or why that cannot be judged."""
+        if self.solution.is_reference:
+            return REFERENCE
+        if self.scores is None:
+            return self.solution.no_interval_because or NO_SCORES
+        if steps is None and int(own.mine.sum()) < 2:
+            return ONE_EPISODE
+        value, n = self.solution.value - own.value, len(self.scores)
+        few = np.sqrt(few_clusters(int(own.mine.sum())) / few_clusters(n))  # its own episodes may be few of many
+        scores = Scores(self.scores - few * own.scores)
+        if steps is not None and self.by_step is not None and self.by_step.by_step is not None:
+            scores = replace(self.by_step, by_episode=scores.by_episode, by_step=self.by_step.by_step - steps)
+        sure = widen(self._judge(value, scores, n), value, self.solution.measures.approximation or 0.0, n)
+        if sure.interval is None or sure.standard_error is None:
+            return sure.because or NO_SCORES
+        degrees = degrees_of_freedom(scores.by_episode) if scores.by_episode is not None else n - 1.0
+        degrees = degrees if sure.n_blocks is None else max(sure.n_blocks - 1.0, 1.0)
+        better = probability_positive(value, sure.standard_error, degrees)
+        return Advantage(value, sure.standard_error, sure.interval, better)
+
+    def _judge(self, value: float, scores: Scores, n_episodes: int) -> Uncertainty:
+        return judge_scores(self.choice.without_refits, value, scores, self.level, self.estimand, n_episodes)

@@ -1,0 +1,87 @@
+"""How far is a prediction off, and are the predictions of all loggers together off by more than chance?
+
+One logger: z = (predicted − earned) / √(se² of the prediction + se² of what was earned). Few episodes make a standard
+error itself uncertain, so z is t with Welch's degrees of freedom; its *deviate* is as unlikely under the normal law.
+
+All k loggers: Σ deviate². The predictions share their episodes, so they are not independent. Their errors are sums over
+the same episodes, u_j(e) = score of the prediction where others logged e, minus the score of the earnings where j did,
+which gives their correlations R. The mean of Σ deviate² is k and its variance 2 Σ R², as of k/ν times a χ² with
+
+    ν = k² / Σ_{jl} R_jl²
+
+degrees of freedom (Satterthwaite): ν is k if they are independent, and 1 if all err together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import BoolArray, FloatArray
+from mixope.diagnostics.steadiness import normal_of_t
+from mixope.intervals import few_clusters, quantile, standard_error
+from mixope.statistics.episodes import EpisodeTotals
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a prediction is off: in standard errors, as a normal deviate, and whether that is inside the level.
+
+    ``errors`` are by episode of all loggers, in units of the standard error.
+    """
+
+    z: float
+    deviate: float
+    covered: bool
+    errors: FloatArray
+
+
+def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -> tuple[float, FloatArray]:
+    """The mean over T steps (nothing is earned after an end), or over all rows; and the scores of the episodes.
+
+    A good logger may succeed in all of a few episodes and show no spread at all. So one more score is added, as of one
+    episode with the spread of everybody's: it keeps the error from being nothing and vanishes with more data.
+    """
+
+    def steps_of(episodes: EpisodeTotals) -> FloatArray:
+        return episodes.rows if horizon is None else np.full(len(episodes.rows), float(horizon))
+
+    steps, all_steps = steps_of(mine), steps_of(everybody)
+    value = float(mine.reward.sum() / steps.sum())
+    spread = np.std(everybody.reward - everybody.reward.sum() / all_steps.sum() * all_steps)
+    return value, np.append(mine.reward - value * steps, spread) / steps.sum()
+
+
+def distance(
+    off: float, error: float, scores: FloatArray, own: FloatArray, mine: BoolArray, level: float, scale: float
+) -> Distance:
+    """Of a prediction that is ``off`` with a standard error of its own.
+
+    ``scores`` are by episode of the others, ``own`` of the logger and one more, ``mine`` says which episodes it has. A
+    difference that is rounding, relative to ``scale``, is none.
+    """
+    others, itself = error**2, standard_error(own) ** 2
+    both = math.sqrt(others + itself)
+    errors = np.zeros(len(mine))
+    if both > 0:
+        errors[~mine], errors[mine] = scores / both, -own[:-1] / both
+    if abs(off) <= 1e-9 * max(abs(scale), 1.0):
+        return Distance(0.0, 0.0, True, errors)
+    if both == 0:
+        return Distance(math.copysign(math.inf, off), math.copysign(math.inf, off), False, errors)
+    degrees = both**4 / (others**2 / max(len(scores) - 1, 1) + itself**2 / max(len(own) - 1, 1))
+    deviate = normal_of_t(off / both, degrees)
+    return Distance(off / both, deviate, abs(deviate) <= quantile(level, 0, "normal"), errors)
+
+
+def independent_predictions(distances: Sequence[Distance]) -> float:
+    """ν: how many independent predictions these are worth."""
+    if not distances:
+        return 0.0
+    errors = np.stack([found.errors for found in distances])
+    alike = few_clusters(errors.shape[1]) * (errors @ errors.T)
+    np.fill_diagonal(alike, 1.0)
+    return float(len(distances) ** 2 / np.sum(np.clip(alike, -1.0, 1.0) ** 2))

@@ -1,0 +1,104 @@
+"""Could the rows that were dropped change the answer?
+
+A row without a next observation, and without an end, cannot be used. Where the recorder stopped, such a row is like the
+row before it, and little is lost. Where episodes ended, it is the very row on which something happened: the purchase,
+the cure, the fall. So the reward of a dropped row is compared with that of the last used row before it, episode by
+episode. Of the mean jump δ₀ that counts which neither chance nor drift explains: with δ_j the mean jump j rows earlier
+and e their standard errors,
+
+    (|δ₀| − t·e₀ − 1.5 · max_j (|δ_j| − t·e_j)₊)₊        t: the 97.5 % point of Student's law
+
+Rewards that rise, fall or follow the season along the episode jump onto dropped rows as they jump before them. Times
+the share of dropped rows this is how far the mean reward moves; half-widths of the interval, which knows nothing of
+these rows, are its measure. Episodes of which no row can be used have no row before: theirs are compared with the first
+rows of the others. Whatever they earn, such episodes are a selection, and their share of all episodes counts as the
+share of rows does.
+"""
+
+from __future__ import annotations
+
+from scipy import special
+
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.logs import Jumps
+from mixope.survey import Dropped
+
+SHARE = 0.2, 0.5
+"""Where the share of rows that is gone, or of whole episodes, warns, and where it fails."""
+SHIFT = 1.0, 3.0
+"""The same for what they would move, in half-widths."""
+DRIFT = 1.5
+"""A jump is explained by one so much smaller among those before it: drift may grow, and seasons turn."""
+OF_RANGE = 0.01
+"""Where there is no interval: the share of the range of rewards that stands in for its half-width."""
+MANY = 100
+ROUNDING = 1e-9
+"""Sums of rewards are not exact; no half-width is smaller than this share of the rewards."""
+
+
+def dropped_rows(evidence: Evidence) -> Diagnostic | None:
+    """The check of one estimate; None where no row was dropped."""
+    survey, interval = evidence.survey, evidence.interval
+    if survey.dropped is None:
+        return None
+    half = None if interval is None else interval.width / 2
+    per_episode = evidence.problem is not None and evidence.problem.estimand.kind == "episode"
+    return judge_dropped(survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode)
+
+
+def judge_dropped(
+    dropped: Dropped, lowest: float, highest: float, half_width: float | None = None, *, per_episode: bool = False
+) -> Diagnostic:
+    """The worst of the shares and the shift; without a half-width, the range of rewards is the measure.
+
+    The shift is that of the mean over rows; of the mean over episodes where what is estimated is per episode.
+    """
+    jump = unexplained(dropped.jumps)
+    shift = jump * dropped.rows / max(dropped.episodes if per_episode else dropped.of, 1)
+    given = OF_RANGE * (highest - lowest) if half_width is None else half_width
+    reach = shift / max(given, ROUNDING * max(abs(lowest), abs(highest)), 1e-300)
+    unit = "reward per episode" if per_episode else "reward per step"
+    moved = f"would move the {unit} by {shift:.2g}, {_in_words(reach, half_width)}"
+    words = f"{_gone(dropped)}; {_beside(jump, moved, known=dropped.mean is not None)}"
+    found = [
+        graded("dropped rows", reach, *SHIFT, words),
+        graded("dropped rows", dropped.share, *SHARE, words),
+        graded("dropped rows", dropped.share_lost, *SHARE, words),
+    ]
+    return max(found, key=lambda one: ("pass", "warn", "fail").index(one.status))
+
+
+def unexplained(jumps: Jumps) -> float:
+    """What a dropped row earns more, or less, on average than chance and drift explain."""
+    usual = max((_sure(numbers.mean, numbers.error, numbers.count) for numbers in jumps.usual), default=0.0)
+    onto = max(_sure(jumps.onto.mean, jumps.onto.error, jumps.onto.count) - DRIFT * usual, 0.0)
+    alone, first = jumps.alone, jumps.first
+    other = _sure(alone.mean - first.mean, (alone.error**2 + first.error**2) ** 0.5, min(alone.count, first.count))
+    weights = jumps.onto.count, alone.count
+    return (weights[0] * onto + weights[1] * other) / max(sum(weights), 1)
+
+
+def _sure(mean: float, error: float, count: int) -> float:
+    """How far a mean is from 0 beyond chance."""
+    return max(abs(mean) - float(special.stdtrit(count - 1, 0.975)) * error, 0.0) if count > 1 else 0.0
+
+
+def _gone(dropped: Dropped) -> str:
+    lost = dropped.jumps.lost
+    altogether = f", among them all rows of {lost:,} of {dropped.episodes:,} episodes" if lost else ""
+    return f"{dropped.rows:,} of {dropped.of:,} rows ({dropped.share:.2%}) were dropped{altogether}"
+
+
+def _beside(jump: float, moved: str, *, known: bool) -> str:
+    if not known:
+        return "what they earned is not known"
+    if jump == 0:
+        return "they earn what the rows before them lead to expect"
+    return f"on average their rewards differ by {jump:.2g} from what the rows before them lead to expect, which {moved}"
+
+
+def _in_words(reach: float, half_width: float | None) -> str:
+    if half_width is None:
+        return f"{reach:.2g}% of the range of rewards"
+    return f"{reach:.2g} half-widths of the interval" if reach < MANY else f"over {MANY} half-widths of the interval"

@@ -1,0 +1,128 @@
+"""Are the ends of episodes in the logs what they seem: all of them, marked, and told by the state?
+
+Estimators take the chance of an end to depend on the state and the action alone, and the episodes to be all that there
+were. Three checks, at no further scan:
+
+    unmarked stops    episodes that stop with neither a terminated nor a truncated row are taken as cut. If some of them
+                      ended, every absorbing estimand is wrong. A stop at the length of the longest episode is a
+                      recorder's limit, and needs no mark.
+    episode lengths   the chain of every logger, its actions b_j(a|s) and the counted P(s′|s,a), predicts how many
+                      episodes go on beyond the longest logged one:  E = G Σ_j Σ_s μ_j(s) P_j(length > L | s).
+                      G is the share that no cut before L stops (Kaplan and Meier). The number that did, those cut at
+                      L, is Poisson; far fewer than E means that long episodes are missing, or that something besides
+                      the state (a limit of time that was marked as an end) ends them.
+    ends over steps   Σ (t − t̄)(1{ended} − p̂), t̄ and p̂ the means over the rows of the same (s, a), against its
+                      variance over all orders of the rows in each (s, a):  Σ SS(t) SS(ended) / (n − 1)  (Mantel).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtri, pdtr
+
+from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.errors import Advice, Setting
+from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.trajectories import OrderedRows
+from mixope.statistics.transitions import Transitions
+
+STOPS = 0.01
+"""The share of episodes with unmarked stops that warns; none fails, because all may have been cut."""
+LENGTHS = 2.25, 10.0
+STEPS = 3.5, 10.0
+"""Standard deviations; see the tables in docs/trust.md."""
+LEAST = 20
+"""Episodes, and ends, below which lengths and steps say nothing."""
+MOST_STEPS = 10_000
+"""Longer episodes are not followed step by step."""
+
+
+def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
+    """The share of episodes that stop without a mark; None where nothing hangs on it, or nobody can know."""
+    episodes, plans = evidence.survey.episodes, evidence.survey.logs.plans
+    # the user said it; or the row that may have had the mark could not be used, which is judged by itself
+    if any(plan.source.ends is not None or "next_observation" in plan.derived for plan in plans):
+        return None
+    if evidence.estimand.restarts and not episodes.ended.any():
+        return None
+    stopped = (episodes.ended == 0) & (episodes.cut == 0) & (episodes.rows < episodes.rows.max())
+    share = float(np.mean(stopped))
+    if share == 0:
+        return None
+    n, m = int(stopped.sum()), len(stopped)
+    silent = not any(plan.marked for plan in plans)
+    ended, cut = Setting("ends", "terminated"), Setting("ends", "truncated")
+    remedy = ("say ", ended, " or ", cut, " where the logs are read") if silent else ("mark their last rows",)
+    said = f"{n:,} of {m:,} episodes ({share:.1%}) stop without a mark of an end or a cut, and are taken as cut; "
+    return graded("unmarked stops", share, STOPS, 1.0, Advice(said, *remedy))
+
+
+def lengths_fit(transitions: Transitions, episodes: EpisodeTotals) -> Diagnostic | None:
+    """Whether as many episodes outlast the longest as their loggers' chains predict; None where too few ended."""
+    longest = int(episodes.rows.max(initial=0.0))
+    if episodes.ended.sum() < LEAST or not (episodes.starts == 1).all() or longest > MOST_STEPS:
+        return None
+    expected = _never_cut(episodes) * _outlasting(transitions, longest)
+    seen = float(np.count_nonzero((episodes.rows == longest) & (episodes.ended == 0)))
+    z = float(-ndtri(min(max(float(pdtr(seen, expected)), 1e-300), 1.0 - 1e-16))) if expected > 0 else 0.0
+    words = (
+        f"{expected:.1f} episodes should go on beyond {longest:,} steps, the longest that was logged, and {seen:.0f} do"
+        f" ({z:.1f} standard deviations); long episodes may be missing, or something that is not in the state ends them"
+        if z > LENGTHS[0]
+        else f"episodes are as long as the states that they pass lead to expect ({z:.1f} standard deviations)"
+    )
+    return graded("episode lengths", z, *LENGTHS, words)
+
+
+def _never_cut(episodes: EpisodeTotals) -> float:
+    """G: the share of episodes that would be recorded beyond the longest if none of them ended."""
+    length = episodes.rows.astype(np.int64)
+    longest = int(length.max())
+    cuts, stops = np.bincount(length[episodes.ended == 0], minlength=longest + 1), np.bincount(length)
+    at_risk = cuts + len(length) - np.cumsum(stops)  # an end at the same step comes first
+    before = slice(0, longest)
+    return float(np.prod(1.0 - cuts[before] / np.maximum(at_risk[before], 1)))
+
+
+def _outlasting(transitions: Transitions, steps: int) -> float:
+    """How many episodes are alive after so many steps, by the chains of their loggers."""
+    t = transitions
+    goes_on = np.flatnonzero(t.next_state >= 0)
+    share = t.rows / sum_by(t.pair, t.rows, t.n_pairs)[t.pair]
+    alive = 0.0
+    for j in range(len(t.loggers)):
+        mine = t.rows * (t.logger == j)
+        taken, visits = sum_by(t.pair, mine, t.n_pairs), sum_by(t.state, mine, t.n_states)
+        acts = taken / np.maximum(visits[t.pair_state], 1.0)
+        chance = (acts[t.pair] * share)[goes_on]
+        chain = sparse.csr_array((chance, (t.next_state[goes_on], t.state[goes_on])), shape=(t.n_states,) * 2)
+        law = sum_by(t.state, t.starts * (t.logger == j), t.n_states)
+        for _ in range(steps):
+            law = np.asarray(chain @ law)
+        alive += float(law.sum())
+    return alive
+
+
+def ends_over_steps(transitions: Transitions, ordered: OrderedRows) -> Diagnostic | None:
+    """Whether the same action in the same state ends an episode as often early as late; None where few end."""
+    ended = (transitions.next_state < 0).astype(np.float64)[ordered.group]
+    episodes = ordered.episodes
+    step = (np.arange(len(ended)) - episodes.first[episodes.episode]).astype(np.float64)
+    z = trend_in(transitions.pair[ordered.group], step, ended) if ended.sum() >= LEAST else None
+    if z is None:
+        return None
+    bad = abs(z) > STEPS[0]
+    said = f"the same actions in the same states {'do not ' if bad else ''}end episodes as often early as late"
+    cause = "; episodes may be selected by their length, or something that is not in the state ends them" if bad else ""
+    return graded("ends over steps", abs(z), *STEPS, f"{said} ({z:+.1f} standard deviations){cause}")
+
+
+def trend_in(stratum: IntArray, at: FloatArray, happened: FloatArray) -> float | None:
+    """Mantel's test of a trend within strata, in standard deviations; None where no stratum can tell."""
+    n = sum_by(stratum, np.ones(len(stratum)))
+    off, late = (x - (sum_by(stratum, x) / np.maximum(n, 1.0))[stratum] for x in (happened, at))
+    variance = float(np.sum(sum_by(stratum, late**2) * sum_by(stratum, off**2) / np.maximum(n - 1.0, 1.0)))
+    return float(late @ off) / np.sqrt(variance) if variance > 0 else None

@@ -1,0 +1,115 @@
+"""Does what is known of the loggers fit the actions that they logged?
+
+An estimator that divides by a behaviour tests it on the way (Σ(ρ − 1) before calibration). One that counts it does not,
+though policies were given or propensities recorded: then the actions of every logger are held against its policy by
+Pearson's χ²,
+
+    Σ (n(s,a) − n(s) π_j(a|s))² / (n(s) π_j(a|s))
+
+over the pairs that are expected at least five times; all others of a logger are one. Recorded propensities p may differ
+from row to row. Σ 1/p over the rows of (s, a) should be n(s), and with p̄ = Σ 1/p / Σ 1/p² in the place of π_j(a|s)
+
+    Σ (Σ 1/p − n(s))² p̄ / n(s)
+
+is the same sum where p is the same for all rows, with mean Σ (1 − p̄) whichever actions are in it, which stands in for
+its degrees of freedom; what is expected less than five times to happen, or not to, is left out: nobody recorded the
+propensity of an action that was not taken. Both see labels that changed places. Policies also see actions under each
+other's names where all loggers share the mistake; propensities do only if they were looked up by the wrong name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixope.arrays import FloatArray, sum_by
+from mixope.diagnostics.agreement import normal_of_chi_squared
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.policies.protocol import Policy
+from mixope.problem import Problem, pair_probabilities
+from mixope.statistics.transitions import Transitions
+
+WARN, FAIL = 4.0, 25.0
+"""Standard deviations, as for a behaviour that is divided by."""
+LEAST = 5.0
+"""Rows that must be expected of a pair for it to be judged alone."""
+
+
+def loggers_fit(evidence: Evidence) -> Diagnostic | None:
+    """Whether loggers acted as their policies, or their propensities, say; None where the estimator tells."""
+    problem = evidence.problem
+    if not isinstance(problem, Problem) or evidence.measures.behaviour_misfit is not None:
+        return None
+    judged = [
+        (off, what)
+        for off, what in (
+            (problem.once(_misfit_of_policies), "the loggers' known policies"),
+            (problem.once(_misfit_of_propensities), "the recorded propensities"),
+        )
+        if off is not None
+    ]
+    if not judged:
+        return None
+    off, what = max(judged)
+    words = (
+        f"{what} do not fit the actions that were logged, by {off:.1f} standard deviations; labels, policies or the"
+        " names of actions may be mixed up"
+        if off > WARN
+        else f"{what} fit the actions that were logged ({off:.1f} standard deviations)"
+    )
+    return graded("behaviour fit", off, WARN, FAIL, words)
+
+
+def _misfit_of_policies(problem: Problem) -> float | None:
+    """χ² over all known loggers that logged anything, in standard deviations."""
+    labels = problem.transitions.loggers
+    known = {labels.index(label): policy for label, policy in problem.loggers.items() if label in labels}
+    parts = [_of_logger(problem, number, policy) for number, policy in known.items()]
+    if not parts:
+        return None
+    return normal_of_chi_squared(sum(part[0] for part in parts), sum(part[1] for part in parts))
+
+
+def _of_logger(problem: Problem, number: int, policy: Policy) -> tuple[float, float]:
+    """The statistic and its degrees of freedom."""
+    rows = problem.transitions
+    taken = sum_by(rows.pair, rows.rows * (rows.logger == number), rows.n_pairs)
+    visits = sum_by(rows.pair_state, taken, rows.n_states)
+    expected = visits[rows.pair_state] * pair_probabilities(policy, rows, f"logger {rows.loggers[number]!r}")
+    judged = expected >= LEAST
+    rare = visits.sum() - float(expected[judged].sum())
+    # an action that should never be taken counts as if it were expected once
+    statistic = float(np.sum((taken[judged] - expected[judged]) ** 2 / expected[judged]))
+    statistic += (float(taken[~judged].sum()) - rare) ** 2 / max(rare, 1.0)
+    covered = sum_by(rows.pair_state[judged], expected[judged], rows.n_states)
+    complete = np.count_nonzero((visits > 0) & (covered > visits * (1 - 1e-9)))
+    return statistic, float(np.count_nonzero(judged) - complete + (rare >= 1.0))
+
+
+def _misfit_of_propensities(problem: Problem) -> float | None:
+    """χ² over all loggers and states whose rows have propensities, in standard deviations."""
+    rows = problem.transitions
+    if rows.inverse is None or rows.inverse_squared is None:
+        return None
+    sums = rows.rows, rows.inverse, rows.inverse_squared
+    statistic = degrees = 0.0
+    for number in range(len(rows.loggers)):
+        mine = np.flatnonzero(rows.logger == number)
+        found = _of_recorded(rows, *(sum_by(rows.pair[mine], each[mine], rows.n_pairs) for each in sums))
+        statistic, degrees = statistic + found[0], degrees + found[1]
+    return normal_of_chi_squared(statistic, degrees) if degrees > 0 else None
+
+
+def _of_recorded(rows: Transitions, taken: FloatArray, inverse: FloatArray, squared: FloatArray) -> tuple[float, float]:
+    """One logger's statistic, from n, Σ 1/p and Σ 1/p² of every pair, and its degrees of freedom.
+
+    A state in which a propensity is missing says nothing.
+    """
+    state = rows.pair_state
+    visits = sum_by(state, taken, rows.n_states)
+    known = np.isfinite(sum_by(state, inverse, rows.n_states))[state] & (taken > 0)
+    mean = np.divide(inverse, squared, out=np.zeros(rows.n_pairs), where=known)
+    expected = visits[state] * mean
+    judged = known & (np.minimum(expected, visits[state] - expected) >= LEAST)
+    n, p = visits[state[judged]], mean[judged]
+    return float(np.sum((inverse[judged] - n) ** 2 * p / n)), float(np.sum(1.0 - p))
