@@ -24,13 +24,14 @@ from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdi
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
-from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Rounds, together
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
+from mixope.logs import UNLABELLED
 from mixope.problem import Problem
 from mixope.processes import one_thread
 from mixope.questions import Question, ask
@@ -320,7 +321,7 @@ def build(
         residual=solution.solved.residual,
         measures=solution.measures,
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
-        notes=about_ends(question.estimand, survey),
+        notes=(*about_ends(question.estimand, survey), *about_loggers(estimator, survey)),
         provenance=Provenance(
             version=__version__,
             seed=question.seed,
@@ -339,6 +340,18 @@ def build(
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
+    )
+
+
+def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
+    """That logs which name no logger are one pool, to an estimator that treats loggers apart."""
+    entry = REGISTRY.get(estimator)
+    named = [logger.label for logger in survey.loggers] != [UNLABELLED]
+    if entry is None or not entry.by_logger or named:
+        return ()
+    return (
+        f"{estimator} treats the rows of each logger apart, and these logs name none: all rows are taken as one"
+        " logger's. If several wrote them, name them in a column policy_id, or with the files",
     )
 
 

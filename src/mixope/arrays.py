@@ -1,11 +1,16 @@
 """Array types used in signatures, so that a reader sees what an array holds, and what every room does with arrays."""
 
 import hashlib
+import math
+import os
+import zipfile
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import IO, Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+
+from mixope.errors import DataError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -106,3 +111,34 @@ def positions(values: AnyArray, levels: AnyArray) -> IntArray:
         return np.where((values >= levels[0]) & (values <= levels[-1]), values - levels[0], -1)
     place = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
     return np.where(levels[place] == values, place, -1).astype(np.int64, copy=False)
+
+
+def check_claims(path: str | os.PathLike[str]) -> None:
+    """Refuse an .npy or .npz file whose headers claim more bytes than there are, before room is made for them."""
+    with open(path, "rb") as file:
+        if not zipfile.is_zipfile(file):
+            file.seek(0)
+            _check_claim(file, os.path.getsize(path), str(path))
+            return
+        with zipfile.ZipFile(file) as members:
+            for member in members.infolist():
+                with members.open(member) as content:
+                    _check_claim(content, member.file_size, f"{path}, {member.filename}")
+
+
+def _check_claim(file: IO[bytes], size: int, where: str) -> None:
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    reader = readers.get(np.lib.format.read_magic(file))
+    if reader is None:
+        return
+    shape, _, dtype = reader(file)
+    claimed = math.prod(shape) * dtype.itemsize
+    if claimed > size and not dtype.hasobject:
+        sides = " × ".join(map(str, shape))
+        raise DataError(
+            "the header of an array claims more than the file holds",
+            where=where,
+            expected=f"{sides} entries of type {dtype}, {claimed / 1024**2:,.0f} MB",
+            got=f"{size:,} bytes",
+            hint="the file is damaged or was cut short; write it again",
+        )

@@ -13,9 +13,20 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""What XML, a terminal or UTF-8 cannot hold, and what turns the direction of the text after it."""
+
+
+def clean(text: object) -> str:
+    """Any text as one that can be shown: control characters and lone surrogates become �."""
+    return UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,9 @@ class MixopeError(Exception):
     """Base of all errors a user can cause and mend."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return clean(super().__str__())
 
     @property
     def reason(self) -> str:
@@ -177,6 +191,9 @@ class DataError(MixopeError):
 
 class MixopeWarning(UserWarning):
     """The data can be used, but something about it should be known."""
+
+    def __str__(self) -> str:
+        return clean(super().__str__())
 
 
 MOST_BYTES = 2 * 1024**3

@@ -1,12 +1,26 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that are there for a while.
+
+What is being written has a temporary name that holds the number of its process, and that process holds a lock on it. So
+what a killed run left behind can be told from what is at work, and the next run removes it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+
+LONGEST_NAME = 180
+"""Bytes of a name that a temporary name can hold besides its own; file systems allow 255 in all."""
+SCRATCH = "mixope"
+_MADE_BY = re.compile(r"\.(\d+)-[0-9a-f]{8}\.part")
 
 
 @contextmanager
@@ -18,12 +32,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    stem = _stem(target.name)
+    _sweep(target.parent, stem)
+    temporary = target.with_name(_temporary_name(stem))
     try:
-        yield temporary
-        _to_disk(temporary)
-        os.replace(temporary, target)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        with _locked(temporary):
+            yield temporary
+            _to_disk(temporary)
+            os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -34,6 +51,79 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     with replacing(path) as temporary:
         temporary.write_bytes(content)
     return Path(path)
+
+
+@contextmanager
+def scratch_folder(parent: str | os.PathLike[str] | None = None, name: str = SCRATCH) -> Iterator[Path]:
+    """A folder that nobody else looks into, removed at the end with all that is in it.
+
+    It lies in ``parent``, or among the temporary files of the machine (``TMPDIR`` says where these are).
+    """
+    where, stem = Path(parent or tempfile.gettempdir()), _stem(name)
+    _sweep_once(where, stem) if parent is None else _sweep(where, stem)
+    folder = where / _temporary_name(stem)
+    try:
+        folder.mkdir(mode=0o700)
+        with _locked(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stem(name: str) -> str:
+    """The start of a temporary name: hidden, and of bounded length."""
+    encoded = os.fsencode(name)
+    return f".{name if len(encoded) <= LONGEST_NAME else hashlib.sha256(encoded).hexdigest()}"
+
+
+def _temporary_name(stem: str) -> str:
+    return f"{stem}.{os.getpid()}-{secrets.token_hex(4)}.part"
+
+
+def _sweep(folder: Path, stem: str) -> None:
+    """Remove what killed processes left under a name; what cannot be removed is not in the way."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            made = _MADE_BY.fullmatch(path.name.removeprefix(stem)) if path.name.startswith(stem) else None
+            if made and not path.is_symlink() and _abandoned(path, int(made[1])):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+_sweep_once = cache(_sweep)
+
+
+def _abandoned(path: Path, process: int) -> bool:
+    """Whether the process is gone, and no process of another machine or container holds the lock."""
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        with _locked(path) as free:
+            return free
+    except (OSError, OverflowError):  # another user's process, or no number of one
+        return False
+    return False
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file or folder, where there are locks; says whether nobody else has it."""
+    if os.name != "posix":
+        yield False
+        return
+    import fcntl
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        mine = True
+    except OSError:  # somebody else has it, or this file system has no locks
+        mine = False
+    try:
+        yield mine
+    finally:
+        os.close(handle)
 
 
 def _to_disk(path: Path) -> None:

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.errors import Advice, DataError, Setting, UsageError, must_fit
 from mixope.estimand import Estimand
+from mixope.policies.laws import check_totals
+from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy
 from mixope.statistics.grouping import Lookup
 from mixope.statistics.trajectories import NumberedSteps
@@ -118,7 +120,7 @@ _GROUP_ARRAYS = (
 def pair_probabilities(policy: Policy, transitions: Transitions, who: str) -> FloatArray:
     """π(a|s) of a policy on the logged pairs, checked."""
     observations = transitions.observations[transitions.pair_state]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"), asking(policy):
         values = np.exp(policy.log_prob(observations, transitions.actions[transitions.pair_action]))
     if values.shape != (transitions.n_pairs,) or not np.all(np.isfinite(values)):
         raise DataError(
@@ -126,17 +128,21 @@ def pair_probabilities(policy: Policy, transitions: Transitions, who: str) -> Fl
             expected=f"shape ({transitions.n_pairs},), finite or −inf",
             got=f"shape {values.shape}",
         )
+    check_totals(sum_by(transitions.pair_state, values), who)
     return np.asarray(values, dtype=np.float64)
 
 
 def state_probabilities(policy: Policy, transitions: Transitions, states: IntArray | None = None) -> FloatArray:
     """π(a|s) of a policy for the logged actions, in all states or in some."""
     asked = transitions.observations if states is None else transitions.observations[states]
-    if isinstance(policy, DiscretePolicy):
-        return align_actions(policy.probs(asked), policy.actions, transitions.actions)
-    n, k = len(asked), len(transitions.actions)
-    observations = np.repeat(asked, k, axis=0)
-    return np.exp(policy.log_prob(observations, np.tile(transitions.actions, n))).reshape(n, k)
+    with asking(policy):
+        if isinstance(policy, DiscretePolicy):
+            return align_actions(policy.probs(asked), policy.actions, transitions.actions)
+        n, k = len(asked), len(transitions.actions)
+        observations = np.repeat(asked, k, axis=0)
+        found = np.exp(policy.log_prob(observations, np.tile(transitions.actions, n))).reshape(n, k)
+    check_totals(found.sum(axis=1), "the policy")
+    return found
 
 
 def align_actions(probabilities: FloatArray, have: AnyArray, want: AnyArray) -> FloatArray:

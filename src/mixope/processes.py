@@ -7,15 +7,19 @@ interruption ends the processes before it is passed on. Tasks need no guard in t
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pickle import PicklingError
 from typing import Any, TypeVar
+
+from mixope.errors import Advice, Setting, UsageError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,6 +28,12 @@ Progress = Callable[[int, int], None]
 SHORT_SECONDS = 2.0
 """Work shorter than this is not worth starting processes for."""
 _LARGEST_BATCH = 25
+WATCH_SECONDS = 0.5
+"""So long a process may outlive its parent."""
+_ENDED = Advice(
+    "a process that shared the work was ended from outside, perhaps for want of memory; try fewer with ",
+    Setting("jobs", 1),
+)
 
 
 def run_tasks(
@@ -66,19 +76,22 @@ def as_done(
         return
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky import get_reusable_executor
-    from joblib.externals.loky.process_executor import BrokenProcessPool
+    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
     with parallel_config("loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
     lent: Generator[Any, None, None] | None = None
-    finished, left = False, dict(cuts)
+    finished, left, me = False, dict(cuts), os.getpid()
     try:
-        lent = pool(delayed(_in_worker)(task, k, cut) for k, cut in cuts)  # may find out that workers cannot load it
+        tasks = (delayed(_in_worker)(task, k, cut, me) for k, cut in cuts)
+        lent = pool(tasks)  # may find out that workers cannot load it
         for k, found in lent:
             del left[k]
             yield k, found
         finished = True
     except (BrokenProcessPool, PicklingError) as refusal:
+        if isinstance(refusal, TerminatedWorkerError):
+            raise UsageError(_ENDED) from refusal
         if "serialize" not in str(refusal):
             raise
         yield from ((k, _alone(task, cut)) for k, cut in left.items())
@@ -98,9 +111,25 @@ def all_cores() -> int:
     return int(cpu_count())
 
 
-def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
+def _in_worker(
+    task: Callable[[Item], Result], place: int, items: Sequence[Item], parent: int
+) -> tuple[int, list[Result]]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; only the parent answers
+    _follow(parent)
     return place, _alone(task, items)
+
+
+@cache
+def _follow(parent: int) -> None:
+    """End this process when its parent is gone: killed at once, that has no time to end it itself."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

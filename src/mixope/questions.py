@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mixope.errors import UsageError
+import numpy as np
+
+from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, read
-from mixope.policies import Policy, read_policy
+from mixope.policies import Policy, TabularPolicy, read_policy
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,14 @@ def as_logs(logs: Any) -> Logs:
 def resolve_policy(policy: Any, logs: Logs) -> Policy:
     """Any policy source; factor columns in the order of the logs."""
     found = read_policy(policy)
+    if logs.schema.observation_kind == "vector" and isinstance(found, TabularPolicy):
+        raise DataError(
+            "the states of these logs are real numbers; a table can only hold ids",
+            where=logs.name,
+            expected="a policy that answers for any vector: a function, a classifier, a network or a GaussianPolicy",
+            got=f"a table of {found!r}",
+            hint="if the numbers are ids, store them as integers",
+        )
     names = tuple(column.partition(".")[2] for column in logs.schema.observation)
     if logs.schema.observation_kind == "factors" and getattr(found, "factors", None):
         ordered: Policy = found.in_factor_order(names)  # type: ignore[attr-defined]
@@ -64,6 +74,15 @@ def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequen
     if strangers:
         raise UsageError(f"no rows belong to logger {strangers[0]!r}; the logs know {', '.join(map(repr, labels))}")
     return known
+
+
+LARGEST_SEED = 2**64 - 1
+
+
+def check_seed(seed: int) -> None:
+    """A whole number of 64 bits, which every generator takes as it is."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed <= LARGEST_SEED:
+        raise UsageError(f"seed must be a whole number from 0 to {LARGEST_SEED} (64 bits), got {seed!r}")
 
 
 def check_level(level: float) -> None:

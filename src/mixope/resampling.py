@@ -30,6 +30,7 @@ from mixope.intervals import Interval, IntervalChoice, Uncertainty, bca_interval
 from mixope.intervals.refits import Method
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.policies import Policy, TabularPolicy
+from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
 from mixope.problem import Problem, pair_probabilities, restrict
 from mixope.processes import Progress, run_tasks
@@ -247,8 +248,9 @@ def tabulated(policy: Policy, transitions: Transitions) -> Policy:
     if isinstance(policy, TabularPolicy) or not isinstance(policy, DiscretePolicy):
         return policy
     pair_probabilities(policy, transitions, "the policy")  # an action that it refuses is refused here
-    laws, states = policy.probs(transitions.observations), transitions.observations
-    return TabularPolicy(laws, states, policy.actions, unknown_actions="zero")
+    with asking(policy):
+        laws = policy.probs(transitions.observations)
+    return TabularPolicy(laws, transitions.observations, policy.actions, unknown_actions="zero")
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,24 @@ from mixope.estimators.own_on_features import own_on_features
 from mixope.estimators.own_values import OwnChains, own_on_counts
 from mixope.estimators.solution import Solution
 from mixope.features import FeatureMap
-from mixope.logs import Logs, explain_rows
+from mixope.logs import LARGE, Logs, explain_gaps, explain_rows
 from mixope.problem import Problem
-from mixope.questions import Question, as_logs
-from mixope.statistics.episodes import EpisodeShape, EpisodeSums, episode_sums, misfits_of_rows, return_of, score_lookup
+from mixope.questions import Question, as_logs, check_seed
+from mixope.statistics.checksum import Checksum, Sums
+from mixope.statistics.episodes import (
+    EpisodeShape,
+    EpisodeSums,
+    episode_sums,
+    misfits_of_rows,
+    return_of,
+    score_lookup,
+    sums_of_counts,
+    sums_of_episodes,
+)
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
+from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
@@ -49,6 +60,7 @@ def look(
 
     Logs that were looked at before are not read again.
     """
+    check_seed(seed)
     if isinstance(logs, Counted | Sampled):
         if features is None and (isinstance(logs, Counted) or logs.seed == seed):
             return logs
@@ -118,10 +130,13 @@ class Counted:
         tables = [s.scores for s in solutions if s.scores is not None]
         schema, rows = self.logs.schema, self.transitions
         besides = () if estimand.restarts else (return_of(estimand, self.logs.step_base),)
-        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, make_probes(rows, seed), besides)
+        probes, marks = make_probes(rows, seed), make_marks(rows, seed)
+        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, probes, besides, marks)
         in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
         groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])
+        sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
+        sums = replace(sums, repeats=repeats_of_counts(groups, rows, *ordered or [None]))
         if ordered:
             sums = replace(sums, ordered=ordered[0].in_key_order())
         if float(sums.rows.sum()) != rows.n_rows:
@@ -157,11 +172,12 @@ def count(logs: Any, engine: str | Engine | None = None) -> Counted:
             hint="use mixope.evaluate, which takes vectors too, or discretise it into factor columns",
         )
     chosen = choose(engine, logs)
-    groups = chosen.group_sums(logs, transition_grouping(schema))
-    _refuse_bad_counts(logs, groups)
-    counted, sure = int(groups.column("rows").sum()), logs.sure_rows
-    if sure is not None and counted != sure:
-        raise MixopeError(f"the engine saw {counted:,} rows in this scan, and the logs have {sure:,}")
+    with logs.scanning():
+        groups = chosen.group_sums(logs, transition_grouping(schema))
+        _refuse_bad_counts(logs, groups)
+        counted, sure = int(groups.column("rows").sum()), logs.sure_rows
+        if sure is not None and counted != sure:
+            raise MixopeError(f"the engine saw {counted:,} rows in this scan, and the logs have {sure:,}")
     return Counted(logs, chosen, groups, encode(groups, schema))
 
 
@@ -172,11 +188,31 @@ def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
         raise no_rows(logs)
     keys = (*logs.schema.observation, *logs.schema.action)
     suspicious = any(table.column(key).null_count for key in keys)
-    for name in ("reward", "inverse"):
-        suspicious |= name in table.column_names and not np.all(np.isfinite(groups.column(name)))
-    error = explain_rows(logs) if suspicious else None
+    for name in ("reward", "inverse", "lowest", "highest"):
+        suspicious |= name in table.column_names and _beyond(groups.column(name))
+    error = explain_rows(logs) if suspicious else explain_gaps(logs)
     if error:
         raise error
+    _refuse_tiny(logs, groups)
+
+
+def _beyond(values: FloatArray) -> bool:
+    """Whether a number is none, or so large that products with it would not be."""
+    return not bool(np.all(np.abs(values) <= LARGE))
+
+
+def _refuse_tiny(logs: Logs, groups: GroupSums) -> None:
+    """Rewards so small that their squares vanish would seem to have no error."""
+    largest = max(float(np.abs(groups.column(name)).max()) for name in ("lowest", "highest"))
+    if 0 < largest < 1 / LARGE:
+        raise DataError(
+            "The rewards are too small to compute with",
+            where=logs.name,
+            column="reward",
+            expected=f"a reward of {1 / LARGE:g} or more, or all of them 0",
+            got=f"at most {largest:g}",
+            hint="record them in another unit: multiply all rewards by a constant",
+        )
 
 
 def no_rows(logs: Logs) -> MixopeError:
@@ -200,6 +236,8 @@ class Sampled:
     rows: SampledRows
     facts: Survey
     sums: EpisodeSums
+    checksum: Sums | None = None
+    """Of all rows: what every other scan must add up to."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -227,7 +265,7 @@ class Sampled:
 
     def rounds(self) -> Rounds:
         """Answers requests by scans of these logs."""
-        return Rounds(_answerer(self.logs, self.engine, self.facts.n_rows))
+        return Rounds(_answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed))
 
     @property
     def piece_steps(self) -> int:
@@ -267,10 +305,11 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed)]
     if schema.action_kind == "discrete":
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
-    shape, chosen, *actions = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None)
-    if shape is None or shape.n_groups == 0:
-        raise no_rows(logs)
-    _refuse_bad_sample(logs, shape, chosen.rows)
+    with logs.scanning():
+        shape, chosen, *actions = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None)
+        if shape is None or shape.n_groups == 0:
+            raise no_rows(logs)
+        _refuse_bad_sample(logs, shape, chosen.rows)
     irregular, broken = misfits_of_rows(shape, logs.step_base)
     facts = survey_of_episodes(logs, engine.name, shape, suspicious=bool(irregular.any() or broken.any()))
     totals = facts.episodes
@@ -288,26 +327,35 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         logged_actions=np.sort(actions[0].values(schema.action[0])) if actions else None,
         any_end=bool(totals.ended.any()),
     )
-    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken)
-    return Sampled(logs, engine, known, facts, sums)
+    repeats = repeats_of_rows(shape, chosen.rows)
+    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
+    return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 
 def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:
     """NaN or infinity anywhere, or a propensity that is none: find the rows in the files and say so."""
-    sums = ("earned", "leaving", "arriving", "steps")
+    sums = ("earned", "leaving", "arriving", "steps", "lowest", "highest")
     floats = [a for a in (rows.observation, rows.next_observation, rows.action, rows.reward) if a.dtype.kind == "f"]
-    suspicious = not all(np.isfinite(shape.column(name)).all() for name in sums)
-    suspicious |= not all(np.isfinite(a).all() for a in floats) or bool((rows.propensity <= 0).any())
-    error = explain_rows(logs) if suspicious else None
+    suspicious = any(_beyond(shape.column(name)) for name in sums)
+    suspicious |= any(_beyond(a) for a in floats) or bool((rows.propensity < 1 / LARGE).any())
+    error = explain_rows(logs) if suspicious else explain_gaps(logs)
     if error:
         raise error
+    _refuse_tiny(logs, shape)
 
 
-def _answerer(logs: Logs, engine: Engine, n_rows: int) -> Any:
-    """One scan per call; sums that are not finite are explained by the rows behind them."""
+def _answerer(logs: Logs, engine: Engine, n_rows: int, checksum: Sums | None = None, seed: int = 0) -> Any:
+    """One scan per call; sums that are not finite are explained by the rows behind them.
+
+    With a ``checksum`` it is asked for again in every scan that reads rows, and must be the same.
+    """
 
     def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
-        found = engine.scan(logs, requests, n_rows)
+        besides = [] if checksum is None else _checksums(requests, seed)
+        scanned = engine.scan(logs, [*requests, *besides], n_rows)
+        found, again = scanned[: len(requests)], scanned[len(requests) :]
+        if checksum is not None and again:
+            checksum.refuse_other(again[0], logs.name)
         for sums in found:
             if isinstance(sums, Moments) and sums.not_finite:
                 raise explain_rows(logs) or DataError(
@@ -319,3 +367,10 @@ def _answerer(logs: Logs, engine: Engine, n_rows: int) -> Any:
         return found
 
     return answer
+
+
+def _checksums(requests: Sequence[Request], seed: int) -> list[Request]:
+    """The request for a checksum that costs no pass of its own; none where an engine that speaks SQL reads no row."""
+    if any(not (request.whole_episodes or isinstance(request, Grouped)) for request in requests):
+        return [Checksum(seed)]
+    return [Checksum(seed, whole_episodes=True)] if any(request.whole_episodes for request in requests) else []

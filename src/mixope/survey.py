@@ -169,7 +169,7 @@ def survey_of_counts(logs: Logs, engine: str, rows: Transitions, sums: EpisodeSu
         n_rows=int(rows.n_rows),
         n_episodes=len(sums.rows),
         loggers=loggers,
-        alerts=alerts,
+        alerts=(*alerts, *_late(logs, loggers, sums.totals)),
         episodes=sums.totals,
         astray=astray,
         lost=lost,
@@ -185,17 +185,31 @@ def survey_of_episodes(logs: Logs, engine: str, groups: GroupSums, suspicious: b
     ends = _range(number, groups.column("lowest"), groups.column("highest"))
     alerts, astray = ((), 0) if suspicious is None else _alerts(logs, int(rows.sum()), suspicious)
     loggers, lost = _all_earned(logs, _summaries(names, counts, earned / counts, *ends))
+    totals = episode_totals(groups, names)
     return Survey(
         logs=logs,
         engine=engine,
         n_rows=int(rows.sum()),
         n_episodes=len(rows),
         loggers=loggers,
-        alerts=alerts,
-        episodes=episode_totals(groups, names),
+        alerts=(*alerts, *_late(logs, loggers, totals)),
+        episodes=totals,
         astray=astray,
         lost=lost,
         jumps=jumps(logs) if lost else {},
+    )
+
+
+def _late(logs: Logs, loggers: Sequence[LoggerSummary], episodes: EpisodeTotals) -> tuple[str, ...]:
+    """Loggers none of whose episodes begins where those of others do: perhaps they count their steps from 1."""
+    starts = sum_by(episodes.logger, episodes.starts, len(loggers))
+    late = [logger.label for logger, n in zip(loggers, starts, strict=True) if n == 0]
+    if not late or len(late) == len(loggers):
+        return ()
+    shown = ", ".join(map(repr, late[:3])) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
+    return (
+        f"no episode of {shown} begins at step {logs.step_base}, as those of other loggers do, and none of its starts"
+        " is used; if its steps are counted from another number, count them from the same one",
     )
 
 

@@ -40,7 +40,7 @@ LOGS = {
     "logarithms as propensities": (with_column("pscore", [-0.5] * 6), "--column action_logp=pscore"),
     "log-probability above zero": (with_column("logp", [0.5] * 6), "log-probability of a discrete action is above 0"),
     "flag in words": (with_column("terminated", ["no"] * 5 + ["perhaps"]), "terminated"),
-    "vector states": (edit(ROW, "a,0,1,1.5,1,0.0,0.25"), "discretise"),
+    "vector states": (edit(ROW, "a,0,1,1.5,1,0.0,0.25"), "store them as integers"),
     "policy file as log": (POLICY, "no column for the reward"),
 }
 POLICIES = {

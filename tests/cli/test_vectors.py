@@ -72,7 +72,7 @@ def log(folder, name="log.parquet", **changes):
 
 
 def test_pendulum_logs_come_with_policies_and_a_truth_with_its_error(pendulum, monkeypatch):
-    assert {path.name for path in pendulum.iterdir()} == {"logs.parquet", "policies.py", "truth.json"}
+    assert {path.name for path in pendulum.iterdir()} == {"logs.parquet", "policies.py", "truth.json", ".mixope.json"}
     names = pq.read_schema(pendulum / "logs.parquet").names
     assert {"observation.0", "observation.1", "observation.2", "action", "action_logp"} <= set(names)
     truth = json.loads((pendulum / "truth.json").read_text())
@@ -124,7 +124,7 @@ def test_a_dataset_may_be_replaced_though_its_module_was_imported(tmp_path):
     run("simulate", "linear-quadratic", *SIZE, "-o", tmp_path / "data")
     (tmp_path / "data" / "__pycache__").mkdir()
     assert run("simulate", "linear-quadratic", *SIZE, "-o", tmp_path / "data", "--force").exit_code == 0
-    assert not (tmp_path / "data" / "__pycache__").exists()
+    assert (tmp_path / "data" / "__pycache__").exists()  # not ours to remove
 
 
 @pytest.mark.parametrize(

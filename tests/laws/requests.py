@@ -20,9 +20,11 @@ from mixope.inspection.passes import Measure
 from mixope.questions import as_estimand
 from mixope.resampling import episode_counts_request
 from mixope.seen import count, sample
+from mixope.statistics.checksum import Checksum
 from mixope.statistics.episodes import EpisodeShape, score_lookup
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping
 from mixope.statistics.probes import make_probes
+from mixope.statistics.repeats import make_marks
 from mixope.statistics.request import OfLoggers
 from mixope.statistics.sample import Sample
 from mixope.statistics.trajectories import NumberedSteps
@@ -87,7 +89,14 @@ def _of_counts():
     seen = count(logs)
     tables = [np.random.default_rng(0).integers(-4, 5, size=(seen.transitions.n_groups, len(BASIS))) / 4.0]
     scores, by_episode = score_lookup(
-        seen.transitions, seen.groups, logs.schema, tables, 0, make_probes(seen.transitions, 0)
+        seen.transitions,
+        seen.groups,
+        logs.schema,
+        tables,
+        0,
+        make_probes(seen.transitions, 0),
+        (),
+        make_marks(seen.transitions),
     )
     totals = Grouping((), (Aggregate("rows", "count"), Aggregate("reward", "sum", ("reward",))))
     found = {
@@ -98,6 +107,7 @@ def _of_counts():
         "numbered steps": NumberedSteps(seen.numbers),
         "sample of ids": Sample(60),
         "shape of ids": EpisodeShape(),
+        "checksum": Checksum(),
     }
     return {name: (request, logs) for name, request in found.items()}
 

@@ -64,8 +64,9 @@ def test_an_error_names_the_file_and_its_rows(tmp_path: Path) -> None:
 
 
 def test_the_same_numbers_in_two_sources_do_not_clash() -> None:
-    assert lib.explain_episodes(lib.read(pa.table(LOG), pa.table(LOG))) == ()
-    assert lib.explain_episodes(lib.read({"a": pa.table(LOG), "b": pa.table(LOG)})) == ()
+    other = {**LOG, "reward": [r + 1.0 for r in LOG["reward"]]}
+    assert lib.explain_episodes(lib.read(pa.table(LOG), pa.table(other))) == ()
+    assert lib.explain_episodes(lib.read({"a": pa.table(LOG), "b": pa.table(other)})) == ()
 
 
 def test_a_log_of_factors_compares_every_factor() -> None:

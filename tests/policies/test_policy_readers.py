@@ -236,7 +236,7 @@ def test_a_function_is_found_by_name_where_one_stands(tmp_path: Path, monkeypatc
     for reference, words in {
         "my_target:lew": "Did you mean 'law'?",
         "my_target:name": "is a string",
-        "pathlib:Path": "is a class",
+        "mixope.policies:CallablePolicy": "is a class",
         "my_targets:law": "there is no module 'my_targets'",
         "my_target.py:law": "without .py",
         "broken_target:law": "ZeroDivisionError",

@@ -8,6 +8,7 @@ import pytest
 import mixope
 from mixope.policies import CallablePolicy
 from mixope.seen import look
+from mixope.statistics.checksum import Checksum
 from mixope.statistics.request import content_key
 
 from . import worlds
@@ -78,7 +79,12 @@ def test_trajectory_estimators_on_floats_take_one_pass_over_whole_episodes_more(
 def test_no_request_is_made_twice_in_a_run():
     engine = Watching()
     compared(engine, "floats", "discrete", [*SIX, *TRAJECTORIES], 2)
-    keys = [content_key(request) for requests in engine.requests for request in requests]
+    keys = [
+        content_key(request)
+        for requests in engine.requests
+        for request in requests
+        if not isinstance(request, Checksum)
+    ]
     assert len(keys) == len(set(keys))
 
 

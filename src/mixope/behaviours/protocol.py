@@ -22,6 +22,7 @@ import numpy as np
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.keys import first_rows
+from mixope.policies.own_code import asking
 from mixope.policies.protocol import Policy
 from mixope.statistics.rows import Rows
 
@@ -182,7 +183,8 @@ def numbered(number: IntArray | None) -> IntArray:
 def ask(policy: Policy, rows: Rows, who: str) -> FloatArray:
     """log π(a|s) of every row; where pairs are numbered, each distinct pair is asked for once."""
     first, back = distinct(rows.pair, len(rows))
-    values = np.asarray(policy.log_prob(rows.observation[first], rows.action[first]), dtype=np.float64)
+    with asking(policy):
+        values = np.asarray(policy.log_prob(rows.observation[first], rows.action[first]), dtype=np.float64)
     if values.shape != (len(first),):
         raise DataError(
             f"{who} did not give one log-probability for each of {len(first)} (state, action) pairs",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +13,23 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
-from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json
-from mixope.errors import MixopeError
+from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
+from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
 INTERRUPTED = 130
 STOPPED = "stopped before the end; no file is left half-written"
+
+
+@contextmanager
+def _cleaned() -> Iterator[None]:
+    """What is wrong with the words of the command line, as words that can be shown."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):
+            error.message = clean(error.message)  # type: ignore[attr-defined]
+        raise
 
 
 class Commands(TyperGroup):
@@ -27,18 +42,27 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words as they were typed, for reports."""
         ctx.meta[ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, args)
+        with _cleaned():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what is not caught here is a bug, and its traceback is wanted."""
         try:
-            return super().invoke(ctx)
+            with _cleaned():
+                found = super().invoke(ctx)
+            sys.stdout.flush()
+            return found
         except MixopeError as error:
             complain("error", error.text(on_command_line))
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, InterruptedError):
             complain("interrupted", STOPPED)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise  # the reader of stdout has seen enough
+        except OSError as error:
+            complain("error", refusal(error))
+            raise typer.Exit(UsageError.exit_code) from None
         except RuntimeError as error:
             if str(error) != "Query interrupted":  # how DuckDB passes on a KeyboardInterrupt
                 raise
@@ -103,4 +127,13 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), _stop)
     app(prog_name="mixope")
+
+
+def _stop(number: int, _: object) -> None:
+    """An interruption like any other, so that everything is tidied up; told once, it is not told again."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt

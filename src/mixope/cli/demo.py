@@ -6,6 +6,7 @@ holds the truth as often as it should (docs/benchmarks.md, "The demonstration").
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from mixope.backtesting import Backtest
     from mixope.differences import Comparison
-    from mixope.environments.datasets import Dataset
+    from mixope.environments.datasets import Dataset, Settings
     from mixope.estimate import Estimate
+    from mixope.folders import Place
     from mixope.inspection import Inspection
     from mixope.policies import Policy
     from mixope.seen import Counted
@@ -43,29 +45,42 @@ def command(
     episodes: Annotated[int, typer.Option("--episodes", min=8, help="Episodes in all, shared by four loggers.")] = 200,
     horizon: Annotated[int, typer.Option("--horizon", min=2, help="Steps of an episode.")] = 200,
     seed: o.Seed = YEAR,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write into a folder that holds other files; they stay as they are.")
+    ] = False,
 ) -> None:
     """Four policies drive a taxi and log it. What would a fifth one earn?
 
     It is evaluated from the logs alone, with its rivals, and then shown against the exact truth. Takes a few seconds.
     """
-    from mixope.environments.datasets import OURS, Settings, write_dataset
+    from mixope.environments.datasets import OURS, Settings
+    from mixope.folders import claim
+
+    settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
+    with claim(Path(os.path.abspath(output)), (*OURS, *RESULTS, *PAGES), force=force, again=True) as place:
+        _tell_all(settings, place, output)
+
+
+def _tell_all(settings: Settings, place: Place, output: Path) -> None:
+    """The story from the logs to the pages, written into a folder that was claimed; ``output`` is its name."""
+    from mixope.environments.datasets import fill
 
     began, page = time.perf_counter(), console()
     with working("simulating four taxi drivers …") as notes:
-        settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
-        made = write_dataset(settings, output, force=True, ours=(*OURS, *RESULTS, *PAGES))
+        made = fill(settings, place)
     tell(notes)
     page.print(
-        f"Four policies drove a taxi in a 5 × 5 town, {made.truth['rows']:,} logged steps in {episodes} episodes. "
-        "A fifth policy, the target, has never driven. What would it earn per step in the long run? Everything below "
-        "comes from the logs alone, until the truth at the end."
+        f"Four policies drove a taxi in a 5 × 5 town, {made.truth['rows']:,} logged steps in {settings.episodes}"
+        " episodes. A fifth policy, the target, has never driven. What would it earn per step in the long run?"
+        " Everything below comes from the logs alone, until the truth at the end."
     )
-    told = Story(made, output, seed, page)
+    told = Story(made, output, settings.seed, page)
     found = told.inspect()
     tested = told.backtest()
     result = told.evaluate(tested)
     rivals = told.compare(result, tested)
-    told.save(found, tested, result, rivals)
+    with place.writing() as fresh:
+        told.save(found, tested, result, rivals, fresh)
     page.print(f"\n{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}.")
 
 
@@ -153,13 +168,13 @@ class Story:
         self.page.print(bullets([*_story(self.made, result, rivals), *_backtested(tested, rivals)]))
         return rivals
 
-    def save(self, found: Inspection, tested: Backtest, result: Estimate, rivals: Comparison) -> None:
+    def save(self, found: Inspection, tested: Backtest, result: Estimate, rivals: Comparison, folder: Path) -> None:
         """Everything as JSON, and two pages."""
         for name, record in zip(RESULTS, (result, rivals, found, tested), strict=True):
-            (self.made.folder / name).write_text(record.to_json() + "\n", encoding="utf-8")
+            (folder / name).write_text(record.to_json() + "\n", encoding="utf-8")
         extras: dict[str, Any] = {"truth": self.made.truth["average"], "coverage": found.coverage, "backtest": tested}
-        write_page(result, self.made.folder / PAGES[0], command=self.asked, **extras)
-        write_page(rivals, self.made.folder / PAGES[1], command=self.compared(result), **extras)
+        write_page(result, folder / PAGES[0], command=self.asked, **extras)
+        write_page(rivals, folder / PAGES[1], command=self.compared(result), **extras)
         self.page.print(f"\nThe evaluation as a page, beside the truth: {self.output / PAGES[0]}", soft_wrap=True)
         self.page.print(f"All rivals as a page: {self.output / PAGES[1]}", soft_wrap=True)
 

@@ -171,7 +171,7 @@ MemoryLimit = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed of everything random.")]
 Form = Annotated[
     FormName,
     typer.Option("--form", help="State-ratio estimators: the general equations, or the paper's (biased after resets)."),

@@ -12,13 +12,13 @@ import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mixope.errors import MixopeWarning, Setting, UsageError, phrased
+from mixope.errors import UNSHOWABLE, MixopeWarning, Setting, UsageError, clean, phrased
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,12 +66,21 @@ def _column(value: Any) -> str:
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console that takes words as they are: no markup, no emoji, a width of its own where there is no terminal."""
+    """A console that takes words as they are: no markup, no emoji, a width of its own where there is no terminal.
+
+    Whatever is printed there, nothing in it moves the cursor, sets colours or turns the direction of the text.
+    """
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Cleaned(Console):
+        def render(self, *what: Any, **options: Any) -> Iterator[Segment]:
+            for part in super().render(*what, **options):
+                yield part if part.control else Segment(clean(part.text), part.style)
 
     stream = stream or sys.stdout
     fixed = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
+    return Cleaned(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
 
 
 def show(record: Record, **options: Any) -> None:
@@ -82,8 +91,9 @@ def show(record: Record, **options: Any) -> None:
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object on stdout, in UTF-8 whatever the locale."""
-    typer.echo(text.dumps(record, indent=2, ensure_ascii=False).encode())
+    """One JSON object on stdout, in UTF-8 whatever the locale; what a terminal would obey is written as its number."""
+    said = text.dumps(record, indent=2, ensure_ascii=False)
+    typer.echo(UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said).encode())
 
 
 def complain(kind: str, words: str) -> None:
@@ -92,6 +102,18 @@ def complain(kind: str, words: str) -> None:
 
     message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", words)
     console(sys.stderr).print(message, soft_wrap=True)
+
+
+def refusal(error: OSError) -> str:
+    """What the system refused, in words; if it was to take our output, the rest of that goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return f"the output cannot be written: {error.strerror or error}"
+    where = "" if error.filename is None else f": {error.filename}"
+    return f"{error.strerror or error}{where}"
 
 
 class Work(list[str]):
@@ -148,7 +170,7 @@ def check_page(path: Path | None) -> None:
     """Before the work begins: a report never takes the place of something that is not one."""
     if path is None:
         return
-    if path.is_dir():
+    if os.path.isdir(path):
         raise UsageError(f"--html {path} is a folder; name a file in it, such as {path / 'report.html'}")
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"--html takes a name that ends in .html, got {str(path)!r}")
@@ -158,6 +180,8 @@ def write_page(record: ReportedRecord, path: Path, **extras: Any) -> Path:
     """Write a page, whole or not at all; a place that cannot be written to is a matter of words."""
     try:
         return record.report(path, phrase=on_command_line, **extras)
+    except InterruptedError:
+        raise
     except OSError as error:
         raise UsageError(f"the report cannot be written to {path}: {error.strerror or error}") from None
 

@@ -58,7 +58,9 @@ def command(
     pickup_bonus: Annotated[
         bool, typer.Option("--pickup-bonus", help="Taxi: a pick-up earns +20 too, as in the paper's text.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a dataset that is already in the folder.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a dataset that is in the folder; other files stay.")
+    ] = False,
 ) -> None:
     """Write simulated logs, the policies behind them, and the exact truth.
 

@@ -11,6 +11,7 @@ from mixope.diagnostics.ends import ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
 from mixope.diagnostics.order import rewards_in_step
+from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
 from mixope.statistics.episodes import EpisodeSums
@@ -42,7 +43,8 @@ def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diag
     found = [*logs_are_steady(sums)]
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
-    return tuple(found)
+    repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)
+    return (*found, *(() if repeats is None else (repeats,)))
 
 
 def _of_counts(transitions: Transitions, sums: EpisodeSums) -> Iterator[Diagnostic | None]:

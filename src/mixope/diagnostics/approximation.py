@@ -18,7 +18,7 @@ def approximation(evidence: Evidence) -> Diagnostic | None:
     error, standard_error = evidence.measures.approximation, evidence.uncertainty.standard_error
     if error is None or not standard_error:
         return None
-    share = 0.0 if evidence.is_rounding(error) else min(error**2 / standard_error**2, 1.0)
+    share = 0.0 if evidence.is_rounding(error) else min(error / standard_error, 1.0) ** 2
     half = evidence.measures.half_the_bumps
     unlogged = "what was never logged is predicted"
     counted = unlogged if evidence.solution.corrects_coverage else "actions logged once in a state hide their noise"

@@ -164,8 +164,13 @@ def known_bias(evidence: Evidence) -> Diagnostic | None:
 
 
 def has_interval(evidence: Evidence) -> Diagnostic | None:
-    """A value without an error bar is never trustworthy."""
-    if evidence.interval is not None:
+    """A value without an error bar is never trustworthy; one that is no number, or has none beside it, is no answer."""
+    interval = evidence.interval
+    ends = (evidence.value,) if interval is None else (evidence.value, interval.low, interval.high)
+    if not np.all(np.isfinite(ends)):
+        said = "the value is" if not np.isfinite(evidence.value) else "the ends of the interval are"
+        return Diagnostic("interval", 0.0, 1.0, "fail", f"{said} not finite: the logs do not bound it")
+    if interval is not None:
         return None
     because = evidence.uncertainty.because or "there are no scores"
     return Diagnostic("interval", 0.0, 1.0, "warn", Advice("there is no interval: ", because))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any, Literal
@@ -37,7 +38,9 @@ class Diagnostic:
 
 
 def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
-    """A number against the threshold that it has passed, or the first one."""
+    """A number against the threshold that it has passed, or the first one; one that does not exist is a warning."""
+    if math.isnan(value):
+        return Diagnostic(name, value, warn, "warn", f"{sentence} (it cannot be computed on these logs)")
     sign = 1.0 if high_is_bad else -1.0
     status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
     return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)

@@ -7,12 +7,14 @@ which threads finish does not show in the result, and only the grouped result is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
+from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs
-from mixope.logs.sources import arrow_batches
+from mixope.logs.database import connect
+from mixope.logs.sources import arrow_batches, reading
 from mixope.processes import all_cores
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FRAGMENT_ROWS = 1 << 16
+LEAST_THREADS = 64
+"""So many may be asked for on any machine; beyond eight per core they only wait for each other."""
 
 
 class EmbeddedEngine:
@@ -33,11 +37,16 @@ class EmbeddedEngine:
     def __init__(
         self, *, memory_limit: str | None = None, threads: int | None = None, fragment_rows: int = _FRAGMENT_ROWS
     ) -> None:
+        most = max(LEAST_THREADS, 8 * all_cores())
+        if threads is not None and not 1 <= threads <= most:
+            raise UsageError(
+                Advice(Setting("threads"), f" is a number from 1 to {most} on this machine, got {threads}")
+            )
         self.memory_limit, self.threads, self.fragment_rows = memory_limit, threads, fragment_rows
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
         """One SELECT … GROUP BY over the view of canonical rows."""
-        with closing(self._connect()) as connection:
+        with logs.scanning(), self._connect() as connection, reading(logs.name):
             connection.execute("SET preserve_insertion_order = false")
             rows = _joined(connection, logs, lookup)
             keys = [_quoted(key) for key in grouping.keys]
@@ -64,25 +73,21 @@ class EmbeddedEngine:
     ) -> list[tuple[Request, Any]]:
         columns = wanted_columns(requests, logs.schema)
         order = (*EPISODE_KEYS, "step") if by_episode else ()
-        with closing(self._connect()) as connection:
+        with logs.scanning(), self._connect() as connection:
             view = logs.view(connection)
             selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
-            reader = arrow_batches(connection.sql(f"SELECT {selected} FROM {view}{order_by}"), self.fragment_rows)
-            pieces = _whole_episodes(reader) if by_episode else _tables(reader)
+            query = f"SELECT {selected} FROM {view}{order_by}"
+            with reading(logs.name):
+                reader = arrow_batches(connection.sql(query), self.fragment_rows)
+            tables = _tables(reader, logs.name)
+            pieces = _whole_episodes(tables) if by_episode else tables
             parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))
 
-    def _connect(self) -> Any:
-        import duckdb
-
-        connection = duckdb.connect(":memory:")
-        if self.memory_limit:
-            connection.execute(f"SET memory_limit = '{self.memory_limit}'")
-        if self.threads:
-            connection.execute(f"SET threads = {int(self.threads)}")
-        return connection
+    def _connect(self) -> AbstractContextManager[Any]:
+        return connect(self.memory_limit, self.threads)
 
 
 def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
@@ -113,23 +118,28 @@ def _arrow(result: Any) -> pa.Table:
     return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
 
 
-def _tables(reader: Any) -> Iterator[pa.Table]:
+def _tables(reader: Any, where: str) -> Iterator[pa.Table]:
     """One table per batch, and an empty one where there is no row: there is an answer to every request."""
     import pyarrow as pa
 
-    batch = None
-    for batch in reader:
+    empty = True
+    while True:
+        with reading(where):
+            batch = next(reader, None)
+        if batch is None:
+            break
+        empty = False
         yield pa.Table.from_batches([batch])
-    if batch is None:
+    if empty:
         yield reader.schema.empty_table()
 
 
-def _whole_episodes(reader: Any) -> Iterator[pa.Table]:
+def _whole_episodes(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Regroup a sorted stream so that no episode is cut: the last, unfinished one waits for the next batch."""
     import pyarrow as pa
 
     waiting: list[pa.Table] = []
-    for table in _tables(reader):
+    for table in tables:
         border = _last_border(table)
         if border == 0 and (not waiting or _same_episode(waiting[-1], table)):
             waiting.append(table)

@@ -38,11 +38,12 @@ class MemoryEngine:
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         answers: list[tuple[Request, Any]] = []
-        for mine, tables in self._passes(logs, requests):
-            parts = run_parts(tables, logs.schema, mine, self.threads or all_cores())
-            merged = merge_in_order(watched(parts, expected_rows), expected_rows)
-            if merged is not None:
-                answers += zip(mine, merged.partials, strict=True)
+        with logs.scanning():
+            for mine, tables in self._passes(logs, requests):
+                parts = run_parts(tables, logs.schema, mine, self.threads or all_cores())
+                merged = merge_in_order(watched(parts, expected_rows), expected_rows)
+                if merged is not None:
+                    answers += zip(mine, merged.partials, strict=True)
         return put_back(requests, answers)
 
     def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:

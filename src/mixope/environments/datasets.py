@@ -6,7 +6,7 @@
 Policies over vectors are Python objects: ``policies.py`` says them with their numbers, as ``target``, ``logger_0`` …
 and the dictionary ``loggers``. The truth is exact, except those of Pendulum and CartPole, which are simulated and have
 standard errors. Where episodes end, the total of an episode and its length are part of it. All files are written or
-none: they go into a folder beside the wanted one, which then takes its place. The same settings give the same bytes.
+none, and no file of anybody else is touched (:mod:`mixope.folders`). The same settings give the same bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from mixope.environments.model import Model
 from mixope.environments.simulation import Columns, logger_names, share_episodes
 from mixope.errors import Advice, Setting, UnknownName, UsageError
 from mixope.estimand import Estimand
+from mixope.folders import Place, claim
 from mixope.logs import write
 from mixope.version import __version__
 
@@ -37,8 +37,7 @@ USUAL_HORIZON = 200
 FEW_CHAINS = {"chains": 500, "steps": 1000, "burn_in": 500}
 """For the simulated truth of loggers, which is only shown beside that of the target."""
 OURS = ("logs.parquet", "logs.csv", "logs.arrow", "target.csv", "loggers.csv", "policies.py", "truth.json")
-"""The names that a dataset may have; a folder that holds nothing else may be replaced."""
-CACHE = "__pycache__"
+"""The names that a dataset may have."""
 
 
 @dataclass(frozen=True)
@@ -79,41 +78,28 @@ class Made(NamedTuple):
     truth: dict[str, Any]
 
 
-def write_dataset(settings: Settings, folder: Path, *, force: bool = False, ours: Sequence[str] = OURS) -> Dataset:
+def write_dataset(settings: Settings, folder: Path, *, force: bool = False) -> Dataset:
     """Simulate and write; an existing dataset is replaced only with ``force``, other files never."""
+    check_environment(settings.environment)
+    with claim(Path(os.path.abspath(folder)), OURS, force=force) as place:
+        return fill(settings, place)
+
+
+def check_environment(name: str) -> None:
+    """Refuse a name that no environment has."""
+    if name not in environments.BUILDERS and name not in environments.CONTINUOUS:
+        raise UnknownName("environment", name, (*environments.BUILDERS, *environments.CONTINUOUS))
+
+
+def fill(settings: Settings, place: Place) -> Dataset:
+    """Simulate, and write the dataset into a folder that was claimed."""
     vectors = settings.environment in environments.CONTINUOUS
-    if not vectors and settings.environment not in environments.BUILDERS:
-        known = (*environments.BUILDERS, *environments.CONTINUOUS)
-        raise UnknownName("environment", settings.environment, known)
-    folder = Path(os.path.abspath(folder))
-    check_replaceable(folder, force, ours)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as waiting:
-        fresh = Path(waiting) / "new"
-        fresh.mkdir()
-        made = _simulate_vectors(settings) if vectors else _simulate_ids(settings)
+    made = _simulate_vectors(settings) if vectors else _simulate_ids(settings)
+    with place.writing() as fresh:
         truth = _write_all(made, fresh)
-        if folder.exists():
-            folder.rename(Path(waiting) / "old")
-        fresh.rename(folder)
+    folder = place.path
     target, loggers = ("policies.py", "policies.py") if vectors else ("target.csv", "loggers.csv")
     return Dataset(folder, folder / f"logs.{settings.format}", folder / target, folder / loggers, vectors, truth)
-
-
-def check_replaceable(folder: Path, force: bool, ours: Sequence[str]) -> None:
-    """Refuse to write over what is there, unless it was asked for and is a dataset of ours."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder")
-    if folder == Path.cwd():
-        raise UsageError("the current folder cannot be replaced; name another one")
-    inside = sorted(path.name for path in folder.iterdir() if path.name != CACHE)
-    strangers = [name for name in inside if name not in ours]
-    if strangers:
-        raise UsageError(f"{folder} holds other files ({', '.join(strangers[:3])}); name an empty folder or a new one")
-    if inside and not force:
-        raise UsageError(Advice(f"{folder} is not empty; ", Setting("force", True), " replaces the dataset in it"))
 
 
 def _write_all(made: Made, folder: Path) -> dict[str, Any]:

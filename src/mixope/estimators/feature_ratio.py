@@ -37,6 +37,7 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem, by_label, logger_weight
 from mixope.features import FittedMap
 from mixope.policies import Policy
+from mixope.policies.own_code import asking
 from mixope.solvers.linear import solve_ratio
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.moments import MomentRequest, Moments
@@ -57,7 +58,8 @@ def log_target(target: Policy, rows: Rows) -> FloatArray:
     """log π(a|s) of every row, asked once per batch."""
 
     def ask() -> FloatArray:
-        found = np.asarray(target.log_prob(rows.observation, rows.action), dtype=np.float64)
+        with asking(target):
+            found = np.asarray(target.log_prob(rows.observation, rows.action), dtype=np.float64)
         if found.shape != (len(rows),) or np.isnan(found).any():
             raise DataError(
                 "the target did not give one log-probability per row",

@@ -51,17 +51,27 @@ class Entry:
     takes: frozenset[str] = BOTH
     slow: bool = False
     """Left out of "all": it is asked for by name."""
+    by_logger: bool = False
+    """Whether it treats the rows of each logger apart, so that it needs to know whose they are."""
 
 
 REGISTRY: dict[str, Entry] = {
     "emp": Entry(state_ratio.emp, "state ratio", "several loggers, behaviour unknown: the default for opaque states"),
-    "emp-single": Entry(state_ratio.emp_single, "state ratio", "the paper's comparison: each logger alone, averaged"),
-    "kl-emp": Entry(state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target"),
+    "emp-single": Entry(
+        state_ratio.emp_single, "state ratio", "the paper's comparison: each logger alone, averaged", by_logger=True
+    ),
+    "kl-emp": Entry(
+        state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target", by_logger=True
+    ),
     "opt-emp": Entry(opt_emp, "state ratio", "loggers whose recorders differ in noise; else it is emp", takes=COUNTS),
     "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", PROPENSITIES),
     "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", PROPENSITIES),
     "bch-kl-pooled": Entry(
-        state_ratio.bch_kl_pooled, "state ratio", "the paper's re-weighting, with propensities", PROPENSITIES
+        state_ratio.bch_kl_pooled,
+        "state ratio",
+        "the paper's re-weighting, with propensities",
+        PROPENSITIES,
+        by_logger=True,
     ),
     "known-mixture": Entry(state_ratio.known_mixture, "state ratio", "the loggers' policies are known", POLICIES),
     "kernel": Entry(

@@ -19,6 +19,8 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError
 from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, Policy
+from mixope.policies.laws import check_totals
+from mixope.policies.own_code import asking
 
 _NODES = {1: 9, 2: 5, 3: 3}
 _DRAWS = 48
@@ -68,11 +70,15 @@ class DiscreteActions:
         n = len(observations)
         if isinstance(policy, DiscretePolicy):
             have = {value: k for k, value in enumerate(policy.actions.tolist())}
-            known = policy.probs(observations)
+            with asking(policy):
+                known = policy.probs(observations)
             zero = np.zeros(n)
             return np.stack([known[:, have[a]] if a in have else zero for a in self.actions.tolist()], axis=1)
-        columns = [np.exp(policy.log_prob(observations, np.full(n, a))) for a in self.actions]
-        return np.stack(columns, axis=1)
+        with asking(policy):
+            columns = [np.exp(policy.log_prob(observations, np.full(n, a))) for a in self.actions]
+        found = np.stack(columns, axis=1)
+        check_totals(found.sum(axis=1), "the policy")
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,8 @@ class QuadraticActions:
             values = [w * self.of(policy.at_noise(observations, x)) for x, w in zip(nodes, weights, strict=True)]
             return np.asarray(np.sum(values, axis=0))
         if isinstance(policy, ContinuousPolicy):
-            draws = [policy.sample(observations, np.random.default_rng([self.seed, k])) for k in range(_DRAWS)]
+            with asking(policy):
+                draws = [policy.sample(observations, np.random.default_rng([self.seed, k])) for k in range(_DRAWS)]
             return np.asarray(np.mean([self.of(draw) for draw in draws], axis=0))
         raise DataError(
             "the target cannot be drawn from, so a value model has no mean over its actions",

@@ -37,6 +37,7 @@ from mixope.inspection.records import (
 )
 from mixope.logs import EPISODE_KEYS, Logs, Schema, explain_episodes, explain_rows
 from mixope.policies import DiscretePolicy, Policy
+from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows
@@ -337,7 +338,8 @@ def _by_logger(transitions: Transitions, law: FloatArray) -> tuple[LoggerCoverag
 def _laws(policy: Policy, transitions: Transitions, states: IntArray) -> FloatArray:
     """π of the actions to look for, in some states."""
     if isinstance(policy, DiscretePolicy):
-        return policy.probs(transitions.observations[states])
+        with asking(policy):
+            return policy.probs(transitions.observations[states])
     return state_probabilities(policy, transitions, states)
 
 

@@ -6,7 +6,7 @@ logs.table()              # the same rows as an Arrow table
 logs.fragments()          # the same rows as descriptions that other processes can open
 """
 
-from mixope.logs.checks import Finding, explain_episodes, explain_rows
+from mixope.logs.checks import LARGE, Finding, explain_episodes, explain_gaps, explain_rows
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
@@ -19,6 +19,7 @@ from mixope.logs.writing import write
 __all__ = [
     "CANONICAL",
     "EPISODE_KEYS",
+    "LARGE",
     "NO_JUMPS",
     "UNLABELLED",
     "Earnings",
@@ -29,6 +30,7 @@ __all__ = [
     "Schema",
     "earnings",
     "explain_episodes",
+    "explain_gaps",
     "explain_rows",
     "jumps",
     "read",

@@ -3,6 +3,10 @@
 ``explain_rows`` looks at single rows, in one pass over each input: a check is an SQL condition that no row may meet.
 NaN is found by ``isfinite`` alone: Parquet statistics leave NaN out, and DuckDB answers ``isnan`` and ``>`` from them.
 
+``explain_gaps`` is for what no scan would stumble over: an episode without an id, a flag that is neither true nor
+false, lists that would be cut, a NUL in a text (NumPy cuts texts there, so that two ids could become one). It looks
+only at columns whose storage does not rule this out.
+
 ``explain_episodes`` looks at how rows follow each other, by window functions over all rows: along an episode, ordered
 by step, steps rise by one, nothing follows the end, and the next observation of a row is the observation of the row
 after it. Both look at all rows, also those that the canonical view drops.
@@ -16,9 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
+from mixope.logs.database import connect
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema, Type
 from mixope.logs.sources import Piece, field_in, quote, reading
+from mixope.logs.types import Field
 
 if TYPE_CHECKING:
     from mixope.logs.logs import Logs
@@ -26,6 +32,11 @@ if TYPE_CHECKING:
 Status = Literal["error", "warning", "note"]
 SHOWN = 5
 """How many of the rows that are wrong an error shows."""
+LARGE = 1e60
+"""Numbers beyond this, or all below one part in it, are refused: errors rest on their squares and products, which
+must neither overflow nor vanish."""
+LEAST_DENSITY = 1e-150
+"""A density may be small in many dimensions; its square must not vanish."""
 SAME = 1e-6
 """Relative difference up to which two numbers are the same observation."""
 
@@ -44,15 +55,59 @@ class Check:
 
 def explain_rows(logs: Logs) -> DataError | None:
     """The first thing that makes rows unusable, with file, column, rows, count and remedy; None if all are sound."""
-    import duckdb
-
     for plan in logs.plans:
         for position, piece in enumerate(plan.source.pieces):
-            with reading(piece.files[0]), duckdb.connect() as connection:
+            with reading(piece.files[0]), connect() as connection:
                 found = _stray(plan, piece) or _explain(logs, plan, position, connection)
             if found is not None:
                 return found
     return None
+
+
+def explain_gaps(logs: Logs) -> DataError | None:
+    """What ``explain_rows`` says, if one of the gaps is there that scans pass over; None if there is none."""
+
+    for plan in logs.plans:
+        for piece in plan.source.pieces:
+            doubts = [f"coalesce(bool_or({doubt}), false)" for doubt in _gaps(plan, piece)]
+            if doubts:
+                with reading(piece.files[0]), connect() as connection:
+                    query = f"SELECT {' OR '.join(doubts)} FROM {piece.relation(connection)}"
+                    if connection.execute(query).fetchall()[0][0]:
+                        return explain_rows(logs)
+    return None
+
+
+def _gaps(plan: Plan, piece: Piece) -> Iterator[str]:
+    """Conditions on raw columns of a piece; none where footers, types or counts tell that no row can meet it."""
+    for name, column in plan.columns.items():
+        found = piece.fields.get(column.raw or "")
+        if found is None or column.raw is None or name in plan.derived:
+            continue
+        raw, full = quote(column.raw), column.raw in piece.null_free
+        if column.type == "bool" and not (full and found.kind == "bool"):
+            yield _no_flag(raw, found)
+        elif name == "episode_id" and not (full and found.kind != "float"):
+            yield f"{view.cast(raw, found, column.type)} IS NULL"
+        elif column.item == 0 and found.width is None:
+            yield f"len({raw}) <> {_width(plan, column.raw)}"
+        if column.item is None and found.kind == "string":
+            yield _nul(raw)
+
+
+def _no_flag(raw: str, found: Field) -> str:
+    """Whether a value is neither true nor false."""
+    other = f" OR {raw} NOT IN (0, 1)" if found.kind in {"int", "float"} else ""
+    return f"({raw} IS NULL{other}{f' OR NOT isfinite({raw})' if found.kind == 'float' else ''})"
+
+
+def _nul(text: str) -> str:
+    return f"contains({text}, chr(0))"
+
+
+def _width(plan: Plan, raw: str) -> int:
+    """How many elements the lists of a column are taken to have."""
+    return sum(column.raw == raw for column in plan.columns.values())
 
 
 def _stray(plan: Plan, piece: Piece) -> DataError | None:
@@ -126,8 +181,8 @@ def _extras(plan: Plan, piece: Piece) -> list[str]:
             shown.append(f"{quote(column.raw)} AS {quote('__raw.' + name)}")
         if column.item == 0 and field.width is None:
             shown.append(f"len({quote(column.raw)}) AS {quote('__len.' + name)}")
-        if name == "propensity":
-            shown.append(f"{quote(column.raw)} AS {quote('__raw.propensity')}")
+        if name == "propensity" or column.type == "bool":
+            shown.append(f"{quote(column.raw)} AS {quote('__raw.' + name)}")
     return shown
 
 
@@ -138,20 +193,25 @@ def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
     for name in (*plan.observation, *plan.action, "reward", "episode_id", "step"):
         if name not in plan.derived:
             yield _missing(plan, name)
+    yield from _flags(plan, piece)
+    yield from _texts(plan, piece)
     finite = ["reward"]
     finite += plan.observation if schema.observation_kind == "vector" else ()
     finite += plan.action if schema.action_kind == "continuous" else ()
     for name in finite:
         yield _finite(plan, name, f"NOT isfinite({quote(name)})")
+        yield _within(plan, name)
     if schema.observation_kind == "vector" and "next_observation" not in plan.derived:
         for name in plan.next_observation:
             yield _finite(plan, name, f"NOT terminated AND NOT isfinite({quote(name)})")
+            yield _within(plan, name, "NOT terminated")
     if "step" not in plan.derived:
         yield Check(
             "A step is negative", _raw(plan, "step"), "step < 0", "step", "0, 1, 2 …", "number the steps from 0"
         )
     if plan.columns["propensity"].raw in piece.fields:
         yield from _propensities(plan, schema)
+        yield _not_too_small(plan, schema)
 
 
 def _raw(plan: Plan, name: str) -> str:
@@ -168,6 +228,15 @@ def _missing(plan: Plan, name: str) -> Check:
         "a value on every row",
         _remedy(notion),
     )
+
+
+def _within(plan: Plan, name: str, where: str = "true") -> Check:
+    notion = name.partition(".")[0]
+    problem = f"The {notion} is too large to compute with"
+    expected = f"numbers from {-LARGE:g} to {LARGE:g}"
+    hint = "fix these rows; if all numbers are that large, record them in another unit"
+    condition = f"{where} AND abs({quote(name)}) > {LARGE}"
+    return Check(problem, _raw(plan, name), condition, quote(name), expected, hint)
 
 
 def _finite(plan: Plan, name: str, condition: str) -> Check:
@@ -191,11 +260,32 @@ def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
             yield Check(problem, str(column.raw), bad, raw, "integers", hint)
 
 
+def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:
+    for name in ("terminated", "truncated"):
+        column = plan.columns[name]
+        found = piece.fields.get(column.raw or "")
+        if found is not None and name not in plan.derived:
+            raw = quote("__raw." + name)
+            shown, hint = f"coalesce(CAST({raw} AS VARCHAR), 'null')", "write false on rows that ended nothing"
+            problem, expected = f"{name!r} is neither true nor false", "true or false, or 1 or 0, on every row"
+            yield Check(problem, _raw(plan, name), _no_flag(raw, found), shown, expected, hint)
+
+
+def _texts(plan: Plan, piece: Piece) -> Iterator[Check]:
+    for name, column in plan.columns.items():
+        found = piece.fields.get(column.raw or "")
+        if found is not None and found.kind == "string" and column.type == "string" and name not in plan.derived:
+            shown = f"replace({quote(name)}, chr(0), '\\0')"
+            hint = "remove it, or write the ids as numbers"
+            problem = f"The {name.partition('.')[0]} holds a NUL character"
+            yield Check(problem, _raw(plan, name), _nul(quote(name)), shown, "text without NUL characters", hint)
+
+
 def _lists(plan: Plan, piece: Piece) -> Iterator[Check]:
     for name, column in plan.columns.items():
         raw = column.raw or ""
         if column.item == 0 and raw in piece.fields and piece.fields[raw].width is None:
-            width = sum(other.raw == raw for other in plan.columns.values())
+            width = _width(plan, raw)
             length = quote("__len." + name)
             problem = "The lists have different lengths"
             hint = "pad them to one length, or read logs of one environment at a time"
@@ -236,6 +326,13 @@ def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
         yield Check(problem, column, bad, "propensity", "above 0, finite", hint)
 
 
+def _not_too_small(plan: Plan, schema: Schema) -> Check:
+    least = 1 / LARGE if schema.action_kind == "discrete" else LEAST_DENSITY
+    hint = "no logger acts so rarely and is seen to: fix how it is recorded, or leave it empty where it is unknown"
+    problem, expected = "A propensity is too small to divide by", f"at least {least:g}"
+    return Check(problem, _raw(plan, "propensity"), f"propensity < {least}", "propensity", expected, hint)
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something about the episodes: how often, in a sentence, and where it is seen first.
@@ -272,10 +369,8 @@ class _Question:
 
 def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
     """All findings whose count is not zero, errors first."""
-    import duckdb
-
     questions = _questions(logs)
-    with reading(logs.name), duckdb.connect() as connection:
+    with reading(logs.name), connect() as connection:
         shown = {"step": "step", "episode": "episode_id"}
         asked = [(question.condition, shown) for question in questions]
         counted = _first(asked, _linked(logs, connection), connection)

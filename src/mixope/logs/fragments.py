@@ -19,6 +19,7 @@ from mixope.errors import UnknownName
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema
 from mixope.logs.sources import Piece, field_in, reading, total_of
+from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import rows_of
 
 ROWS = 1_000_000
@@ -52,8 +53,11 @@ class Fragment:
     def table(self, columns: Sequence[str] | None = None) -> Any:
         """The canonical rows, or some of their columns, as a ``pyarrow.Table``: those of ``Logs.table``, in order."""
         wanted = known_columns(columns, self.columns)
+        refuse_changed(self.plan.source.stamps)
         with reading(self.plan.source.name):
-            return rows_of(self.plan, self.step_base, wanted, self.own)
+            found = rows_of(self.plan, self.step_base, wanted, self.own)
+        refuse_changed(self.plan.source.stamps)
+        return found
 
 
 def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -69,8 +73,11 @@ def fragments_of(plan: Plan, schema: Schema, step_base: int, rows: int = ROWS) -
     """The fragments of one source, in row order."""
     parts = [part for piece in plan.source.pieces for part in piece.split(rows)]
     sizes = [piece.known_rows() for _, piece in parts]
+    stamps = {name: stamp for stamp in plan.source.stamps for name in (stamp.name, stamp.path)}
     for number, (mine, seen) in enumerate(_readings(plan, [piece for _, piece in parts], sizes)):
-        source = replace(plan.source, pieces=tuple(parts[position][1] for position in seen))
+        pieces = tuple(parts[position][1] for position in seen)
+        read = {stamps[name].path: stamps[name] for piece in pieces for name in piece.files if name in stamps}
+        source = replace(plan.source, pieces=pieces, stamps=tuple(read.values()))
         names = [parts[position][0] for position in mine]
         key = f"{plan.index}.{number}:{names[0] if len(names) == 1 else f'{names[0]} … {names[-1]}'}"
         known = total_of(sizes[position] for position in mine)

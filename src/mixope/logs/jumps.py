@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mixope.logs import view
+from mixope.logs.database import connect
 from mixope.logs.schema import EPISODE_KEYS
 from mixope.logs.sources import arrow_batches, reading
 from mixope.logs.table import codes_of, marked_rows
@@ -168,11 +169,9 @@ def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:
 
 
 def _by_sql(logs: Logs) -> Iterator[_Ends]:
-    import duckdb
-
     keys = ", ".join(EPISODE_KEYS)
     row = "struct_pack(reward := reward, used := used, terminated := terminated)"
-    with duckdb.connect() as connection:
+    with connect() as connection:
         rows = view.marked(logs.plans, logs.schema, connection)
         asked = f"count(*) FILTER (used) AS n, min_by({row}, step) AS first, max_by({row}, step, {LAST}) AS rows"
         result = connection.sql(f"SELECT policy_id, {asked} FROM ({rows}) GROUP BY {keys} ORDER BY {keys}")

@@ -9,18 +9,22 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, final
 
 from mixope.errors import DataError, UsageError
 from mixope.logs import view
+from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
 from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
-from mixope.logs.schema import Schema
+from mixope.logs.schema import EPISODE_KEYS, Schema
 from mixope.logs.sources import Source, reading, unique
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.copies import SHORT, refuse_copies
+from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import least_step, rows_of
 
 
@@ -39,6 +43,7 @@ class Logs:
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
             raise DataError("No logs were given", expected="at least one file or table")
+        refuse_copies(sources, _one_short_episode)
         plans, schema, notes = make_plans(sources)
         self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes)
 
@@ -94,14 +99,13 @@ class Logs:
         """The smallest step of the whole log: episodes that begin there have a known start."""
         if self.in_memory:
             return self._base_of(least_step(plan) for plan in self.plans)
-        import duckdb
-
-        with duckdb.connect() as connection:
+        with connect() as connection:
             return self._base(connection)
 
     def view(self, connection: Any) -> str:
         """Create a temporary view of the canonical rows on a DuckDB connection; returns its name."""
         name = unique("rows")
+        self.refuse_changed()
         base = self._base(connection)
         with reading(self.name):
             connection.execute(f"CREATE TEMP VIEW {name} AS {view.rows(self.plans, self.schema, connection, base)}")
@@ -112,6 +116,7 @@ class Logs:
         import pyarrow as pa
 
         wanted = known_columns(columns, self.schema.columns)
+        self.refuse_changed()
         base = self.step_base if "start" in wanted else 0
         with reading(self.name):
             return pa.concat_tables([rows_of(plan, base, wanted) for plan in self.plans])
@@ -132,6 +137,22 @@ class Logs:
             held = fragment.table(columns)
             for low in range(0, held.num_rows, rows):
                 yield held.slice(low, rows)
+
+    @contextmanager
+    def scanning(self) -> Iterator[None]:
+        """Inside, the rows are read; a file that changes meanwhile is an error about it, whatever else went wrong."""
+        self.refuse_changed()
+        try:
+            yield
+        except Exception:
+            self.refuse_changed(thorough=True)
+            raise
+        self.refuse_changed()
+
+    def refuse_changed(self, *, thorough: bool = False) -> None:
+        """An error if a file is not what it was when it was opened."""
+        for source in self.sources:
+            refuse_changed(source.stamps, thorough=thorough)
 
     @property
     def name(self) -> str:
@@ -178,7 +199,9 @@ class Logs:
 
     @cached_property
     def _inputs(self) -> tuple[dict[str, Any], ...]:
-        return tuple(record for source in self.sources for record in source.inputs())
+        records = tuple(record for source in self.sources for record in source.inputs())
+        self.refuse_changed(thorough=True)
+        return records
 
     def _base(self, connection: Any) -> int:
         """The same by SQL."""
@@ -197,3 +220,11 @@ class Logs:
     def __repr__(self) -> str:
         schema = self.schema
         return f"Logs({self.name}: observation {schema.observation_kind}, action {schema.action_kind})"
+
+
+def _one_short_episode(source: Source) -> bool:
+    """Whether a source holds a single episode of a few rows, such as may happen twice."""
+    if sum(source.counts()) > SHORT:
+        return False
+    episodes = Logs([source]).table(EPISODE_KEYS).group_by(list(EPISODE_KEYS)).aggregate([])
+    return bool(episodes.num_rows == 1)

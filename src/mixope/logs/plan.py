@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mixope.errors import Advice, DataError, Setting
+from mixope.logs.database import connect
 from mixope.logs.names import Assignment, assign, marks_of, missing, refuse_two_words
 from mixope.logs.schema import ActionKind, ObservationKind, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in, quote, reading
@@ -28,6 +29,11 @@ FIXED: dict[str, Type] = {
     "truncated": "bool",
     "propensity": "float",
 }
+
+MEASURED = ("reward", "propensity")
+"""Notions that are numbers: true and false are not taken for 1 and 0."""
+
+TRUSTED = ". Nothing tells whether rows are in the order in which they happened; in another one the value is another"
 
 OPTIONAL = ("policy_id", "propensity")
 """Notions that some files of a source may lack: null there."""
@@ -121,7 +127,7 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
     drafts = []
     for source in sources:
         found, said = assign(source.names, source.name, source.columns, source.done)
-        notes += said
+        notes += (*source.notes, *said, *_leave_out_empty(found, source))
         _require(found, source)
         refuse_two_words(found, source.name, source.ends)
         drafts.append(Draft(source, found))
@@ -133,6 +139,19 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
     return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
+
+
+def _leave_out_empty(found: dict[str, Assignment], source: Source) -> list[str]:
+    """A flag without a single value says nothing: it is absent, and a note says so."""
+    empty = {
+        notion: found[notion].columns[None]
+        for notion in ("terminated", "truncated")
+        if notion in found
+        and all(field.kind == "null" for _, field in source.fields_in(found[notion].columns[None] or ""))
+    }
+    for notion in empty:
+        del found[notion]
+    return [f"{source.name}: column {raw!r} holds nothing and is left out" for raw in empty.values()]
 
 
 def _require(found: Mapping[str, Assignment], source: Source) -> None:
@@ -248,6 +267,8 @@ def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -
                     column=raw,
                     hint="read the files as separate sources, or drop the column from all of them",
                 )
+        elif field.kind == "bool" and name in MEASURED:
+            raise unknown(piece.files[0], raw, field, "numbers; if true and false stand for 1 and 0, store these")
         elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "other"}):
             told = piece.explain_text({raw: type_}) if field.kind == "string" else None
             raise told or unknown(piece.files[0], raw, field, EXPECTED[type_])
@@ -272,11 +293,9 @@ def _expand(assignment: Assignment, notion: str, source: Source, width: int | No
 
 
 def _first_width(source: Source, raw: str) -> int:
-    import duckdb
-
     for piece in source.pieces:
         if raw in piece.fields and piece.fields[raw].kind == "list":
-            with reading(piece.files[0]), duckdb.connect() as connection:
+            with reading(piece.files[0]), connect() as connection:
                 rows = piece.relation(connection)
                 query = f"SELECT len({quote(raw)}) FROM {rows} WHERE {quote(raw)} IS NOT NULL LIMIT 1"
                 found = connection.execute(query).fetchall()
@@ -364,7 +383,11 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
     """What was assumed of one source, in sentences."""
     name, found, notes = plan.source.name, draft.found, []
     if "step" in plan.derived:
-        notes.append(f"{name}: no step column; steps are taken from the row order within each episode")
+        both = "next_observation" in plan.derived
+        what = "steps and next observations are" if both else "steps are"
+        notes.append(
+            f"{name}: no step column; {what} taken from the row order within each episode{TRUSTED if both else ''}"
+        )
     if "episode_id" in plan.derived:
         cut = "episodes are cut after each terminated or truncated row"
         how = cut if plan.marked else "all its rows are taken as one episode"

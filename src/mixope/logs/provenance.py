@@ -13,21 +13,19 @@ import os
 from typing import Any
 
 from mixope.logs.sources import plain, reading
+from mixope.logs.sources.stamps import version_of
 
 WHOLE_BYTES = 64_000_000
 ENDS = 1_000_000
 WINDOW = 65_536
 """Rows of a table that are hashed at a time."""
 
-VERSIONS = ("etag", "ETag", "md5Hash", "content_md5", "VersionId")
-"""Where fsspec's file systems keep what changes with the content of a file."""
-
 
 def hash_file(name: str) -> str:
     """sha256 of the content, or of the telling parts of a large file."""
-    size = os.path.getsize(name)
     digest = hashlib.sha256()
     with reading(name), open(name, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
         if size <= WHOLE_BYTES:
             return hashlib.file_digest(file, "sha256").hexdigest()
         digest.update(f"{os.path.basename(name)} {size} ".encode())
@@ -52,20 +50,10 @@ def hash_stored(filesystem: Any, path: str, footer: Any = None) -> str:
     with reading(path):
         info = filesystem.get_file_info(path)
     digest = hashlib.sha256(repr((os.path.basename(path), info.size, info.mtime_ns)).encode())
-    digest.update(repr(_version(filesystem, path)).encode())
+    digest.update(repr(version_of(filesystem, path)).encode())
     if footer is not None:
         digest.update(repr(footer.to_dict()).encode())
     return digest.hexdigest()
-
-
-def _version(filesystem: Any, path: str) -> list[Any]:
-    """What an fsspec file system says of this version of a file; pyarrow's own say no more than size and time."""
-    inner = getattr(getattr(filesystem, "handler", None), "fs", None)
-    if inner is None:
-        return []
-    with reading(path):
-        info = inner.info(path)
-    return [(key, str(info[key])) for key in VERSIONS if info.get(key)]
 
 
 def hash_table(table: Any) -> str:

@@ -14,7 +14,8 @@ from mixope.logs.names import Columns, assign, check_columns, check_done, check_
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
-from mixope.logs.sources.files import find, open_files, split_label
+from mixope.logs.sources.files import Found, find, open_files, split_label
+from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped
 
 SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
 
@@ -58,9 +59,25 @@ class Said:
     def __init__(self, columns: Mapping[str, Any], done: str | None, ends: str | None, format: str | None) -> None:
         self.columns, self.done, self.ends, self.format = columns, done, ends, format
 
-    def source(self, name: str, pieces: Sequence[Any], label: str | None) -> list[Source]:
+    def source(
+        self,
+        name: str,
+        pieces: Sequence[Any],
+        label: str | None,
+        notes: Sequence[str] = (),
+        stamps: Sequence[Stamp] = (),
+    ) -> list[Source]:
         """A source with these words attached."""
-        return [Source(name, tuple(pieces), label, self.columns, self.done, self.ends)]
+        said = self.columns, self.done, self.ends, tuple(notes)
+        return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps))]
+
+    def files(self, name: str, found: Sequence[Found], label: str | None, notes: Sequence[str] = ()) -> list[Source]:
+        """A source of files, each of which is still what it was before it was opened."""
+        stamps = stamped(file.path for file in found)
+        pieces = open_files(found, self.format)
+        refuse_changed(stamps, thorough=True)
+        held = {file for piece in pieces if isinstance(piece, ArrowTable) for file in piece.files}
+        return self.source(name, pieces, label, notes, [stamp for stamp in stamps if stamp.name not in held])
 
 
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
@@ -80,13 +97,15 @@ def _open_path(given: Any, label: str | None, said: Said) -> list[Source]:
     if isinstance(given, str):
         own, path = split_label(given)
         label = own or label
-    return said.source(path, open_files(find(path), said.format), label)
+    found = find(path)
+    return said.files(path, found.files, label, found.notes)
 
 
 def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
-    found = [file for path in given for file in find(os.fspath(path))]
+    finds = [find(os.fspath(path)) for path in given]
+    found = [file for each in finds for file in each.files]
     name = found[0].path if len(found) == 1 else f"{found[0].path} … {found[-1].path}"
-    return said.source(name, open_files(found, said.format), label)
+    return said.files(name, found, label, [note for each in finds for note in each.notes])
 
 
 def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> list[Source]:
@@ -122,7 +141,8 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
 
     if isinstance(given, ds.Dataset):
         files = tuple(getattr(given, "files", ())) or ("dataset",)
-        return _refuse_empty(said.source("dataset", [ArrowDataset(given, files)], label))
+        piece = ArrowDataset(given, files)
+        return _refuse_empty(said.source("dataset", [piece], label, stamps=piece.stamps()))
     if type(given).__name__ == "DuckDBPyRelation":
         return _refuse_empty(said.source("relation", [ArrowTable(_relation(given, said), ("relation",))], label))
     with reading("table"):

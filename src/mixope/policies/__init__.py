@@ -3,7 +3,8 @@
 ``protocol.py`` says what a policy is. ``tabular.py``, ``callables.py`` and ``gaussian.py`` are kinds of policies,
 ``combinations.py`` makes policies of policies, the adapters make them of classifiers and networks, ``readers.py`` of
 files (``tables.py``) and whatever else a user has. ``keys.py`` finds states and actions by their ids, ``laws.py``
-checks probabilities, ``fingerprints.py`` hashes what a policy does.
+checks probabilities, ``fingerprints.py`` hashes what a policy does, ``own_code.py`` tells what code of the user's
+raised.
 """
 
 from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy

@@ -32,6 +32,7 @@ from mixope.policies.laws import (
     numbered,
 )
 from mixope.policies.laws import log as logarithm
+from mixope.policies.own_code import running
 
 Form = Literal["laws", "taken"]
 
@@ -50,7 +51,7 @@ class CallablePolicy:
         cls, function: Callable[..., Any], actions: Any = None, log: bool = False, **options: Any
     ) -> CallablePolicy:
         """Choose the class by whether actions are known, so that only discrete policies look discrete."""
-        known = actions if actions is not None else getattr(function, "actions", None)
+        known = actions if actions is not None else _own_actions(function)
         return object.__new__(CallablePolicy if known is None else DiscreteCallablePolicy)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -66,7 +67,7 @@ class CallablePolicy:
     ) -> None:
         self._form: Form = _form(function)
         self._function, self._log = function, log
-        known = actions if actions is not None else getattr(function, "actions", None)
+        known = actions if actions is not None else _own_actions(function)
         if known is None and unknown_actions != "error":
             said = " was given, but the function does not name its actions, so that none is unknown; "
             raise UsageError(Advice(Setting("unknown_actions", "zero"), said, Setting("actions")))
@@ -93,9 +94,14 @@ class CallablePolicy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, {self.fingerprint()})"
 
+    def _answer(self, *asked: AnyArray) -> FloatArray:
+        with running(self._name):
+            answer = self._function(*asked)
+        return as_numbers(answer, f"answers of {self._name}")
+
     def _laws(self, observations: AnyArray) -> FloatArray:
         """The function's answer of the first form, checked."""
-        answer = as_numbers(self._function(observations), f"answers of {self._name}")
+        answer = self._answer(observations)
         columns = len(self._known) if self._known else None
         fits = answer.ndim == 2 and len(answer) == len(observations) and columns in (None, answer.shape[-1])
         if not fits:
@@ -104,7 +110,7 @@ class CallablePolicy:
 
     def _taken(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """The function's answer of the second form, checked; densities of real actions may exceed one."""
-        answer = as_numbers(self._function(observations, actions), f"answers of {self._name}")
+        answer = self._answer(observations, actions)
         if answer.shape != (len(observations),):
             raise self._misshapen(answer, f"({len(observations)},)")
         name, density = self._name, self._known is None and np.asarray(actions).dtype.kind == "f"
@@ -172,10 +178,17 @@ class DiscreteCallablePolicy(CallablePolicy):
         return check_laws(np.stack(columns, axis=1), f"answers of {self._name}, over all actions,")
 
 
+def _own_actions(function: Callable[..., Any]) -> Any:
+    with running(f"the attribute actions of {type(function).__name__}"):
+        return getattr(function, "actions", None)
+
+
 def _form(function: Callable[..., Any]) -> Form:
     """The form of a function, by how many arguments it cannot do without."""
     if isinstance(function, type) or not callable(function):
         raise UsageError(f"expected a function or a callable object, got {function!r}")
+    if inspect.isbuiltin(function):
+        raise UsageError(f"{function!r} is no policy: expected a function of yours, def policy(observations): ...")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

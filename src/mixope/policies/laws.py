@@ -32,7 +32,10 @@ def describe_rows(rows: AnyArray) -> list[str]:
 
 
 def as_numbers(values: Any, what: str) -> FloatArray:
-    """A fresh float64 array, or an error for anything that is not numbers."""
+    """A fresh float64 array, or an error for anything that is not numbers; what an array masks is none."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        found = f"{int(np.ma.getmaskarray(values).sum()):,} masked"
+        raise DataError(f"the {what} have masked values", expected="a number for every entry", got=found)
     try:
         array = np.asarray(values)
     except ValueError:
@@ -74,6 +77,19 @@ def check_range(values: FloatArray, what: str, describe: Describe = describe_row
     _refuse(
         above, values, f"the {what} have values above one", describe, expected="numbers in [0, 1]", hint=_scale(values)
     )
+
+
+def check_totals(totals: FloatArray, who: str) -> None:
+    """The probabilities of some actions, summed in every state, are at most one; so are those of a whole law."""
+    above = totals > 1 + TOLERANCE
+    if above.any():
+        raise DataError(
+            f"{who} gives the logged actions of a state more than the whole probability",
+            expected="probabilities that sum to at most one over the logged actions",
+            got=f"a sum of {totals[above][0]:.6g}, or another one above 1, in {int(above.sum()):,} of {len(totals):,}",
+            hint="a function must answer 0 for actions that it does not know, and name those it does: "
+            "CallablePolicy(function, actions=[…])",
+        )
 
 
 def looks_like_logs(values: FloatArray) -> bool:

@@ -15,6 +15,7 @@ import pkgutil
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray
+from mixope.arrays import AnyArray, check_claims
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.onnx_adapter import onnx_policy
+from mixope.policies.own_code import asking, running, said
 from mixope.policies.protocol import Policy
 from mixope.policies.sklearn_adapter import sklearn_policy
 from mixope.policies.tables import (
@@ -85,7 +87,7 @@ def read_policy(
     """
     if outputs is not None and not (isinstance(source, str | os.PathLike) and _extension(Path(source)) in NETWORKS):
         raise UsageError(f"outputs is for networks ({', '.join(NETWORKS)}), got {type(source).__name__}")
-    if isinstance(source, str) and is_reference(source) and not Path(source).exists() and not _extension(Path(source)):
+    if isinstance(source, str) and is_reference(source) and not os.path.exists(source) and not _extension(Path(source)):
         source = _check_resolved(source, resolve(source))
     if isinstance(source, Policy):
         return _unchanged(source, default, unknown_actions, actions)
@@ -197,11 +199,13 @@ def _extension(path: Path) -> str:
 
 
 def _existing(path: Path) -> Path:
-    if path.is_file():
+    if os.path.isfile(path):
         return path
-    if path.is_dir():
+    if os.path.isdir(path):
         raise DataError("the policy is a folder, not a file", where=str(path), hint="name one file in it")
-    beside = sorted(file.name for file in path.parent.iterdir()) if path.parent.is_dir() else []
+    if os.path.exists(path):
+        raise DataError("the policy is a pipe or a device, not a file", where=str(path), hint="write it to a file")
+    beside = sorted(os.listdir(path.parent)) if os.path.isdir(path.parent) else []
     near = difflib.get_close_matches(path.name, beside, n=3, cutoff=0.5)
     raise DataError(
         "there is no such policy file",
@@ -245,6 +249,8 @@ def _unchanged(policy: Policy, default: Default, unknown_actions: UnknownActions
             "default, unknown_actions and actions are for sources that are not yet policies; "
             f"set them where {type(policy).__name__} is made"
         )
+    with asking(policy):
+        policy.fingerprint()
     return policy
 
 
@@ -267,11 +273,12 @@ def read_archive(path: Path, trust: bool) -> dict[str, AnyArray]:
     """Arrays by what they are: ``probabilities``, and where given ``states`` and ``actions``."""
     _check_magic(path)
     try:
+        check_claims(path)
         # Opened here, because NumPy leaves the file open when it turns out to be damaged.
         with path.open("rb") as file:
             loaded: Any = np.load(file, allow_pickle=trust)
             return {"probabilities": loaded} if isinstance(loaded, np.ndarray) else _choose(path, loaded)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError) as error:
         raise _unreadable(path, error) from None
 
 
@@ -328,10 +335,18 @@ def resolve(reference: str) -> Any:
     module, _, path = reference.partition(":")
     if module.endswith(".py"):
         raise UsageError(f"{reference!r} names a file: write the module without .py, {module[:-3]}:{path}")
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        raise UsageError(
+            f"{module!r} is a module of Python itself, which holds no policies; if it is a file of yours, rename it"
+        )
     _import(module)
     try:
-        return pkgutil.resolve_name(reference)
-    except AttributeError as error:
+        with running(reference):
+            return pkgutil.resolve_name(reference)
+    except DataError as failure:
+        error = failure.__cause__
+        if not isinstance(error, AttributeError) or error.obj is None:
+            raise
         known = [name for name in dir(error.obj) if not name.startswith("_")]
         raise UnknownName(f"name in {module}", error.name, known) from None
 
@@ -339,7 +354,8 @@ def resolve(reference: str) -> Any:
 def _import(name: str) -> Any:
     try:
         with _here_importable():
-            return importlib.import_module(name)
+            _forget_other_folders()
+            found = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             raise UsageError(
@@ -347,8 +363,30 @@ def _import(name: str) -> Any:
                 "or install the package."
             ) from None
         raise UsageError(f"importing {name!r} failed: {error}. Install what it needs.") from error
-    except Exception as error:  # a user's module may raise anything while it is imported
-        raise UsageError(f"importing {name!r} failed: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's module may raise anything while it is imported
+        raise UsageError(f"importing {name!r} failed with {said(error)}") from error
+    _remember_folder(name.partition(".")[0])
+    return found
+
+
+_folders: dict[str, str] = {}
+"""The modules that were found in the current folder, and which one that was."""
+
+
+def _remember_folder(name: str) -> None:
+    here = os.getcwd()
+    places = [getattr(sys.modules.get(name), "__file__", None), *getattr(sys.modules.get(name), "__path__", ())]
+    if any(place and os.path.abspath(place).startswith(os.path.join(here, "")) for place in places):
+        _folders.setdefault(name, here)
+
+
+def _forget_other_folders() -> None:
+    """In another folder, a module of the same name is another module."""
+    here = os.getcwd()
+    for name in [name for name, folder in _folders.items() if folder != here]:
+        del _folders[name]
+        for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
+            del sys.modules[known]
 
 
 @contextmanager

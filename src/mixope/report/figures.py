@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 
 from mixope.backtesting import Backtest
 from mixope.differences import Differences
+from mixope.errors import clean
 from mixope.estimate import LoggerShare
 from mixope.report import plots
 from mixope.report.document import Answer, Document
 from mixope.report.svg import draw
-from mixope.report.words import clean, level_words, rounded
+from mixope.report.words import level_words, rounded
 
 WIDE, NARROW = 760, 344
 MOST_LOGGERS = 12

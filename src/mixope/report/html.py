@@ -17,7 +17,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from mixope.differences.records import probability_words
-from mixope.errors import phrased
+from mixope.errors import clean, phrased
 from mixope.report import words
 from mixope.report.document import Document, versions
 from mixope.report.figures import figures
@@ -67,7 +67,7 @@ def _environment() -> Environment:
 @pass_context
 def _safe(context: Context, value: Any) -> Any:
     """What is put out: remedies in the words of the surface that asked for the page, nothing that cannot be shown."""
-    return value if isinstance(value, Markup) else words.clean(phrased(value, context["document"].phrase))
+    return value if isinstance(value, Markup) else clean(phrased(value, context["document"].phrase))
 
 
 def _source(name: str) -> str:

@@ -16,9 +16,10 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from mixope.backtesting import BacktestRow
+from mixope.errors import clean
 from mixope.estimate import Earned, Estimate, LoggerShare
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
-from mixope.report.words import clean, kind, rounded, signed, whole
+from mixope.report.words import kind, rounded, signed, whole
 from mixope.statistics.weights import WeightBin
 
 MARKER = {"good": "o", "caution": "^", "bad": "X", "reference": "o", "logger": "D", "truth": "*", "band": "|"}

@@ -19,14 +19,13 @@ from rich.text import Text
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.differences import Comparison, Difference, Differences
 from mixope.differences.records import probability_words
-from mixope.errors import Phrase, Setting, in_python, phrased
+from mixope.errors import Phrase, Setting, clean, in_python, phrased
 from mixope.estimate import Estimate
 from mixope.estimators import Entry
 from mixope.inspection import Columns, Component, Contents, Coverage, Inspection, Vectors
 from mixope.logs import CANONICAL, UNLABELLED
 from mixope.report.words import (
     advantage_words,
-    clean,
     difference_words,
     earned_words,
     judged,

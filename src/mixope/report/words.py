@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from mixope.backtesting import Backtest, BacktestRow
@@ -46,6 +45,7 @@ CHECKS = {
     "episode lengths": "data",
     "ends over steps": "data",
     "unmarked stops": "data",
+    "repeated episodes": "data",
     "reward range": "data",
     "episodes": "data",
     "dropped rows": "data",
@@ -87,15 +87,6 @@ def outcome(found: Diagnostic | BacktestRow) -> str:
 def judged(estimate: Estimate) -> bool:
     """Whether it is an estimate of the target, and no reference line."""
     return estimate.verdict is not Verdict.REFERENCE
-
-
-_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""What XML, a terminal or UTF-8 cannot hold, and what turns the direction of the text after it."""
-
-
-def clean(text: object) -> str:
-    """Any text as one that can be shown: control characters and lone surrogates become �."""
-    return _UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def number(value: float | None) -> str:

@@ -11,7 +11,6 @@ in a state's signature. Rows whose steps changed places are caught by Σ (t+1) h
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,9 +19,11 @@ import numpy as np
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, Schema
+from mixope.statistics.checksum import Sums, signature
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.quantities import discount, within
+from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
@@ -120,6 +121,7 @@ class EpisodeSums:
     mean_step: float = 0.0
     ordered: OrderedRows | None = None
     """The rows of all episodes in order, where there are not too many."""
+    repeats: Repeats | None = None
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 
@@ -141,11 +143,13 @@ def score_lookup(
     seed: int = 0,
     probes: Probes | None = None,
     besides: Sequence[Aggregate] = (),
+    marks: Probes | None = None,
 ) -> tuple[Lookup, Grouping]:
     """The score table keyed by raw transition, and the grouping that sums it by episode.
 
     Each item of ``scores`` has shape (groups, len(BASIS)); coefficients that are zero throughout cost nothing. With
-    ``probes`` their columns are summed too, and scores by step. ``besides`` are other sums of the rows.
+    ``probes`` their columns are summed too, and scores by step. ``besides`` are other sums of the rows,
+    ``marks`` those that tell repeated episodes.
     """
     keys = transition_keys(schema)
     table = groups.keyed_by(keys)
@@ -163,9 +167,9 @@ def score_lookup(
                 aggregates.append(Aggregate(f"score{number}_{basis}", "sum", (name, *_FACTORS[basis])))
                 if probes and basis != "starts":  # the first row is at a step that is known
                     aggregates.append(Aggregate(f"step{number}_{basis}", "sum", (name, "step", *_FACTORS[basis])))
-    if probes:
-        columns.update(probes.columns)
-        aggregates.extend(probes.aggregates)
+    for more in (probes, marks):
+        columns.update(more.columns if more else {})
+        aggregates.extend(more.aggregates if more else ())
     import pyarrow as pa
 
     for name, values in columns.items():
@@ -194,6 +198,23 @@ def return_of(estimand: Estimand, base: int) -> Aggregate:
     return Aggregate(
         RETURNS, "sum", ("reward",) if estimand.discount == 1.0 and not estimand.horizon else (counts, "reward")
     )
+
+
+def sums_of_counts(transitions: Transitions, seed: int = 0) -> Sums:
+    """What the scan by episode must add up to, from the counts of an earlier one."""
+    t, h = transitions, _signatures(transitions.n_states, seed)
+    here, there = h[t.state], np.where(t.next_state < 0, 0.0, h[t.next_state])
+    most = np.maximum(np.abs(t.lowest), np.abs(t.highest))
+    total, size = (t.rows.sum(), t.reward.sum()), (t.rows.sum(), t.rows @ most)
+    states = t.rows @ here, t.rows @ there
+    return Sums(np.array([*total, *states]), np.array([*size, *states]))
+
+
+def sums_of_episodes(groups: GroupSums) -> Sums:
+    """The same from sums by episode."""
+    total = np.array([groups.column(name).sum() for name in ("rows", "earned", "leaving", "arriving")])
+    size = groups.column("size").sum() if "size" in groups.grouping.names else 0.0
+    return Sums(total, np.array([total[0], 0.0, size, size]))
 
 
 def _summed(groups: GroupSums, what: str, n_scores: int) -> FloatArray:
@@ -252,26 +273,20 @@ class EpisodeShape(RowRequest):
         here = signature(rows.observation, self.seed)
         there = np.where(rows.terminated, 0.0, signature(rows.next_observation, self.seed))
         step = np.asarray(batch.table.column("step").to_numpy(), dtype=np.float64)
-        size = (np.abs(here) + np.abs(there)) * (np.abs(step) + 1.0)
+        done = action_signature(rows.action, self.seed)
+        size = (np.abs(here) + np.abs(there) + np.abs(done)) * (np.abs(step) + 1.0)
+        content = here + 0.5 * there + done
         table = batch.table
-        for name, values in (("h_state", here), ("h_next", there), ("h_size", size)):
+        for name, values in (("h_state", here), ("h_next", there), ("h_size", size), ("h_row", content)):
             table = table.append_column(name, pa.array(values))
-        aggregates = (*SURVEYED, *_STRUCTURE, Aggregate("size", "sum", ("h_size",)))
+        aggregates = (*SURVEYED, *_STRUCTURE, *CONTENT, Aggregate("size", "sum", ("h_size",)))
         return GroupSums.zero(Grouping(EPISODE_KEYS, aggregates, f"shape {self.seed}")).update(table)
 
 
-def signature(observations: AnyArray, seed: int) -> FloatArray:
-    """A number for every state: w·s for numbers, else the sum of hashes of its columns."""
-    columns = observations if observations.ndim == 2 else observations[:, None]
-    if columns.dtype.kind == "f":
-        weights = np.random.default_rng([seed, 31]).normal(size=columns.shape[1])
-        return np.asarray(columns @ weights)
-    total = np.zeros(len(columns))
-    for k, column in enumerate(columns.T):
-        values, inverse = np.unique(column.astype(str), return_inverse=True)
-        codes = [zlib.crc32(f"{seed} {k} {value}".encode()) >> 1 for value in values.tolist()]
-        total += np.array(codes, dtype=np.float64)[inverse]
-    return total
+def action_signature(actions: AnyArray, seed: int) -> FloatArray:
+    """A number for every action, of the size of the numbers that it holds; ids are spread over (0, 1)."""
+    found = signature(actions, seed + 1)
+    return found if actions.dtype.kind == "f" else found / (1 << 31)
 
 
 def misfits_of_rows(groups: GroupSums, base: int) -> tuple[BoolArray, BoolArray]:

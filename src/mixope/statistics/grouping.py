@@ -176,7 +176,7 @@ def _reduce(aggregate: Aggregate, batch: pa.Table, group: IntArray, n_groups: in
 def row_values(aggregate: Aggregate, batch: pa.Table) -> FloatArray:
     """What one row adds to an aggregate: the product of its factors, one for a count."""
     product = np.ones(batch.num_rows)
-    with np.errstate(invalid="ignore"):  # infinity times zero: whoever reads the sums says so
+    with np.errstate(over="ignore", invalid="ignore"):  # whoever reads the sums says so
         for factor in aggregate.factors:
             product = product * quantity_values(factor, batch)
     return product

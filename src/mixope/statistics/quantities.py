@@ -28,7 +28,7 @@ class Quantity:
 
 
 def _inverse(propensity: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return np.where((propensity > 0) & (propensity <= 1), 1.0 / propensity, np.nan)
 
 
@@ -53,6 +53,22 @@ QUANTITIES: dict[str, Quantity] = {
     "start": Quantity("start", "CAST(start AS DOUBLE)", _same),
     "step": Quantity("step", "coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE)", _same),
 }
+
+
+MARK = "mark"
+"""The quantity that is a random number below ``MARKS`` for every step, by which sums depend on the order of rows."""
+MARKS = 65_536
+_STRETCH = 314.1592653589793
+
+
+def _marks(step: FloatArray) -> FloatArray:
+    """Digits of a square root: no sum of some of them is the sum of others."""
+    x = np.sqrt(np.abs(step) + 1.0) * _STRETCH
+    return np.asarray(np.floor((x - np.floor(x)) * MARKS))
+
+
+_ROOT = f"(sqrt(abs(coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE)) + 1.0) * {_STRETCH!r}::DOUBLE)"
+QUANTITIES[MARK] = Quantity("step", f"floor(({_ROOT} - floor({_ROOT})) * {float(MARKS)})", _marks)
 
 
 _DISCOUNT, _WITHIN = "discount", "within"

@@ -12,12 +12,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.logs.types import Field, Kind
 
+if TYPE_CHECKING:
+    from mixope.logs.sources.stamps import Stamp
+
 HINT = Advice("check that the file is whole and of the format that its name says, or ", Setting("format"))
+SPILLED = "duckdb_temp"
+"""In the names of all files that DuckDB spills to."""
 _numbers = count()
 
 
@@ -27,22 +32,31 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
     import duckdb
     import pyarrow
 
-    of_data = (
-        duckdb.DataError,
-        duckdb.IOException,
-        duckdb.InvalidInputException,
-        duckdb.SerializationException,
-        duckdb.NotSupportedError,
-        pyarrow.ArrowException,
-        OSError,
-        EOFError,
-    )
     try:
         yield
-    except of_data as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = lines[0] if lines else type(error).__name__
-        raise DataError(f"{problem}: {said}", where=where, hint=HINT) from error
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        raise UsageError(_no_room(where)) from error
+    except (duckdb.InterruptException, duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
+        raise  # nothing about the data
+    except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError) as error:
+        if SPILLED in str(error):
+            raise UsageError(_no_room(where)) from error
+        raise DataError(f"{problem}: {_first_line(error)}", where=where, hint=HINT) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _no_room(where: str) -> Advice:
+    return Advice(
+        f"there is not enough memory to read {where}; give more with ",
+        Setting("memory_limit"),
+        ", work with fewer threads with ",
+        Setting("threads", 1),
+        ", or set TMPDIR to a folder with more room: what does not fit in memory goes there",
+    )
 
 
 def arrow_batches(result: Any, rows: int) -> Any:
@@ -178,6 +192,9 @@ class Source:
     columns: Mapping[str, str | tuple[str, ...] | None] = field(default_factory=dict)
     done: str | None = None
     ends: str | None = None
+    notes: tuple[str, ...] = ()
+    stamps: tuple[Stamp, ...] = field(default=(), kw_only=True)
+    """Of the files that are read in every scan."""
 
     @property
     def names(self) -> tuple[str, ...]:

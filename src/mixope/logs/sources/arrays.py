@@ -1,4 +1,7 @@
-"""NumPy arrays as raw columns: (n,) is one; (n, k) is k of them, ``name.0 …``; a dict is its columns ``name.key``."""
+"""NumPy arrays as raw columns: (n,) is one; (n, k) is k of them, ``name.0 …``; a dict is its columns ``name.key``.
+
+What a masked array masks is missing: a null, which is refused where a value is needed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from mixope.arrays import check_claims
 from mixope.errors import DataError
 from mixope.logs.names import WITH_FACTORS, meaning_of
+from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrow import ArrowTable
 
@@ -58,7 +63,7 @@ def _columns(name: str, given: Any, where: str) -> list[tuple[str, Any]]:
 
 def _array(given: Any, name: str, where: str) -> Any:
     try:
-        return np.asarray(given)
+        return np.ma.asarray(given) if np.ma.isMaskedArray(given) else np.asarray(given)
     except ValueError as error:
         raise DataError("The argument is not an array", where=where, column=name, got=str(error)) from error
 
@@ -79,8 +84,9 @@ def _arrow(array: Any, name: str, where: str) -> Any:
             f"unknown dtype {array.dtype}", where=where, column=name, expected="integers, strings or floats"
         )
     unknown_allowed = meaning_of(name) in {"action_prob", "action_logp", "policy_id"} or array.dtype.kind == "O"
+    mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
     try:
-        return pa.array(np.ascontiguousarray(array), from_pandas=unknown_allowed)
+        return pa.array(np.ascontiguousarray(np.ma.getdata(array)), mask=mask, from_pandas=unknown_allowed)
     except (pa.ArrowException, TypeError) as error:
         raise DataError(
             f"{name!r} mixes types",
@@ -96,6 +102,7 @@ def table_of_npz(path: str) -> Any:
     if not zipfile.is_zipfile(path):
         raise DataError("The log cannot be read: not a zip of arrays", where=path, expected="an .npz file")
     try:
+        check_claims(path)
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except ValueError as error:
@@ -105,7 +112,7 @@ def table_of_npz(path: str) -> Any:
             expected="an .npz file of numbers and strings",
             hint="store plain arrays; object arrays would have to be unpickled",
         ) from error
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError) as error:
         raise DataError(f"The log cannot be read: {error}", where=path, expected="an .npz file") from error
     rows = {len(array) for name, array in arrays.items() if meaning_of(name) and array.ndim}
     wanted = {name: a for name, a in arrays.items() if a.ndim and (meaning_of(name) or len(a) in rows)}
@@ -116,4 +123,4 @@ def open_npz(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterat
     """One table per file; an array in the file wins over a column in its path."""
     for path in paths:
         table = table_of_npz(path)
-        yield ArrowTable(table, (path,), outside(constants, table.column_names), path)
+        yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(path))

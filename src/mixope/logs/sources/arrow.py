@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,17 +13,18 @@ from mixope.errors import DataError
 from mixope.logs.provenance import hash_file, hash_stored, hash_table
 from mixope.logs.sources import Piece, outside, plain, reading, total_of, unique
 from mixope.logs.sources.parquet import bounds_of, join, runs
+from mixope.logs.sources.stamps import Stamp, stamped_in
 from mixope.logs.types import Field, Kind, fields_of
 
 
 @dataclass(frozen=True)
 class ArrowTable:
-    """A table in memory: given as such, from arrays, or from a file that is read whole (``path``)."""
+    """A table in memory: given as such, from arrays, or from a file that is read whole (then with its ``digest``)."""
 
     content: Any
     files: tuple[str, ...]
     constants: Mapping[str, str | int] = field(default_factory=dict)
-    path: str | None = None
+    digest: str | None = None
     all_false: frozenset[str] = frozenset()
     in_memory: bool = True
 
@@ -69,7 +70,7 @@ class ArrowTable:
 
     def digests(self) -> tuple[str, ...]:
         """Of the file that it came from, or of the rows."""
-        return (hash_table(self.content) if self.path is None else hash_file(self.path),)
+        return (hash_table(self.content) if self.digest is None else self.digest,)
 
     def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
         """Columns have types."""
@@ -139,7 +140,7 @@ class ArrowDataset:
     @cached_property
     def _counts(self) -> tuple[int, ...]:
         with reading(self.files[0]):
-            rows = tuple(fragment.count_rows() for fragment in self._fragments())
+            rows = tuple(_rows(fragment) for fragment in self._fragments())
         return rows if len(rows) == len(self.files) else (sum(rows),)
 
     def known_rows(self) -> int | None:
@@ -181,6 +182,26 @@ class ArrowDataset:
         """Columns have types."""
         return None
 
+    def parts(self) -> Iterator[tuple[str, Hashable, frozenset[int] | None]]:
+        """The name of each file, where it lies (None: here), and its row groups where these are not all of them."""
+        from pyarrow import fs
+
+        for fragment in self._fragments():
+            if not hasattr(fragment, "path"):
+                continue
+            here = isinstance(fragment.filesystem, fs.LocalFileSystem)
+            with reading(fragment.path):
+                footer = getattr(fragment, "metadata", None)
+                chosen = frozenset(group.id for group in fragment.row_groups) if footer else frozenset()
+            some = footer is not None and len(chosen) < footer.num_row_groups
+            yield fragment.path, None if here else fragment.filesystem.type_name, chosen if some else None
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """Of the files."""
+        with reading(self.files[0]):
+            files = [(part.filesystem, part.path) for part in self._fragments() if hasattr(part, "path")]
+        return tuple(stamp for filesystem, path in files for stamp in stamped_in(filesystem, path))
+
     def _digest(self, fragment: Any) -> str:
         if not hasattr(fragment, "path"):
             return hash_table(fragment.to_table(schema=self.dataset.schema))
@@ -213,6 +234,12 @@ def _known_rows(fragment: Any) -> int | None:
         return sum(int(group.num_rows) for group in fragment.row_groups)
     cheap = not hasattr(fragment, "path") or fragment.format.default_extname in {"arrow", "feather", "ipc"}
     return int(fragment.count_rows()) if cheap else None
+
+
+def _rows(fragment: Any) -> int:
+    """Of the row groups that were chosen, where there are such; pyarrow counts those of the whole file."""
+    known = _known_rows(fragment)
+    return int(fragment.count_rows()) if known is None else known
 
 
 def _rooted(fragment: Any) -> Any:
@@ -250,7 +277,8 @@ def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iter
             else:
                 file.seek(0)
                 table = pa.ipc.open_stream(file).read_all()
-                piece = ArrowTable(table, (path,), outside(constants, table.column_names), path, in_memory=False)
+                missing = outside(constants, table.column_names)
+                piece = ArrowTable(table, (path,), missing, hash_file(path), in_memory=False)
         if sum(piece.counts()) == 0:
             raise DataError("The file has no rows", where=path, expected="at least one row")
         yield piece

@@ -3,6 +3,8 @@
     a.parquet   logs/*.csv   logs/   old=logs/a.parquet   logs/policy_id=old/part-0.parquet
 
 A real file wins over a pattern and over a label. Files of a glob or folder come sorted by name, and so do their rows.
+No file of a folder is passed over in silence: a sub-folder that is a link or cannot be listed, and a file that looks
+like a log of an ending that is not read (``b.parquet.gz``), are errors; other files are counted in a note.
 Only headers and footers are read here (of CSV files: the values, to find their types).
 """
 
@@ -11,7 +13,8 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -41,6 +44,9 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int]], Iterable[P
 }
 """Format → reader. A new format is one function, and one line here and in ``FORMATS``."""
 
+SHOWN = 3
+"""How many of the files that are not read a note names."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -58,7 +64,15 @@ def split_label(text: str) -> tuple[str | None, str]:
     return label, path
 
 
-def find(path: str) -> list[Found]:
+@dataclass(frozen=True)
+class Finds:
+    """The logs behind a path, and what is to be said of files that were left out."""
+
+    files: tuple[Found, ...]
+    notes: tuple[str, ...] = ()
+
+
+def find(path: str) -> Finds:
     """The files behind a path, glob or folder."""
     if "://" in path:
         raise DataError(
@@ -69,10 +83,16 @@ def find(path: str) -> list[Found]:
     if not matches:
         raise _nothing(path)
     root = path if os.path.isdir(path) else _fixed_part(path)
-    files = [name for match in matches for name in (_inside(match) if os.path.isdir(match) else [match])]
+    folders = [match for match in matches if os.path.isdir(match)]
+    inside = {folder: _inside(folder) for folder in folders}
+    files = [name for match in matches for name in (inside[match][0] if match in inside else [match])]
     if not files:
         raise DataError("The folder holds no logs", where=path, expected=f"files ending in {endings()}")
-    return [Found(name, () if name == path else _constants(name, root)) for name in files]
+    strange = next((name for name in files if not os.path.isfile(name)), None)
+    if strange is not None:
+        raise DataError("The log is a pipe or a device, not a file", where=strange, hint="write the rows to a file")
+    found = tuple(Found(name, () if name == path else _constants(name, root)) for name in files)
+    return Finds(found, tuple(_left_out(folder, others) for folder, (_, others) in inside.items() if others))
 
 
 def format_of(path: str) -> str | None:
@@ -115,15 +135,88 @@ def _typed(constants: tuple[tuple[str, str], ...], found: Sequence[Found]) -> di
 def _matches(path: str) -> list[str]:
     if os.path.exists(path):
         return [path]
-    return sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+    if not glob.has_magic(path):
+        return []
+    _refuse_unlistable(path)
+    return sorted(glob.glob(path, recursive=True))
 
 
-def _inside(folder: str) -> list[str]:
-    found = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        found += [os.path.join(parent, n) for n in names if not n.startswith((".", "_")) and format_of(n)]
-    return sorted(found)
+def _refuse_unlistable(pattern: str) -> None:
+    """A folder on the way of a pattern that cannot be listed is an error; the module passes over it."""
+    parts = pattern.split(os.sep)
+    magic = [i for i, part in enumerate(parts) if glob.has_magic(part)]
+    for last in magic:
+        above = os.sep.join(parts[: last + 1]) if parts[last] == "**" else os.sep.join(parts[:last])
+        for folder in glob.glob(above, recursive=True) if glob.has_magic(above) else [above or os.curdir]:
+            if os.path.isdir(folder):
+                with _listing(folder), os.scandir(folder):
+                    pass
+
+
+@contextmanager
+def _listing(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"A folder cannot be listed: {error.strerror or error}",
+            where=error.filename or folder,
+            expected="a folder that can be read, so that no log in it is passed over",
+            hint="allow reading it, or name the files to read one by one",
+        ) from None
+
+
+def _inside(folder: str) -> tuple[list[str], list[str]]:
+    """The logs in a folder and its sub-folders, and the other files; hidden ones (``.``, ``_``) are neither."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    found: list[str] = []
+    with _listing(folder):
+        for parent, folders, names in os.walk(folder, onerror=refuse):
+            folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+            for name in folders:
+                if os.path.islink(os.path.join(parent, name)):
+                    raise _link(os.path.join(parent, name))
+            found += [os.path.join(parent, name) for name in names if not name.startswith((".", "_"))]
+    logs = sorted(name for name in found if format_of(name))
+    others = sorted(set(found) - set(logs))
+    strange = next((name for name in others if _looks_like_a_log(name)), None)
+    if strange is not None:
+        raise DataError(
+            "A file of the folder looks like a log and cannot be read as one",
+            where=strange,
+            expected=f"a name ending in {endings()}",
+            hint="unpack or rename it, or move it out of the folder",
+        )
+    return logs, others
+
+
+def _looks_like_a_log(path: str) -> bool:
+    """Whether a known ending stands in the middle of the name: ``b.parquet.gz``, ``b.csv.part``."""
+    name = os.path.basename(path).lower()
+    return any(f"{ending}." in name for ends in FORMATS.values() for ending in ends)
+
+
+def _link(path: str) -> DataError:
+    return DataError(
+        "A sub-folder is a link, and links to folders are not followed",
+        where=path,
+        got=f"a link to {os.path.realpath(path)}",
+        hint="give the folder that it leads to as a source of its own, or move the link out of this one",
+    )
+
+
+def _left_out(folder: str, others: Sequence[str]) -> str:
+    shown = ", ".join(os.path.relpath(name, folder) for name in others[:SHOWN])
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    are = (
+        "1 file is not read: its ending is"
+        if len(others) == 1
+        else f"{len(others)} files are not read: their endings are"
+    )
+    return f"{folder}: {are} none of those of logs ({shown}{more})"
 
 
 def _fixed_part(pattern: str) -> str:

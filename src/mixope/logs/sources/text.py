@@ -1,8 +1,8 @@
 """CSV and TSV: text, so every value can fail to be what its column is.
 
-Types are found by looking at the values, not guessed from the first lines: all rows of files up to 64 MB, the first
-``SAMPLE`` rows of larger ones. Columns are then read as text and cast by TRY_CAST, so that a stray ``abc`` beyond the
-sample is a null that ``explain_rows`` explains, not a query that dies half-way. The same reader serves SQL and Arrow.
+Types are found by looking at all values. In files above 64 MB they are guessed from the first ``SAMPLE`` rows, which
+is faster, and the guess is checked on all rows: a column that holds something else further down is looked at again.
+Columns are then read as text and cast by TRY_CAST. The same reader serves SQL and Arrow.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from mixope.errors import Advice, DataError, Setting
+from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
-from mixope.logs.sources import Piece, file_list, literal, outside, quote, reading
+from mixope.logs.sources import HINT, Piece, file_list, literal, outside, quote, reading
 from mixope.logs.types import Field, Kind
 
 SAMPLE = 200_000
 WHOLE_BYTES = 64_000_000
+
+LONGEST_HEADER = 1_000_000
 
 SQL_TYPES: dict[Kind, str] = {
     "int": "BIGINT",
@@ -34,7 +37,10 @@ SQL_TYPES: dict[Kind, str] = {
 }
 
 IS_KIND: dict[Kind, str] = {
-    "int": "(regexp_full_match(trim({0}), '[+-]?[0-9]+') AND TRY_CAST({0} AS BIGINT) IS NOT NULL)",
+    "int": (
+        "(CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN true "  # as it is usually written: faster
+        "ELSE regexp_full_match(trim({0}), '[+-]?[0-9]+') AND TRY_CAST({0} AS BIGINT) IS NOT NULL END)"
+    ),
     "float": "(TRY_CAST({0} AS DOUBLE) IS NOT NULL)",
     "bool": "(lower(trim({0})) IN ('true', 'false'))",
 }
@@ -66,9 +72,7 @@ class DelimitedFiles:
 
     def table(self, columns: Sequence[str]) -> Any:
         """The columns through the same reader, so that types agree."""
-        import duckdb
-
-        with reading(self.files[0]), duckdb.connect() as connection:
+        with reading(self.files[0]), connect() as connection:
             return connection.sql(f"SELECT {self._typed(columns)} FROM {self.texts()}").to_arrow_table()
 
     def counts(self) -> tuple[int, ...]:
@@ -77,11 +81,9 @@ class DelimitedFiles:
 
     @cached_property
     def _counts(self) -> tuple[int, ...]:
-        import duckdb
-
         rows = []
         for name in self.files:
-            with reading(name), duckdb.connect() as connection:
+            with reading(name), connect() as connection:
                 text = _reader((name,), self.header, self.delimiter)
                 rows.append(connection.execute(f"SELECT count(*) FROM (SELECT * FROM {text})").fetchall()[0][0])
         return tuple(rows)
@@ -104,28 +106,24 @@ class DelimitedFiles:
 
     def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
         """One pass over all files and columns, then one over the column and file where it stumbled."""
-        import duckdb
-
         kinds = {name: kind for name, kind in kinds.items() if kind in IS_KIND}
         if not kinds:
             return None
         stray = [f"coalesce(bool_or({_is_not(kind, name)}), false)" for name, kind in kinds.items()]
-        with reading(self.files[0]), duckdb.connect() as connection:
+        with reading(self.files[0]), connect() as connection:
             found = connection.execute(f"SELECT {', '.join(stray)} FROM {self.texts()}").fetchall()[0]
         first = next((name for name, bad in zip(kinds, found, strict=True) if bad), None)
         return None if first is None else self._unreadable(first, kinds[first])
 
     def _unreadable(self, column: str, kind: Kind) -> DataError | None:
         """The first rows of the first file that hold such a text, how many, and the first text."""
-        import duckdb
-
         for name in self.files:
             text = _reader((name,), self.header, self.delimiter)
             numbered = f"SELECT {quote(column)}, row_number() OVER () - 1 AS position FROM {text}"
             query = (
                 f"SELECT position, {quote(column)}, count(*) OVER () FROM ({numbered}) WHERE {_is_not(kind, column)}"
             )
-            with reading(name), duckdb.connect() as connection:
+            with reading(name), connect() as connection:
                 rows = connection.execute(f"{query} ORDER BY 1 LIMIT 5").fetchall()
             if rows:
                 return DataError(
@@ -161,7 +159,7 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
     with reading(name), open(name, "rb") as file:
         plain = gzip.GzipFile(fileobj=file) if name.lower().endswith(".gz") else file
-        line = plain.readline(1_000_000)
+        line = next(iter(plain.readline(LONGEST_HEADER).splitlines()), b"")  # of an old Macintosh, all lines are one
     try:
         text = line.decode("utf-8-sig").strip("\r\n")
     except UnicodeDecodeError as error:
@@ -173,7 +171,10 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
-    parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    try:
+        parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+    except csv.Error as error:
+        raise DataError(f"The header cannot be read: {error}", where=name, hint=HINT) from error
     header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
     twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
     if twice:
@@ -183,24 +184,57 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     return header, delimiter
 
 
-def read_fields(name: str, header: Sequence[str], delimiter: str) -> dict[str, Field]:
-    """The kind of every column of one file, from its values."""
-    import duckdb
+class Looked(NamedTuple):
+    """What is known of a column after looking at its values; ``full``: none is missing."""
 
-    rows = f"(SELECT * FROM {_reader((name,), header, delimiter)}"
-    rows += ")" if os.path.getsize(name) <= WHOLE_BYTES else f" LIMIT {SAMPLE})"
+    field: Field
+    full: bool
+
+
+def look(name: str, header: Sequence[str], delimiter: str) -> dict[str, Looked]:
+    """Every column of one file, from its values."""
+    rows = _reader((name,), header, delimiter)
+    with reading(name), connect() as connection:
+        if os.path.getsize(name) <= WHOLE_BYTES:
+            found = _look(connection, rows, header)
+        else:
+            guessed = _look(connection, f"(SELECT * FROM {rows} LIMIT {SAMPLE})", header)
+            found = _checked(connection, rows, guessed)
+    if not found:
+        raise DataError("The file has a header and no rows", where=name, expected="at least one row")
+    return found
+
+
+def _look(connection: Any, rows: str, columns: Sequence[str]) -> dict[str, Looked]:
+    """By counting, of each column, the values of each kind; nothing where there are no rows."""
     kinds = list(IS_KIND)
     counts = ["count(*)"]
-    for column in header:
+    for column in columns:
         counts.append(f"count({quote(column)})")
         counts += [f"count(*) FILTER ({IS_KIND[kind].format(quote(column))})" for kind in kinds]
-    with reading(name), duckdb.connect() as connection:
-        total, *found = connection.execute(f"SELECT {', '.join(counts)} FROM {rows}").fetchall()[0]
-    if total == 0:
-        raise DataError("The file has a header and no rows", where=name, expected="at least one row")
+    total, *found = connection.execute(f"SELECT {', '.join(counts)} FROM {rows}").fetchall()[0]
     width = 1 + len(kinds)
-    groups = [found[i * width : (i + 1) * width] for i in range(len(header))]
-    return {column: _field(group, kinds) for column, group in zip(header, groups, strict=True)}
+    groups = [found[i * width : (i + 1) * width] for i in range(len(columns))]
+    known = zip(columns, groups, strict=True)
+    return {column: Looked(_field(group, kinds), group[0] == total) for column, group in known} if total else {}
+
+
+def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> dict[str, Looked]:
+    """What was seen in the first rows, where it holds in all of them; the other columns are looked at again."""
+    other = [f"coalesce(bool_or({_is_other(known.field.kind, column)}), false)" for column, known in guessed.items()]
+    gaps = [f"count(*) > count({quote(column)})" for column in guessed]
+    found = connection.execute(f"SELECT {', '.join([*other, *gaps])} FROM {rows}").fetchall()[0] if guessed else ()
+    wrong = [column for column, bad in zip(guessed, found[: len(guessed)], strict=True) if bad]
+    full = {column: not gap for column, gap in zip(guessed, found[len(guessed) :], strict=True)}
+    again = _look(connection, rows, wrong) if wrong else {}
+    return {column: again.get(column, Looked(known.field, full[column])) for column, known in guessed.items()}
+
+
+def _is_other(kind: Kind, column: str) -> str:
+    """Whether a text is no value of the kind; anything is a string, and no text is nothing."""
+    if kind == "string":
+        return "false"
+    return f"{quote(column)} IS NOT NULL" if kind == "null" else _is_not(kind, column)
 
 
 def _field(counts: Sequence[int], kinds: Sequence[Kind]) -> Field:
@@ -222,7 +256,10 @@ def open_text(paths: Sequence[str], constants: Mapping[str, str | int], *, tabs:
     opened = []
     for path in paths:
         header, delimiter = read_header(path, tabs=tabs)
-        opened.append((path, (header, delimiter, read_fields(path, header, delimiter))))
-    for (header, delimiter, fields), group in groupby(opened, key=lambda pair: pair[1]):
-        files = tuple(path for path, _ in group)
-        yield DelimitedFiles(files, header, delimiter, fields, outside(constants, fields))
+        looked = look(path, header, delimiter)
+        fields = {column: found.field for column, found in looked.items()}
+        opened.append((path, (header, delimiter, fields), {column for column, found in looked.items() if found.full}))
+    for (header, delimiter, fields), group in groupby(opened, key=lambda entry: entry[1]):
+        files, _, full = zip(*group, strict=True)
+        null_free = frozenset.intersection(*map(frozenset, full))
+        yield DelimitedFiles(files, header, delimiter, fields, outside(constants, fields), null_free)

@@ -1,0 +1,25 @@
+"""Was everything logged once?
+
+Episodes that are given twice (an export that overlaps another, copies under new ids) count as evidence that is not
+there: intervals shrink by the square root of how often they are repeated, and nothing else in the logs looks wrong.
+"""
+
+from __future__ import annotations
+
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.statistics.repeats import Repeats
+
+WARN, FAIL = 0.01, 0.25
+"""Shares of the episodes that can tell; see the table in docs/trust.md."""
+
+
+def episodes_are_new(repeats: Repeats) -> Diagnostic:
+    """The share of episodes that are copies of others, not counting those that may come out alike by chance."""
+    words = "no episode is an exact copy of another, but for those that may come out alike by chance"
+    if repeats.example is not None and repeats.copies:
+        copy, original = repeats.example
+        words = (
+            f"{repeats.copies:,} of {repeats.telling:,} episodes that should differ are exact copies of others: {copy}"
+            f" is one of {original}. Rows that are counted twice make intervals too narrow"
+        )
+    return graded("repeated episodes", repeats.share, WARN, FAIL, words)

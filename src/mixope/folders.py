@@ -1,0 +1,204 @@
+"""Folders that are written into with care: only what is ours is ever replaced, and one run at a time writes.
+
+    with claim(folder, names, force=False, again=False) as place:
+        with place.writing() as fresh:            # a hidden folder inside: files appear all together, or not at all
+            (fresh / "truth.json").write_text(…)
+
+What is ours is written down in the folder (``.mixope.json``: names and hashes). A file that stands there under one of
+our names and is not in that list, or that appeared meanwhile, is somebody's: it is never replaced and never removed.
+No folder is removed unless this run made it and it is empty. A lock keeps a second run out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mixope.errors import Advice, Setting, UsageError
+from mixope.files import write_whole
+
+RECORD = ".mixope.json"
+LOCK = ".mixope.lock"
+STAGING = ".mixope-part-"
+BESIDE = ("__pycache__",)
+"""What Python leaves beside a module."""
+SHOWN = 3
+
+
+@contextmanager
+def claim(folder: Path, names: Collection[str], *, force: bool = False, again: bool = False) -> Iterator[Place]:
+    """The folder for this run alone, made where it is missing; ``names`` are those that may be written.
+
+    A folder that holds something is refused, unless ``force``: then what is ours is replaced and the rest stays.
+    ``again``: what is ours and unchanged may be replaced without being forced.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; name a folder")
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _locked(folder):
+            for left in folder.glob(f"{STAGING}*"):  # by a run that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            ours = _recorded(folder)
+            _check(folder, ours, names, force=force, again=again)
+            yield Place(folder, ours)
+    finally:
+        if made:
+            with suppress(OSError):  # it holds something: files of ours, or of somebody else
+                folder.rmdir()
+
+
+@dataclass
+class Place:
+    """A claimed folder; ``earlier`` are the files that an earlier run of ours left in it, with their hashes."""
+
+    path: Path
+    earlier: Mapping[str, str]
+    files: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """A hidden folder to write files into; at the end they take their places, and earlier ones go."""
+        with tempfile.TemporaryDirectory(prefix=STAGING, dir=self.path) as waiting:
+            fresh = Path(waiting)
+            yield fresh
+            new = {path.name: _hash(path) for path in sorted(fresh.iterdir())}
+            strangers = [
+                name for name in new if _there(self.path / name) and name not in {**self.earlier, **self.files}
+            ]
+            if strangers:
+                raise _not_ours(self.path, strangers)
+            self._record({**self.earlier, **self.files, **new})
+            for name in new:
+                os.replace(fresh / name, self.path / name)
+        self.files.update(new)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Remove what an earlier run left, unless somebody changed it since."""
+        for name, digest in self.earlier.items():
+            if name not in self.files and _is(self.path / name, digest):
+                (self.path / name).unlink()
+        self.earlier = {}
+        self._record(self.files)
+
+    def _record(self, files: Mapping[str, str]) -> None:
+        text = json.dumps({"written by": "mixope", "files": dict(sorted(files.items()))}, indent=2)
+        write_whole(self.path / RECORD, f"{text}\n".encode())
+
+
+def _check(folder: Path, ours: Mapping[str, str], names: Collection[str], *, force: bool, again: bool) -> None:
+    """Refuse to write where something is that this run may not replace."""
+    inside = sorted(path.name for path in folder.iterdir() if path.name not in BESIDE and not _hidden(path.name))
+    clashes = [name for name in inside if name in names and name not in ours]
+    if clashes:
+        raise _not_ours(folder, clashes)
+    if force or not inside:
+        return
+    strangers = [name for name in inside if name not in ours]
+    if strangers:
+        found = f"{folder} holds other files ({_some(strangers)}); name an empty folder or a new one, or "
+        raise UsageError(Advice(found, Setting("force", True), " to write beside them"))
+    changed = [name for name in inside if not _is(folder / name, ours[name])]
+    if again and changed:
+        found = f"{folder} holds files that were changed since mixope wrote them ({_some(changed)}); "
+        raise UsageError(Advice(found, Setting("force", True), " replaces them"))
+    if not again:
+        raise UsageError(Advice(f"{folder} is not empty; ", Setting("force", True), " replaces the dataset in it"))
+
+
+def _not_ours(folder: Path, names: Collection[str]) -> UsageError:
+    return UsageError(
+        f"{folder} holds {_some(names)}, which this program would replace and did not write; move it elsewhere, or name"
+        " another folder"
+    )
+
+
+def _some(names: Collection[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(sorted(names)[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _hidden(name: str) -> bool:
+    return name in {RECORD, LOCK} or name.startswith((STAGING, f".{RECORD}."))
+
+
+def _recorded(folder: Path) -> dict[str, str]:
+    """What the folder's record names; nothing where there is none that can be read."""
+    try:
+        files = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
+        return {name: str(digest) for name, digest in files.items() if name == os.path.basename(name)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _there(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _is(path: Path, digest: str) -> bool:
+    """Whether this is a plain file with this content."""
+    return path.is_file() and not path.is_symlink() and _hash(path) == digest
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; the system frees it when a process dies, so that a file left behind locks nothing."""
+    path = folder / LOCK
+    handle = _take(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def _take(path: Path) -> int:
+    """An open handle of the lock file that holds its lock."""
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        if not _lock(handle):
+            os.close(handle)
+            found = f"another run is writing into {path.parent}; wait until it is done, or name another folder"
+            raise UsageError(found)
+        if _same(handle, path):
+            return handle
+        os.close(handle)  # the run that held it has just removed it
+
+
+def _lock(handle: int) -> bool:
+    """Whether nobody else holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _same(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,126 @@
+"""Whatever ends a run, no process goes on without it and no piece of a file is left; the next run finds no trace."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from mixope.errors import UsageError
+from mixope.files import replacing, write_whole
+from mixope.processes import run_tasks
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+
+PROGRAM = """
+import os, sys, time
+from mixope.processes import run_tasks
+def task(number):
+    open(f"{os.getpid()}.pid", "w").close()
+    time.sleep(0.01 if number == 0 else 60)
+run_tasks(task, range(9), jobs=2)
+"""
+COMMAND = ["-m", "mixope", "reproduce", "figure1", "--jobs", "2", "--full", "-o", "figures"]
+
+
+def started(arguments, folder, begun):
+    """A process, as soon as its work has begun."""
+    surroundings = {**os.environ, "TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, *arguments], cwd=folder, env=surroundings, **pipes)
+    until = time.monotonic() + 60
+    while not begun(child.pid) and time.monotonic() < until and child.poll() is None:
+        time.sleep(0.02)
+    assert begun(child.pid), child.communicate()
+    return child
+
+
+def workers_of(process):
+    """Those that share its work; one more process of theirs only tidies up."""
+    return [one for one in psutil.Process(process).children() if "resource_tracker" not in " ".join(one.cmdline())]
+
+
+def ended(processes, seconds=10):
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_stop_takes_its_processes_with_it(how, tmp_path):
+    child = started(COMMAND, tmp_path, lambda pid: len(workers_of(pid)) == 2)
+    children = psutil.Process(child.pid).children(recursive=True)
+    child.send_signal(how)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert "interrupted: " in said
+    assert "Traceback" not in said
+    assert ended(children)
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+def test_processes_do_not_outlive_one_that_was_killed(tmp_path):
+    child = started(["-c", PROGRAM], tmp_path, lambda _: len(list(tmp_path.glob("*.pid"))) >= 3)
+    workers = [psutil.Process(int(path.stem)) for path in tmp_path.glob("*.pid") if int(path.stem) != child.pid]
+    child.kill()
+    child.communicate()
+    assert ended(workers)
+
+
+def end_itself(number):
+    if number:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_is_ended_from_outside_is_told_in_words():
+    with pytest.raises(UsageError, match=r"ended from outside.*jobs=1"):
+        run_tasks(end_itself, range(9), jobs=2)
+    assert run_tasks(abs, [-1, -2, -3], jobs=2) == [1, 2, 3]
+
+
+WRITES = """
+import sys
+from mixope.files import replacing
+with replacing("page.html") as temporary:
+    temporary.write_text("half")
+    print("here", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": tmp_path}
+    with subprocess.Popen([sys.executable, "-c", WRITES], **pipes) as killed:
+        killed.stdout.readline()
+        killed.kill()
+    assert len(list(tmp_path.iterdir())) == 1
+    (tmp_path / ".page.html.notes.part").write_text("mine")
+    with subprocess.Popen([sys.executable, "-c", WRITES], **pipes) as working:
+        working.stdout.readline()
+        write_whole(tmp_path / "page.html", b"whole")
+        assert len(list(tmp_path.iterdir())) == 3
+        working.communicate()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".page.html.notes.part", "page.html"]
+    assert (tmp_path / "page.html").read_text() == "half"
+
+
+def test_an_interruption_of_the_last_rename_is_one(tmp_path, monkeypatch):
+    from cli.running import WALK, run
+
+    def interrupted(*_):
+        raise InterruptedError
+
+    monkeypatch.setattr("os.replace", interrupted)
+    result = run("evaluate", *WALK, "--html", tmp_path / "page.html")
+    assert result.exit_code == 130
+    assert result.stderr.startswith("interrupted: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_at_the_same_time_do_not_take_each_others_files(tmp_path):
+    with replacing(tmp_path / "a.npy") as first, replacing(tmp_path / "a.npy") as second:
+        first.write_bytes(b"1")
+        second.write_bytes(b"2")
+    assert np.array_equal([path.name for path in tmp_path.iterdir()], ["a.npy"])
