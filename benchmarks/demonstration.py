@@ -10,18 +10,17 @@ ends; a rerun goes on where it stopped.
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 import mixope
 from mixope.environments.datasets import Settings, write_dataset
+from resuming import Results, holds
 
-RESULTS = Path(__file__).parent / "results" / "demonstration.csv"
 FIELDS = ("seed", "estimator", "value", "standard_error", "low", "high", "truth", "verdict")
+RESULTS = Results("demonstration.csv", FIELDS)
 
 
 def measure(seed: int) -> list[dict[str, object]]:
@@ -43,41 +42,31 @@ def measure(seed: int) -> list[dict[str, object]]:
     ]
 
 
-def read() -> list[dict[str, str]]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
-
-
 def summary() -> str:
-    lines = ["estimator  seeds  holds  green  green holds  mean z  spread of z"]
-    for name in dict.fromkeys(row["estimator"] for row in read()):
-        rows = [row for row in read() if row["estimator"] == name]
-        holds = np.array([float(r["low"]) <= float(r["truth"]) <= float(r["high"]) for r in rows])
-        green = np.array([r["verdict"] == "trustworthy" for r in rows])
+    """The table of docs/benchmarks.md."""
+    lines = [
+        "| estimator | seeds | interval holds the truth | trustworthy | of these hold | mean z | spread of z |",
+        "|" + "---|" * 7,
+    ]
+    for name in dict.fromkeys(row["estimator"] for row in RESULTS.read()):
+        rows = [row for row in RESULTS.read() if row["estimator"] == name]
+        held = np.array([holds(row) for row in rows])
+        green = np.array([row["verdict"] == "trustworthy" for row in rows])
         z = np.array([(float(r["value"]) - float(r["truth"])) / float(r["standard_error"]) for r in rows])
-        kept = f"{holds[green].mean():.3f}" if green.any() else "–"
-        shown = f"{name:9s} {len(rows):6d} {holds.mean():6.3f} {green.mean():6.3f} {kept:>12s}"
-        lines.append(f"{shown} {z.mean():7.2f} {z.std():12.2f}")
-    verdicts = Counter((row["estimator"], row["verdict"]) for row in read())
-    return "\n".join([*lines, *(f"{name}: {verdict} {n}" for (name, verdict), n in sorted(verdicts.items()))])
+        kept = f"{held[green].mean():.1%}" if green.any() else "–"
+        shares = f"{len(rows)} | {held.mean():.1%} | {green.mean():.1%} | {kept}"
+        lines.append(f"| `{name}` | {shares} | {z.mean():+.2f} | {z.std():.2f} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     arguments = parser.parse_args()
-    known = {int(row["seed"]) for row in read()}
+    known = RESULTS.known("seed")
     for seed in range(arguments.seeds):
-        if seed in known:
-            continue
-        new = not RESULTS.exists()
-        with RESULTS.open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            if new:
-                writer.writeheader()
-            writer.writerows(measure(seed))
+        if (str(seed),) not in known:
+            RESULTS.append(measure(seed))
     print(summary())
 
 

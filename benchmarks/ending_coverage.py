@@ -10,29 +10,21 @@ Every log is appended to benchmarks/results/ending_coverage.csv as it ends; a re
 from __future__ import annotations
 
 import argparse
-import csv
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 from mixope.experiments.coverage import Settings, _ending, plan
 from mixope.experiments.coverage_logs import CoveredLog
 from mixope.processes import one_thread
+from resuming import Results, holds
 
-RESULTS = Path(__file__).parent / "results" / "ending_coverage.csv"
 CELL = ("environment", "observed", "episodes", "estimand", "estimator")
 FIELDS = (*CELL, "repetition", "value", "low", "high", "truth", "verdict")
+RESULTS = Results("ending_coverage.csv", FIELDS)
 
 
 def key_of(log: CoveredLog) -> tuple[str, ...]:
     return tuple(map(str, (log.environment, log.observed, log.episodes, log.estimand, log.repetition)))
-
-
-def read() -> list[dict[str, str]]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return list(csv.DictReader(file))
 
 
 def measure(log: CoveredLog) -> list[dict[str, object]]:
@@ -47,22 +39,31 @@ def measure(log: CoveredLog) -> list[dict[str, object]]:
 
 
 def summary() -> str:
-    cells = defaultdict(list)
-    for row in read():
-        cells[tuple(row[name] for name in CELL)].append(row)
+    """The table of docs/coverage.md, and above it the shares over all lines of `emp` and `dr`."""
+    cells: dict[tuple[str, ...], dict[int, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    green: dict[str, list[bool]] = defaultdict(list)
+    for row in RESULTS.read():
+        cells[row["environment"], row["observed"], row["estimand"], row["estimator"]][int(row["episodes"])].append(row)
     lines = [
-        "| world, states | estimand | episodes | estimator | logs | holds | green | green holds |",
-        "|" + "---|" * 8,
+        "| world, states | estimand | estimator | fewer episodes | of these green | more episodes | of these green |",
+        "|" + "---|" * 7,
     ]
-    for (world, observed, episodes, estimand, estimator), rows in sorted(cells.items()):
-        made = [row for row in rows if row["low"]]
-        held = [float(r["low"]) <= float(r["truth"]) <= float(r["high"]) for r in made]
-        green = [h for h, r in zip(held, made, strict=True) if r["verdict"] == "trustworthy"]
-        share = f"{sum(held) / len(held):.1%}" if held else "–"
-        kept = f"{sum(green) / len(green):.1%}" if green else "–"
-        cell = (f"{world}, {observed}", estimand, episodes, f"`{estimator}`", len(rows), share, len(green), kept)
-        lines.append("| " + " | ".join(map(str, cell)) + " |")
-    return "\n".join(lines)
+    for (world, observed, estimand, estimator), by_size in sorted(cells.items()):
+        shares = []
+        for number, (_, rows) in enumerate(sorted(by_size.items())):
+            held = [(holds(row), row["verdict"] == "trustworthy") for row in rows if row["low"]]
+            shares += [_share([one for one, _ in held]), _share([one for one, is_green in held if is_green])]
+            if estimator in ("emp", "dr"):
+                kind = "vectors" if observed == "vector" else ("fewer episodes", "more episodes")[number]
+                green[kind] += [one for one, is_green in held if is_green]
+        shares += ["–"] * (4 - len(shares))
+        lines.append(f"| {world}, {observed} | {estimand} | `{estimator}` | {' | '.join(shares)} |")
+    overall = [f"green, {kind}: {sum(held) / len(held):.1%} of {len(held):,}" for kind, held in green.items()]
+    return "\n".join([*overall, "", *lines])
+
+
+def _share(held: list[bool]) -> str:
+    return f"{sum(held) / len(held):.0%} of {len(held)}" if held else "–"
 
 
 def main() -> None:
@@ -73,17 +74,11 @@ def main() -> None:
     arguments = parser.parse_args()
     batches = _ending((100, 400), arguments.logs, arguments.vectors)
     small = tuple(replace(b, sizes=b.sizes[:1]) if b.observed == "vector" else b for b in batches)
-    known = {tuple(row[name] for name in (*CELL[:4], "repetition")) for row in read()}
+    known = RESULTS.known(*CELL[:4], "repetition")
     with one_thread():
         for log in plan(Settings(small), arguments.seed):
-            if key_of(log) in known:
-                continue
-            new = not RESULTS.exists()
-            with RESULTS.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if new:
-                    writer.writeheader()
-                writer.writerows(measure(log))
+            if key_of(log) not in known:
+                RESULTS.append(measure(log))
     print(summary())
 
 

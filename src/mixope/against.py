@@ -21,7 +21,6 @@ from mixope.intervals import (
     IntervalChoice,
     Scores,
     Uncertainty,
-    degrees_of_freedom,
     few_clusters,
     judge_scores,
     probability_positive,
@@ -87,9 +86,7 @@ class Contest:
         sure = widen(self._judge(value, scores, n), value, self.solution.measures.approximation or 0.0, n)
         if sure.interval is None or sure.standard_error is None:
             return sure.because or NO_SCORES
-        degrees = degrees_of_freedom(scores.by_episode) if scores.by_episode is not None else n - 1.0
-        degrees = degrees if sure.n_blocks is None else max(sure.n_blocks - 1.0, 1.0)
-        better = probability_positive(value, sure.standard_error, degrees)
+        better = probability_positive(value, sure.standard_error, sure.degrees or n - 1.0)
         return Advantage(value, sure.standard_error, sure.interval, better)
 
     def _judge(self, value: float, scores: Scores, n_episodes: int) -> Uncertainty:

@@ -38,6 +38,7 @@ from mixope.questions import Question, ask
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled
 from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
 from mixope.version import __version__
@@ -198,8 +199,7 @@ class Run:
         """Rewards by step, where states are counted and scores by step were read for blocks."""
         if not isinstance(task.problem, Problem):
             return None
-        (steps,) = self.rounds.ask([task.problem.steps_in_order()])
-        ordered = steps.in_key_order()
+        ordered = self._in_order(task.problem)
         reward, length = ordered.episodes.reward, ordered.episodes.length
         return Pieces(reward, np.ones(len(reward)), length, ordered.scores)
 
@@ -213,9 +213,16 @@ class Run:
             return Scores(None, solution.episode_scores, solution.pieces, task.problem.piece_steps or 1)
         if solution.scores is None:
             return None
-        (steps,) = self.rounds.ask([task.problem.steps_in_order()])
-        ordered = steps.in_key_order()
+        ordered = self._in_order(task.problem)
         return Scores(None, ordered.scores(solution.scores), ordered.episodes.length)
+
+    def _in_order(self, problem: Problem) -> OrderedRows:
+        """All rows in order; those of logs that are not too long were put in order with the last scan."""
+        if self.sums.ordered is not None:
+            return self.sums.ordered
+        (steps,) = self.rounds.ask([problem.steps_in_order()])
+        found: OrderedRows = steps.in_key_order()
+        return found
 
     def _uncertainty(
         self, task: Task, solution: Solution, by_episode: FloatArray, by_step: Scores | None
@@ -251,8 +258,7 @@ class Run:
             return None
         if id(task.problem) not in self.bands:
             self.bands[id(task.problem)] = problem_band(task.problem)
-        found = self.bands[id(task.problem)]
-        return found if found.finite else None
+        return self.bands[id(task.problem)]
 
     def _bins(self, solution: Solution) -> tuple[WeightBin, ...]:
         """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""
@@ -298,7 +304,7 @@ def build(
     found = diagnose(evidence)
     because = sure.because or "it has no scores"
     missing = sure.interval is None and choice.name != "auto"
-    unbounded = band is None and question.estimand.needs_ends and solution.uncovered_mass > ROUNDING
+    bounded = band is not None and band.finite
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
     return Estimate(
         estimator=estimator,
@@ -332,8 +338,8 @@ def build(
         ),
         no_interval_because=sure.because,
         beside=beside,
-        band=None if band is None else (band.low, band.high),
-        no_band_because=NO_BAND if evidence.on_features else UNBOUNDED if unbounded else None,
+        band=(band.low, band.high) if band is not None and bounded else None,
+        no_band_because=NO_BAND if evidence.on_features else None if band is None or bounded else UNBOUNDED,
         weights=weights,
         scores=evidence.scores,
         step_scores=step_scores,

@@ -37,7 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(_temporary_name(stem))
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        with _locked(temporary):
+        with locked(temporary):
             yield temporary
             _to_disk(temporary)
             os.replace(temporary, target)
@@ -64,7 +64,7 @@ def scratch_folder(parent: str | os.PathLike[str] | None = None, name: str = SCR
     folder = where / _temporary_name(stem)
     try:
         folder.mkdir(mode=0o700)
-        with _locked(folder):
+        with locked(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -99,27 +99,32 @@ def _abandoned(path: Path, process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        with _locked(path) as free:
-            return free
+        with locked(path) as free:
+            return free is True
     except (OSError, OverflowError):  # another user's process, or no number of one
         return False
     return False
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file or folder, where there are locks; says whether nobody else has it."""
+def locked(path: Path) -> Iterator[bool | None]:
+    """Hold the lock of a file or folder; says whether nobody else has it, and None where there are no locks.
+
+    The system frees it when the process dies.
+    """
     if os.name != "posix":
-        yield False
+        yield None
         return
     import fcntl
 
     handle = os.open(path, os.O_RDONLY)
+    mine: bool | None = True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        mine = True
-    except OSError:  # somebody else has it, or this file system has no locks
+    except BlockingIOError:
         mine = False
+    except OSError:  # this file system has no locks
+        mine = None
     try:
         yield mine
     finally:

@@ -6,7 +6,7 @@
 
 What is ours is written down in the folder (``.mixope.json``: names and hashes). A file that stands there under one of
 our names and is not in that list, or that appeared meanwhile, is somebody's: it is never replaced and never removed.
-No folder is removed unless this run made it and it is empty. A lock keeps a second run out.
+No folder is removed unless this run made it and it is empty. A lock on the folder keeps a second run out.
 """
 
 from __future__ import annotations
@@ -14,20 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mixope.errors import Advice, Setting, UsageError
-from mixope.files import write_whole
+from mixope.files import locked, scratch_folder, write_whole
 
 RECORD = ".mixope.json"
-LOCK = ".mixope.lock"
-STAGING = ".mixope-part-"
+STAGING = "mixope-part"
 BESIDE = ("__pycache__",)
 """What Python leaves beside a module."""
 SHOWN = 3
@@ -45,9 +41,10 @@ def claim(folder: Path, names: Collection[str], *, force: bool = False, again: b
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with _locked(folder):
-            for left in folder.glob(f"{STAGING}*"):  # by a run that was killed
-                shutil.rmtree(left, ignore_errors=True)
+        with locked(folder) as alone:
+            if alone is False:
+                found = f"another run is writing into {folder}; wait until it is done, or name another folder"
+                raise UsageError(found)
             ours = _recorded(folder)
             _check(folder, ours, names, force=force, again=again)
             yield Place(folder, ours)
@@ -68,8 +65,7 @@ class Place:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """A hidden folder to write files into; at the end they take their places, and earlier ones go."""
-        with tempfile.TemporaryDirectory(prefix=STAGING, dir=self.path) as waiting:
-            fresh = Path(waiting)
+        with scratch_folder(self.path, STAGING) as fresh:
             yield fresh
             new = {path.name: _hash(path) for path in sorted(fresh.iterdir())}
             strangers = [
@@ -129,7 +125,7 @@ def _some(names: Collection[str]) -> str:
 
 
 def _hidden(name: str) -> bool:
-    return name in {RECORD, LOCK} or name.startswith((STAGING, f".{RECORD}."))
+    return name == RECORD or name.startswith((f".{STAGING}.", f".{RECORD}."))
 
 
 def _recorded(folder: Path) -> dict[str, str]:
@@ -153,52 +149,3 @@ def _is(path: Path, digest: str) -> bool:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder; the system frees it when a process dies, so that a file left behind locks nothing."""
-    path = folder / LOCK
-    handle = _take(path)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(handle)
-
-
-def _take(path: Path) -> int:
-    """An open handle of the lock file that holds its lock."""
-    while True:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
-        if not _lock(handle):
-            os.close(handle)
-            found = f"another run is writing into {path.parent}; wait until it is done, or name another folder"
-            raise UsageError(found)
-        if _same(handle, path):
-            return handle
-        os.close(handle)  # the run that held it has just removed it
-
-
-def _lock(handle: int) -> bool:
-    """Whether nobody else holds it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
-def _same(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False

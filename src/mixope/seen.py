@@ -135,14 +135,9 @@ class Counted:
         in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
         groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])
         sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
+        in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
-        sums = replace(sums, repeats=repeats_of_counts(groups, rows, *ordered or [None]))
-        if ordered:
-            sums = replace(sums, ordered=ordered[0].in_key_order())
-        if float(sums.rows.sum()) != rows.n_rows:
-            raise MixopeError(
-                f"the second scan saw {sums.rows.sum():,.0f} rows where the first counted {rows.n_rows:,.0f}"
-            )
+        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn))
         scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
         summed = iter(range(len(tables)))
         for column, solution in enumerate(solutions):
@@ -283,20 +278,12 @@ class Sampled:
         scores = np.full((self.facts.n_episodes, len(solutions)), np.nan)
         for column, solution in enumerate(solutions):
             if solution.episode_scores is not None:
-                scores[:, column] = by_episode(solution)
+                scores[:, column] = solution.whole_episodes
         return replace(self.sums, scores=scores)
 
     def survey(self, sums: EpisodeSums) -> Survey:
         """What the logs are."""
         return self.facts
-
-
-def by_episode(solution: Solution) -> FloatArray | None:
-    """Scores by episode, where they may have come in pieces."""
-    scores, pieces = solution.episode_scores, solution.pieces
-    if scores is None or pieces is None:
-        return scores
-    return np.asarray(np.add.reduceat(scores, np.cumsum(pieces) - pieces))
 
 
 def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:

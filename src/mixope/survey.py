@@ -160,21 +160,8 @@ class Survey:
 def survey_of_counts(logs: Logs, engine: str, rows: Transitions, sums: EpisodeSums) -> Survey:
     """From transition counts and the sums by episode."""
     suspicious = bool(sums.irregular_steps.any() or sums.broken_chain.any())
-    alerts, astray = _alerts(logs, int(rows.n_rows), suspicious)
     found = rows.logger_rows(), rows.logger_means(), *_range(rows.logger, rows.lowest, rows.highest)
-    loggers, lost = _all_earned(logs, _summaries(rows.loggers, *found))
-    return Survey(
-        logs=logs,
-        engine=engine,
-        n_rows=int(rows.n_rows),
-        n_episodes=len(sums.rows),
-        loggers=loggers,
-        alerts=(*alerts, *_late(logs, loggers, sums.totals)),
-        episodes=sums.totals,
-        astray=astray,
-        lost=lost,
-        jumps=jumps(logs) if lost else {},
-    )
+    return _survey(logs, engine, _summaries(rows.loggers, *found), sums.totals, suspicious)
 
 
 def survey_of_episodes(logs: Logs, engine: str, groups: GroupSums, suspicious: bool | None) -> Survey:
@@ -183,14 +170,22 @@ def survey_of_episodes(logs: Logs, engine: str, groups: GroupSums, suspicious: b
     rows, names = groups.column("rows"), tuple(labels.tolist())
     counts, earned = sum_by(number, rows), sum_by(number, groups.column("earned"))
     ends = _range(number, groups.column("lowest"), groups.column("highest"))
-    alerts, astray = ((), 0) if suspicious is None else _alerts(logs, int(rows.sum()), suspicious)
-    loggers, lost = _all_earned(logs, _summaries(names, counts, earned / counts, *ends))
-    totals = episode_totals(groups, names)
+    used = _summaries(names, counts, earned / counts, *ends)
+    return _survey(logs, engine, used, episode_totals(groups, names), suspicious)
+
+
+def _survey(
+    logs: Logs, engine: str, used: Sequence[LoggerSummary], totals: EpisodeTotals, suspicious: bool | None
+) -> Survey:
+    """From what loggers did in the rows that are used; with what was dropped, and what does not fit together."""
+    n_rows = int(totals.rows.sum())
+    alerts, astray = ((), 0) if suspicious is None else _alerts(logs, n_rows, suspicious)
+    loggers, lost = _all_earned(logs, used)
     return Survey(
         logs=logs,
         engine=engine,
-        n_rows=int(rows.sum()),
-        n_episodes=len(rows),
+        n_rows=n_rows,
+        n_episodes=len(totals.rows),
         loggers=loggers,
         alerts=(*alerts, *_late(logs, loggers, totals)),
         episodes=totals,

@@ -26,7 +26,7 @@ def _cleaned() -> Iterator[None]:
     """What is wrong with the words of the command line, as words that can be shown."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # Click's have no name of their own here: Typer may bring a copy of Click under another
         if isinstance(getattr(error, "message", None), str):
             error.message = clean(error.message)  # type: ignore[attr-defined]
         raise

@@ -32,6 +32,7 @@ from mixope.estimators.completed_part import Part
 from mixope.estimators.kriging import NEIGHBOURS, Kriging, Likeness, Places, first_guess, measure_likeness
 from mixope.solvers.chain import Side, krylov
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.transitions import noise_by_action
 
 _ROUGH = 16
 """Neighbours of the first guess, which only serves to measure how alike pairs are; no prediction has fewer."""
@@ -184,11 +185,7 @@ class Completion:
     @cached_property
     def noise(self) -> FloatArray:
         """The variance of one row about the mean of its pair, for every action; of all rows where none repeats."""
-        part, rows = self.part, self.part.rows
-        within = sum_by(rows.action, rows.rows * (self.worth - self.pair_worth[rows.pair]) ** 2, len(rows.actions))
-        known = sum_by(rows.pair_action, np.maximum(part.pair_rows - 1.0, 0.0), len(rows.actions))
-        overall = float(within.sum()) / max(float(known.sum()), 1.0)
-        return np.divide(within, known, out=np.full_like(within, overall), where=known > 0)
+        return noise_by_action(self.part.rows, self.worth)
 
     def likeness(self) -> Likeness:
         """How alike pairs are in what they turned out to be worth."""

@@ -141,11 +141,10 @@ def _mean(estimand: Estimand, totals: EpisodeTotals, mine: BoolArray, returns: F
 
 def _from_chain(chain: Solution, mine: BoolArray, table: FloatArray | None, summed: FloatArray) -> Own:
     """On counts with the scores that the last scan summed, on features with its own."""
-    if chain.episode_scores is None:
+    scores = chain.whole_episodes
+    if scores is None:
         return Own(mine, chain.value, np.where(mine, summed, 0.0), FROM_CHAIN, table=table)
-    scores, by_piece = chain.episode_scores, None
-    if chain.pieces is not None:
-        scores, by_piece = np.add.reduceat(scores, np.cumsum(chain.pieces) - chain.pieces), scores
+    by_piece = None if chain.pieces is None else chain.episode_scores
     return Own(mine, chain.value, np.where(mine, scores, 0.0), FROM_CHAIN, by_piece=by_piece)
 
 

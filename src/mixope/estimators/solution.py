@@ -139,6 +139,13 @@ class Solution:
     is_reference: bool = False
     """Whether this is a reference line and no estimate of the target."""
 
+    @property
+    def whole_episodes(self) -> FloatArray | None:
+        """``episode_scores``, added up where they came in pieces of episodes."""
+        if self.episode_scores is None or self.pieces is None:
+            return self.episode_scores
+        return np.asarray(np.add.reduceat(self.episode_scores, np.cumsum(self.pieces) - self.pieces))
+
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
     """The weighted average of several solutions, each on its own rows: values, scores and masses average alike."""

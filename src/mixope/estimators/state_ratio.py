@@ -41,7 +41,7 @@ from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.estimators.solution import Measures, Solution, Weights, combine
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS
+from mixope.statistics.transitions import BASIS, noise_by_action
 
 Form = Literal["general", "paper"]
 
@@ -177,17 +177,11 @@ def left_out(count: FloatArray) -> FloatArray:
 
 def lone_error(flow: Flow, omega: FloatArray, tail: FloatArray) -> float:
     """The standard deviation of what no score tells: of pairs that were logged once, by the noise of their action."""
-    rows, k = flow.rows, len(flow.rows.actions)
-    count = sum_by(rows.pair, rows.rows)
-    lone = (count < 2.0)[rows.pair]
+    rows = flow.rows
+    lone = (sum_by(rows.pair, rows.rows) < 2.0)[rows.pair]
     if not lone.any():
         return 0.0
-    worth = rows.reward / rows.rows + tail
-    off = worth - (sum_by(rows.pair, rows.rows * worth) / count)[rows.pair]
-    within = sum_by(rows.action, rows.rows * off**2, k)
-    known = sum_by(rows.pair_action, np.maximum(count - 1.0, 0.0), k)
-    overall = float(within.sum()) / max(float(known.sum()), 1.0)
-    noise = np.divide(within, known, out=np.full(k, overall), where=known > 0)
+    noise = noise_by_action(rows, rows.reward / rows.rows + tail)
     weight = (omega[rows.state] * flow.ratio)[lone] / flow.count.sum()
     return float(np.sqrt(np.sum(weight**2 * noise[rows.action[lone]])))
 

@@ -22,7 +22,14 @@ from mixope.arrays import FloatArray, IntArray
 from mixope.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
 from mixope.intervals.blocks import SHORTEST, block_length, block_scores
-from mixope.intervals.clustered import Interval, clustered_interval, few_episodes, quantile, standard_error
+from mixope.intervals.clustered import (
+    Interval,
+    clustered_interval,
+    degrees_of_freedom,
+    few_episodes,
+    quantile,
+    standard_error,
+)
 from mixope.intervals.likelihood import likelihood_interval
 
 FromScores = Callable[[float, FloatArray, float], Interval | None]
@@ -131,6 +138,8 @@ class Uncertainty:
     because: str | None = None
     alerts: tuple[str, ...] = ()
     n_blocks: int | None = None
+    degrees: float | None = None
+    """Of freedom of the t law, where it rests on scores."""
 
 
 def judge_scores(
@@ -151,7 +160,8 @@ def judge_scores(
         return Uncertainty(because=ONE_EPISODE)
     found = SCORE_INTERVALS[choice.name if choice.name in SCORE_INTERVALS else "t"](value, by_episode, level)
     said = few_episodes(n_episodes)
-    return Uncertainty(found, standard_error(by_episode), alerts=(said,) if said else ())
+    degrees = degrees_of_freedom(by_episode)
+    return Uncertainty(found, standard_error(by_episode), alerts=(said,) if said else (), degrees=degrees)
 
 
 def _from_blocks(value: float, scores: Scores, level: float, n_episodes: int) -> Uncertainty:
@@ -159,7 +169,8 @@ def _from_blocks(value: float, scores: Scores, level: float, n_episodes: int) ->
     length = block_length(scores.by_step)
     blocks = block_scores(scores.by_step, length, scores.lengths)
     error = standard_error(blocks)
-    half = quantile(level, len(blocks) - 1) * error
+    degrees = max(len(blocks) - 1.0, 1.0)
+    half = quantile(level, degrees) * error
     steps = length * scores.steps
     found = Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks of {steps} steps")
     one = f"there {'is 1 episode' if n_episodes == 1 else f'are {n_episodes:,} episodes'}"
@@ -167,7 +178,7 @@ def _from_blocks(value: float, scores: Scores, level: float, n_episodes: int) ->
         f"{one}: the interval rests on {len(blocks)} blocks of {steps} steps taken for independent, not on independent"
         " episodes; it is too narrow if the process remembers longer than a block"
     )
-    return Uncertainty(found, error, alerts=(said,), n_blocks=len(blocks))
+    return Uncertainty(found, error, alerts=(said,), n_blocks=len(blocks), degrees=degrees)
 
 
 def widen(sure: Uncertainty, value: float, approximation: float, n_episodes: int) -> Uncertainty:

@@ -144,7 +144,7 @@ class Logs:
         self.refuse_changed()
         try:
             yield
-        except Exception:
+        except Exception:  # of DuckDB, Arrow or ours: whichever, a file that changed is the better answer
             self.refuse_changed(thorough=True)
             raise
         self.refuse_changed()

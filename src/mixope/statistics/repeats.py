@@ -96,11 +96,11 @@ def _log_chance(t: Transitions, cell: IntArray) -> FloatArray:
 
 
 def repeats_of_counts(groups: GroupSums, transitions: Transitions, ordered: OrderedRows | None) -> Repeats:
-    """From sums by episode with the marks; with the rows in order, equal rewards are less likely, too."""
+    """From sums by episode with the marks; with the rows in the order of these, equal rewards are less likely, too."""
     chance = groups.column("chance") + groups.column("start_chance")
     if ordered is not None:
-        rows = ordered.in_key_order()
-        chance += sum_by(rows.episodes.episode, _log_ties(rows, transition_cells(transitions)), len(chance))
+        ties = _log_ties(ordered, transition_cells(transitions))
+        chance += sum_by(ordered.episodes.episode, ties, len(chance))
     most = np.maximum(np.abs(transitions.lowest), np.abs(transitions.highest)).max(initial=0.0)
     alike = _alike(groups, groups.column("leaving"), np.abs(groups.column("content")), most)
     best = np.full(len(alike), -np.inf)

@@ -213,3 +213,13 @@ def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray,
     next_state = np.full(n, -1, dtype=np.int64)
     next_state[alive] = code[n:]
     return code[:n], next_state, observations[:, 0] if schema.observation_kind == "id" else observations
+
+
+def noise_by_action(rows: Transitions, worth: FloatArray) -> FloatArray:
+    """The variance of one row about the mean worth of its pair, for every action; of all rows where none repeats."""
+    count = sum_by(rows.pair, rows.rows)
+    off = worth - (sum_by(rows.pair, rows.rows * worth) / count)[rows.pair]
+    within = sum_by(rows.action, rows.rows * off**2, len(rows.actions))
+    known = sum_by(rows.pair_action, np.maximum(count - 1.0, 0.0), len(rows.actions))
+    overall = float(within.sum()) / max(float(known.sum()), 1.0)
+    return np.divide(within, known, out=np.full_like(within, overall), where=known > 0)
