@@ -6,6 +6,8 @@ A case is what lies in the folder before the command; the command may refuse or 
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from cli.running import run
 from mixope.environments import datasets
 from mixope.errors import UsageError
-from mixope.folders import LOCK, RECORD, claim
+from mixope.folders import RECORD, STAGING, claim
 
 SIMULATE = ("simulate", "walk", "--loggers", "2", "--episodes", "8", "--horizon", "10", "-o")
 DEMO = ("demo", "--episodes", "8", "--horizon", "10", "-o")
@@ -141,9 +143,11 @@ def test_a_second_run_is_told_that_the_first_one_is_writing(tmp_path):
 
 
 def test_what_a_killed_run_left_hinders_nobody_and_is_cleared(tmp_path):
-    (tmp_path / LOCK).touch()
-    (tmp_path / ".mixope-part-killed").mkdir()
-    (tmp_path / ".mixope-part-killed" / "logs.parquet").write_text("half")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f".{STAGING}.{gone.pid}-0123abcd.part"
+    left.mkdir()
+    (left / "logs.parquet").write_text("half")
     assert run(*SIMULATE, tmp_path).exit_code == 0
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".") and path.name != RECORD]
 
