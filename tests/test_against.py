@@ -35,6 +35,7 @@ def test_the_only_logger_s_own_policy_earns_what_the_logs_earn(states, question)
     assert found.loggers[0].difference == gain
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("question", [*QUESTIONS[:2], QUESTIONS[3]], ids=str)
 def test_so_it_is_where_states_are_numbers(question):
     own = worlds.policy("floats", "discrete", worlds.LEANS[worlds.LABELS[0]])
@@ -107,6 +108,7 @@ def test_without_scores_there_is_a_value_and_the_reason_why_there_is_no_differen
     assert "no difference from any logger" in str(found)
 
 
+@pytest.mark.long
 def test_refits_and_likelihoods_have_differences_too():
     for interval in ("bca", "likelihood", "normal"):
         found = mixope.evaluate(logs(), worlds.policy("ids", "discrete"), "emp", interval=interval, replicates=20)
@@ -114,7 +116,7 @@ def test_refits_and_likelihoods_have_differences_too():
         assert ("clustered score, t" in method) == (interval == "bca")
 
 
-@pytest.mark.parametrize("states", ["ids", "floats"])
+@pytest.mark.parametrize("states", ["ids", pytest.param("floats", marks=pytest.mark.long)])
 def test_one_long_episode_is_compared_by_blocks_of_its_steps(states):
     columns = one_logger(states, episodes=2, horizon=1500, ends=False)
     found = mixope.evaluate(columns, worlds.policy(states, "discrete"), "emp")
@@ -140,6 +142,7 @@ def test_a_reference_line_is_set_against_nobody():
     assert found.against_logs.value is not None
 
 
+@pytest.mark.long
 def test_differences_hold_the_truth():
     """Of a target less a logger, whose episodes are cut and whose values are known exactly."""
     model = walk()

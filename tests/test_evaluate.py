@@ -55,6 +55,7 @@ def test_one_target_takes_one_scan_and_one_for_the_interval():
     assert (engine.scans, engine.passes) == (2, 1)
 
 
+@pytest.mark.long
 def test_a_hundred_targets_take_two_scans():
     engine = Counting()
     table = mixope.compare(

@@ -6,6 +6,8 @@ import pytest
 import mixope
 from mixope.environments import efficiency_bound, simulate, singlepath, truth
 
+pytestmark = pytest.mark.long
+
 LOGS, EPISODES, HORIZON = 200, 24, 15
 
 
@@ -26,19 +28,16 @@ def experiment():
     return values, errors, hits, wanted, bound
 
 
-@pytest.mark.slow
 def test_the_standard_error_is_the_spread_of_the_estimates(experiment):
     values, errors, _, _, _ = experiment
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(values.std(), rel=0.2)
 
 
-@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says(experiment):
     hits = experiment[2]
     assert 0.90 <= hits.mean() <= 0.99
 
 
-@pytest.mark.slow
 def test_the_error_is_near_the_efficiency_bound(experiment):
     values, _, _, wanted, bound = experiment
     assert np.mean((values - wanted) ** 2) == pytest.approx(bound, rel=0.4)

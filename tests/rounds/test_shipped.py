@@ -27,6 +27,8 @@ from mixope.statistics.request import merge_in_order, partials
 from . import worlds
 from .worlds import features, known, policy
 
+pytestmark = pytest.mark.long
+
 FRAGMENT = 41
 WORLDS = {
     "ids": ("ids", "discrete", (0, 1)),

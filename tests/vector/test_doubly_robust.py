@@ -95,6 +95,7 @@ def test_its_own_standard_error_explains_its_error(seed):
     assert standard_error(found.episode_scores) < 0.05
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [None, 0.9])
 def test_with_default_features_it_is_about_as_sure_as_emp(gamma):
     robust, plain = (mixope.evaluate(logs(1), TARGET, name, gamma=gamma) for name in ("dr", "emp"))

@@ -18,6 +18,8 @@ from mixope.resampling import FeatureRefit
 
 from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_columns, lq_logs, posed
 
+pytestmark = pytest.mark.long
+
 
 def ask(logs, estimator="emp", **options):
     return mixope.evaluate(logs, TARGET, estimator, features=Monomials(), **options)
