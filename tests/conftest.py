@@ -1,6 +1,19 @@
-"""Settings for all tests: Hypothesis draws the same examples on every run."""
+"""Settings for all tests: Hypothesis draws the same examples on every run, and tests that share work run together."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("repeatable")
+
+FINER = ("where", "estimand")
+"""The tests of one file that share their work by these parameters, so that they may run apart."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """One worker for one file, or for one world and estimand of it: what a file computes once is computed once."""
+    for item in items:
+        chosen = getattr(getattr(item, "callspec", None), "params", {})
+        parts = [str(chosen[name]) for name in FINER if name in chosen]
+        item.add_marker(pytest.mark.xdist_group(" ".join([item.path.stem, item.path.parent.name, *parts])))
