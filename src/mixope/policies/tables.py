@@ -233,7 +233,9 @@ def read_parquet(path: Path, columns: Renaming | None) -> Table:
     """A Parquet file."""
     import pyarrow.parquet as pq
 
-    return from_arrow(pq.read_table(path), str(path))
+    table = pq.read_table(path)
+    table.validate(full=True)
+    return from_arrow(table, str(path))
 
 
 def read_arrow(path: Path, columns: Renaming | None) -> Table:
@@ -246,6 +248,7 @@ def read_arrow(path: Path, columns: Renaming | None) -> Table:
         except pa.ArrowInvalid:
             source.seek(0)
             table = pa.ipc.open_stream(source).read_all()
+        table.validate(full=True)  # Arrow checks no offsets as it reads, and would follow them out of the file
     return from_arrow(table, str(path))
 
 

@@ -272,13 +272,27 @@ def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iter
     for path in paths:
         with reading(path), open(path, "rb") as file:
             if file.read(6) == b"ARROW1":
+                _refuse_damaged(path)
                 dataset = ds.dataset(os.path.abspath(path), format="ipc")
                 piece: Piece = ArrowDataset(dataset, (path,), outside(constants, dataset.schema.names))
             else:
                 file.seek(0)
                 table = pa.ipc.open_stream(file).read_all()
+                table.validate(full=True)
                 missing = outside(constants, table.column_names)
                 piece = ArrowTable(table, (path,), missing, hash_file(path), in_memory=False)
         if sum(piece.counts()) == 0:
             raise DataError("The file has no rows", where=path, expected="at least one row")
         yield piece
+
+
+def _refuse_damaged(path: str) -> None:
+    """An error of Arrow if a value of the file lies outside of its buffers: Arrow and DuckDB would read there.
+
+    Arrow checks no offsets as it reads. One batch is held at a time.
+    """
+    import pyarrow as pa
+
+    with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
+        for number in range(file.num_record_batches):
+            file.get_batch(number).validate(full=True)
