@@ -355,4 +355,5 @@ class Encoder:
         parts = []
         for code, n in zip(design.T, map(len, self.levels), strict=True):
             parts.append(code[:, None] == np.arange(1, n) if n <= MOST_LEVELS else np.maximum(code, 0.0)[:, None] / n)
-        return np.concatenate(parts, axis=1, dtype=np.float64)
+        found = np.concatenate(parts, axis=1, dtype=np.float64)
+        return found if found.shape[1] else np.zeros((len(design), 1))  # every state is the same

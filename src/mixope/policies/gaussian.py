@@ -221,8 +221,9 @@ class SquashedGaussianPolicy(Normal):
 
 
 def _log_normal(values: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    z = (values - mean) / scale
-    return np.asarray(-0.5 * z * z - np.log(scale) - HALF_LOG_TAU, dtype=np.float64)
+    with np.errstate(over="ignore"):  # so far out the density is 0
+        z = (values - mean) / scale
+        return np.asarray(-0.5 * z * z - np.log(scale) - HALF_LOG_TAU, dtype=np.float64)
 
 
 def _finite(values: Any, what: str) -> FloatArray:
@@ -231,7 +232,7 @@ def _finite(values: Any, what: str) -> FloatArray:
         raise DataError(f"the {what} are not numbers", expected="floats (n, d)", got=f"type {array.dtype}")
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        wrong = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        wrong = ~np.isfinite(array.reshape(len(array) if array.ndim else 1, -1)).all(axis=1)
         refuse(wrong, f"the {what} have NaN or infinite values", expected="finite numbers")
     return array
 

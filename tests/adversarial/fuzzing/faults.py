@@ -26,7 +26,7 @@ def _rows(values: Any) -> int:
 def _some(values: Any, draw: Draw, put: Any) -> Any:
     """The value at one row, or at several; floats become able to hold it, anything else holds objects."""
     array = np.array(values) if isinstance(put, float) and _is_number(values) else np.array(values, dtype=object)
-    array = array.astype(float) if array.dtype.kind in "iub" else array
+    array = array.astype(float) if array.dtype.kind in "iubf" else array
     if array.ndim and len(array):
         array[draw.integers(0, len(array), draw.integers(1, 4))] = put
     return array
@@ -53,7 +53,7 @@ def _cast(dtype: str) -> Callable[[Any, Draw], Any]:
         with np.errstate(all="ignore"):
             try:
                 return np.asarray(values).astype(dtype)
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError, OverflowError, RuntimeError):
                 return np.zeros(_rows(values), dtype=dtype)
 
     return cast

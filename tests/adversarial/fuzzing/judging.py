@@ -168,7 +168,7 @@ def _features(recipe: dict[str, Any]) -> None:
         values = FAULTS[name](values, np.random.default_rng(seed))
     fitted = questions.FEATURES[recipe["map"]].fit(values)
     found = fitted.transform(values)
-    if found.shape != (len(values), fitted.size) or not np.isfinite(found).all():
+    if found.shape != (np.shape(values)[0], fitted.size) or not np.isfinite(found).all():
         raise Broken(f"features of shape {found.shape}, size {fitted.size}", "features")
 
 
@@ -266,9 +266,9 @@ def _check_interval(value: float, low: float | None, high: float | None, who: st
         return
     slack = 1e-9 * max(abs(value), abs(low), abs(high)) if _finite(value, low, high) else 0.0
     if not low - slack <= value <= high + slack and _finite(value, low, high):
-        raise Broken(f"{value} is not in [{low}, {high}] ({who})", f"interval of {who.split(' ')[0]}")
+        raise Broken(f"{value} is not in [{low}, {high}] ({who})", f"interval of {who.partition(' ')[0]}")
     if math.isnan(low) or math.isnan(high):
-        raise Broken(f"[{low}, {high}] is no interval ({who})", f"interval of {who.split(' ')[0]}")
+        raise Broken(f"[{low}, {high}] is no interval ({who})", f"interval of {who.partition(' ')[0]}")
 
 
 def _finite(*numbers: float) -> bool:

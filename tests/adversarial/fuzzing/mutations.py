@@ -60,6 +60,10 @@ def _written(write: Callable[[Any], Any]) -> bytes:
     return file.getvalue()
 
 
+def _parquet(table: Any, **options: Any) -> bytes:
+    return _written(lambda file: pq.write_table(table, file, **options))
+
+
 def _stream(table: Any, file: Any) -> None:
     with pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
@@ -71,12 +75,12 @@ def _log_files() -> dict[str, tuple[str, bytes]]:
     arrays = {name: ids[name].to_numpy(zero_copy_only=False) for name in ids.column_names if name != "policy_id"}
     csv = _written(lambda file: pc.write_csv(words, file))
     return {
-        "parquet": (".parquet", _written(lambda f: pq.write_table(ids, f))),
-        "parquet, plain": (".parquet", _written(lambda f: pq.write_table(ids, f, None, use_dictionary=False, compression="none"))),
-        "parquet, strings": (".parquet", _written(lambda f: pq.write_table(strings, f, compression="none"))),
-        "parquet, pages of version 2": (".pq", _written(lambda f: pq.write_table(words, f, data_page_version="2.0", compression="zstd"))),
-        "parquet, lists": (".parquet", _written(lambda f: pq.write_table(vectors, f, compression="none"))),
-        "parquet, gzip": (".parquet", _written(lambda f: pq.write_table(ids, f, row_group_size=5, compression="gzip"))),
+        "parquet": (".parquet", _parquet(ids)),
+        "parquet, plain": (".parquet", _parquet(ids, use_dictionary=False, compression="none")),
+        "parquet, strings": (".parquet", _parquet(strings, compression="none")),
+        "parquet, pages of version 2": (".pq", _parquet(words, data_page_version="2.0", compression="zstd")),
+        "parquet, lists": (".parquet", _parquet(vectors, compression="none")),
+        "parquet, gzip": (".parquet", _parquet(ids, row_group_size=5, compression="gzip")),
         "feather": (".feather", _written(lambda f: pf.write_feather(ids, f))),
         "feather, plain": (".arrow", _written(lambda f: pf.write_feather(words, f, compression="uncompressed"))),
         "feather, lists": (".ipc", _written(lambda f: pf.write_feather(vectors, f, compression="uncompressed"))),
@@ -87,7 +91,7 @@ def _log_files() -> dict[str, tuple[str, bytes]]:
         "tsv": (".tsv", csv.replace(b",", b"\t")),
         "npz": (".npz", _written(lambda f: np.savez(f, **arrays))),
         "npz, packed": (".npz", _written(lambda f: np.savez_compressed(f, **arrays))),
-    }  # fmt: skip
+    }
 
 
 def _policy_files() -> dict[str, tuple[str, bytes]]:
