@@ -212,6 +212,8 @@ def _fit(model: Any, examples: Examples) -> Any:
 
 def _predict(model: Any, design: FloatArray, n_classes: int) -> FloatArray:
     result = np.zeros((len(design), n_classes))
+    if len(design) == 0:  # of which scikit-learn makes an error
+        return result
     result[:, np.asarray(model.classes_, dtype=np.int64)] = model.predict_proba(design)
     return result
 

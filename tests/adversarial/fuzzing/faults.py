@@ -23,6 +23,14 @@ def _rows(values: Any) -> int:
         return 1
 
 
+def axes(values: Any) -> int:
+    """How many axes; none where the rows have different lengths."""
+    try:
+        return int(np.ndim(values))
+    except ValueError:
+        return 0
+
+
 def _some(values: Any, draw: Draw, put: Any) -> Any:
     """The value at one row, or at several; floats become able to hold it, anything else holds objects."""
     array = np.array(values) if isinstance(put, float) and _is_number(values) else np.array(values, dtype=object)
@@ -69,7 +77,7 @@ def _ragged(values: Any, draw: Draw) -> Any:
 
 
 def _strided(values: Any, draw: Draw) -> Any:
-    return np.repeat(np.asarray(values), 2, axis=0)[::2] if np.ndim(values) else values
+    return np.repeat(np.asarray(values), 2, axis=0)[::2] if axes(values) else values
 
 
 def _swapped(values: Any, draw: Draw) -> Any:
@@ -80,7 +88,8 @@ def _swapped(values: Any, draw: Draw) -> Any:
 def _categories(values: Any, draw: Draw) -> Any:
     import pandas as pd
 
-    return pd.Categorical(np.asarray(values).tolist()) if np.ndim(values) == 1 else values
+    plain = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iubfU"
+    return pd.Categorical(values.tolist()) if plain else values
 
 
 def _nullable(values: Any, draw: Draw) -> Any:
@@ -94,7 +103,7 @@ def _structured(values: Any, draw: Draw) -> Any:
 
 
 def _shuffled(values: Any, draw: Draw) -> Any:
-    return draw.permutation(np.asarray(values)) if np.ndim(values) else values
+    return draw.permutation(np.asarray(values)) if axes(values) else values
 
 
 LIMITS = (2**63 - 1, -(2**63), 2**53 + 1, 2**31, -1, 0)
@@ -133,10 +142,10 @@ FAULTS: dict[str, Callable[[Any, Draw], Any]] = {
     "a range": lambda values, draw: range(_rows(values)),
     "a dict": lambda values, draw: {"x": values},
     "an empty dict": lambda values, draw: {},
-    "empty": lambda values, draw: np.asarray(values)[:0] if np.ndim(values) else [],
+    "empty": lambda values, draw: np.asarray(values)[:0] if axes(values) else [],
     "an empty list": lambda values, draw: [],
-    "one short": lambda values, draw: values[:-1] if np.ndim(values) else values,
-    "one long": lambda values, draw: np.concatenate([values, values[:1]]) if np.ndim(values) else values,
+    "one short": lambda values, draw: values[:-1] if axes(values) else values,
+    "one long": lambda values, draw: np.concatenate([values, values[:1]]) if axes(values) else values,
     "a column": lambda values, draw: np.asarray(values).reshape(-1, 1),
     "a row": lambda values, draw: np.asarray(values)[None],
     "two columns": lambda values, draw: np.stack([np.ravel(np.asarray(values))] * 2, axis=1),
@@ -147,7 +156,7 @@ FAULTS: dict[str, Callable[[Any, Draw], Any]] = {
     "masked whole": lambda values, draw: np.ma.masked_all(_rows(values)),
     "ragged": _ragged,
     "strided": _strided,
-    "backwards": lambda values, draw: values[::-1] if np.ndim(values) else values,
+    "backwards": lambda values, draw: values[::-1] if axes(values) else values,
     "other bytes first": _swapped,
     "shuffled": _shuffled,
     "categories": _categories,

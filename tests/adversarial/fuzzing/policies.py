@@ -11,7 +11,7 @@ import numpy as np
 from mixope import policies
 from mixope.policies import read_policies, read_policy
 
-from .faults import FAULTS
+from .faults import FAULTS, axes
 
 Recipe = dict[str, Any]
 
@@ -109,14 +109,6 @@ def _sparse(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
         return p
 
 
-def _axes(p: Any) -> int:
-    """How many axes; none where the rows have different lengths."""
-    try:
-        return int(np.ndim(p))
-    except ValueError:
-        return 0
-
-
 class Answer:
     """A function of observations that answers with what it holds, cut or repeated to so many rows where it can."""
 
@@ -143,14 +135,14 @@ def _function(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
 
 def _gaussian(kind: Any) -> Callable[..., Any]:
     def make(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
-        mean = np.asarray(p)[:, : recipe["width"]] if _axes(p) == 2 else p
+        mean = np.asarray(p)[:, : recipe["width"]] if axes(p) == 2 else p
         return kind(Answer(mean), 0.5 if recipe["seed"] % 4 else p)
 
     return make
 
 
 def _linear(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
-    weights = np.asarray(p)[: 2 if recipe["seed"] % 2 else 1, : recipe["width"]] if _axes(p) == 2 else p
+    weights = np.asarray(p)[: 2 if recipe["seed"] % 2 else 1, : recipe["width"]] if axes(p) == 2 else p
     return policies.LinearGaussianPolicy(weights, 0.0, 0.5)
 
 
@@ -170,8 +162,8 @@ FORMS: dict[str, Callable[[Any, Any, Any, Recipe], Any]] = {
     "function": _function,
     "bare function": lambda p, s, a, recipe: Answer(p),
     "pairs": lambda p, s, a, recipe: policies.CallablePolicy(Pairs(np.full(4, 0.5) if recipe["seed"] % 2 else p)),
-    "density": lambda p, s, a, recipe: policies.CallablePolicy(Pairs(np.ravel(p) if _axes(p) else p)),
-    "constant": lambda p, s, a, recipe: policies.Constant(p[0] if _axes(p) == 2 and len(p) else p, a),
+    "density": lambda p, s, a, recipe: policies.CallablePolicy(Pairs(np.ravel(p) if axes(p) else p)),
+    "constant": lambda p, s, a, recipe: policies.Constant(p[0] if axes(p) == 2 and len(p) else p, a),
     "uniform": lambda p, s, a, recipe: policies.uniform(a),
     "uniform somewhere": lambda p, s, a, recipe: policies.uniform(a, s),
     "gaussian": _gaussian(policies.GaussianPolicy),
