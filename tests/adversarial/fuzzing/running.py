@@ -26,10 +26,13 @@ from typing import Any
 from .cases import SHARES, draw_case
 from .corpus import keep
 from .judging import Failure, judge
+from .mutations import LOGS, POLICIES, originals
 
 CHUNK = 250
 PATIENCE = 20.0
 """Seconds after which an input hangs."""
+LOADING = 300.0
+"""Seconds that a worker may take to begin."""
 MOST_BYTES = 16 * 1024**3
 """Of address space for a worker: what a damaged header claims is not to take the machine with it."""
 KINDS = tuple(SHARES)
@@ -68,6 +71,7 @@ def _work(seed: int, pipe: Connection, now: Any, counts: Any, trace: str) -> Non
         faulthandler.enable(file)
         faulthandler.register(signal.SIGUSR1, file)
         duckdb.connect = SharedDatabase()
+        originals(LOGS), originals(POLICIES)  # what is slow the first time is no input that hangs
         while (numbers := pipe.recv()) is not None:
             for number in range(*numbers):
                 now.value = number
@@ -77,6 +81,9 @@ def _work(seed: int, pipe: Connection, now: Any, counts: Any, trace: str) -> Non
                 if failure is not None:
                     pipe.send((number, failure))
             pipe.send(None)
+
+
+TARGET: Callable[..., None] = _work
 
 
 @dataclass
@@ -94,7 +101,7 @@ class Worker:
         self.now, self.counts = context.RawValue("q", -1), context.RawArray("q", len(KINDS))
         self.pipe, theirs = context.Pipe()
         arguments = (self.seed, theirs, self.now, self.counts, self.trace)
-        self.process = context.Process(target=_work, args=arguments, daemon=True)
+        self.process = context.Process(target=TARGET, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
 
@@ -108,7 +115,7 @@ class Worker:
         if self.now.value != self.at:
             self.at, self.since = self.now.value, time.monotonic()
         started = self.numbers is not None and self.at >= self.numbers[0]
-        return self.numbers is not None and time.monotonic() - self.since > (patience if started else 10 * patience)
+        return self.numbers is not None and time.monotonic() - self.since > (patience if started else LOADING)
 
     def stop(self) -> str:
         """End the process; where it was, as far as it could still say."""
