@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing as mp
 import os
+import re
 import resource
 import signal
 import sys
@@ -222,8 +223,9 @@ def _replace(run: Run, workers: list[Worker], place: int, what: str) -> None:
     run.finish(worker)
     if worker.numbers is not None:
         number, end = max(worker.now.value, worker.numbers[0]), worker.numbers[1]
-        frames = [line.strip() for line in trace.splitlines() if f"{os.sep}mixope{os.sep}" in line]
-        run.fail(number, Failure(f"{what} (exit {worker.process.exitcode})", f"{what} {frames[0] if frames else ''}"))
+        frames = re.findall(r'File ".*/mixope/.*?(\w+\.py)", line (\d+) in (\w+)', trace)
+        where = "at {}:{} {}".format(*frames[0]) if frames else "somewhere"
+        run.fail(number, Failure(f"{what} (exit {worker.process.exitcode})", f"{what} {where}"))
         run.done += number + 1 - worker.numbers[0]
         if number + 1 < end:
             run.ranges.appendleft((number + 1, end))
