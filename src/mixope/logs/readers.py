@@ -171,6 +171,8 @@ def _as_table(given: Any) -> Any:
         warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type", UserWarning)
         try:
             return pa.table(given)
+        except pa.ArrowException:
+            raise
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(
                 "The data frame cannot be turned into columns",

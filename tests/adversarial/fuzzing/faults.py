@@ -5,6 +5,7 @@ A fault of a column takes its values and a generator and returns what stands the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -58,11 +59,10 @@ def _objects(value: Any) -> Callable[[Any, Draw], Any]:
 
 def _cast(dtype: str) -> Callable[[Any, Draw], Any]:
     def cast(values: Any, draw: Draw) -> Any:
-        with np.errstate(all="ignore"):
-            try:
-                return np.asarray(values).astype(dtype)
-            except (TypeError, ValueError, OverflowError, RuntimeError):
-                return np.zeros(_rows(values), dtype=dtype)
+        try:
+            return np.asarray(values).astype(dtype)
+        except (TypeError, ValueError, OverflowError, RuntimeError):
+            return np.zeros(_rows(values), dtype=dtype)
 
     return cast
 
@@ -169,6 +169,13 @@ FAULTS: dict[str, Callable[[Any, Draw], Any]] = {
     "far apart": lambda values, draw: 10.0 ** draw.integers(-58, 59, _rows(values)),
     "offset": lambda values, draw: np.asarray(values) + 1e6 if _is_number(values) else values,
 }
+
+
+def spoil(values: Any, name: str, seed: int) -> Any:
+    """The values after a fault; what NumPy has to say of it is of no interest."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return FAULTS[name](values, np.random.default_rng(seed))
 
 
 # --- faults of the whole table

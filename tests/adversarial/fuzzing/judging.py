@@ -34,7 +34,7 @@ from mixope.seen import count
 from . import logs as drawn
 from . import policies, questions
 from .cases import Case
-from .faults import FAULTS
+from .faults import spoil
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _features(recipe: dict[str, Any]) -> None:
     shape = (recipe["rows"],) if recipe["width"] is None else (recipe["rows"], recipe["width"])
     values: Any = draw.normal(size=shape)
     for name, seed in recipe["faults"]:
-        values = FAULTS[name](values, np.random.default_rng(seed))
+        values = spoil(values, name, seed)
     fitted = questions.FEATURES[recipe["map"]].fit(values)
     found = fitted.transform(values)
     if found.shape != (np.shape(values)[0], fitted.size) or not np.isfinite(found).all():

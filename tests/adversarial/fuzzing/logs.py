@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .faults import FAULTS, TABLE_FAULTS
+from .faults import FAULTS, TABLE_FAULTS, spoil
 
 Recipe = dict[str, Any]
 Columns = dict[Any, Any]
@@ -77,12 +77,11 @@ def build(recipe: Recipe) -> Columns:
     """The columns of a recipe, faults and all."""
     columns = healthy(recipe)
     for name, column, seed in recipe["faults"]:
-        draw = np.random.default_rng(seed)
         if column is None:
-            columns = TABLE_FAULTS[name](columns, draw)
+            columns = TABLE_FAULTS[name](columns, np.random.default_rng(seed))
         else:
             for each in [c for c in columns if str(c) == column or str(c).startswith(column + ".")][:1]:
-                columns[each] = FAULTS[name](columns[each], draw)
+                columns[each] = spoil(columns[each], name, seed)
     return columns
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from mixope import policies
 from mixope.policies import read_policies, read_policy
 
-from .faults import FAULTS, axes
+from .faults import FAULTS, axes, spoil
 
 Recipe = dict[str, Any]
 
@@ -62,7 +62,7 @@ def source(recipe: Recipe) -> Any:
         "a": np.array(ACTIONS[recipe["actions"]]),
     }
     for name, part, seed in recipe["faults"]:
-        parts[part] = FAULTS[name](parts[part], np.random.default_rng(seed))
+        parts[part] = spoil(parts[part], name, seed)
     return FORMS[recipe["form"]](parts["p"], parts["s"], parts["a"], recipe)
 
 
@@ -195,7 +195,7 @@ def ask(policy: Any, recipe: Recipe) -> None:
     rows = draw.integers(0, len(states), 6)
     taken = actions[rows] if len(actions) == len(states) else actions[draw.integers(0, len(actions), 6)]
     if draw.random() < 0.1:
-        taken = FAULTS[tuple(FAULTS)[draw.integers(len(FAULTS))]](taken, draw)
+        taken = spoil(taken, tuple(FAULTS)[draw.integers(len(FAULTS))], int(draw.integers(2**32)))
     repr(policy), policy.fingerprint()
     policy.log_prob(states[rows], taken)
     if hasattr(policy, "probs"):

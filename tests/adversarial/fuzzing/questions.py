@@ -41,6 +41,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "estimator": ("empty", "", 3, None, "kernel", ["emp"]),
     "loggers": ({"old": "no-such-file.csv"}, {"nobody": [[1.0]]}, {}, [], {3: None}, "old"),
     "features": ("bumps", 3),
+    "targets": ({}, [], 3, None, [[0.5, 0.5]], {"one": None}, {3: [[1.0]]}),
 }
 VERBS = ("evaluate", "evaluate", "evaluate", "inspect", "compare", "backtest")
 
@@ -75,12 +76,13 @@ def put(logs: Any, asked: Recipe) -> Any:
     if asked["features"] is not None:
         options.setdefault("features", FEATURES[asked["features"]])
     target, estimator = source(asked["target"]), options.pop("estimator", asked["estimator"])
+    targets = options.pop("targets", {"one": target, "two": target})
     match asked["verb"]:
         case "inspect":
             return mixope.inspect(logs, target, engine=options.get("engine"))
         case "compare":
             names = "all" if estimator == "auto" and _small(logs) else [estimator]
-            return mixope.compare(logs, {"one": target, "two": target}, names, **options)
+            return mixope.compare(logs, targets, names, **options)
         case "backtest":
             taken = ("loggers", "level", "features", "engine", "seed")
             return mixope.backtest(logs, estimator=estimator, **{k: v for k, v in options.items() if k in taken})
