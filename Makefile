@@ -3,6 +3,7 @@
 #   make demo     install into .venv and run the demonstration
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
+#   make fuzz     a million drawn and damaged inputs, half an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
 
@@ -10,7 +11,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 
-.PHONY: demo test test-all bench docs format clean
+INPUTS ?= 1000000
+SEED ?= 0
+
+.PHONY: demo test test-all fuzz bench docs format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -24,6 +28,9 @@ test: $(VENV)/.installed-dev
 
 test-all: test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m long
+
+fuzz: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev

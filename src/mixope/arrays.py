@@ -1,10 +1,15 @@
 """Array types used in signatures, so that a reader sees what an array holds, and what every room does with arrays."""
 
 import hashlib
+import lzma
 import math
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import IO, Any, TypeAlias, final
 
 import numpy as np
@@ -24,6 +29,16 @@ def digest_arrays(arrays: Sequence[AnyArray]) -> str:
     for array in arrays:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
+
+
+def is_number(value: object) -> bool:
+    """Whether it is one real number, and neither true nor false."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is one whole number, and neither true nor false."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def batches(items: IntArray, width: int, entries: int = 4_000_000) -> list[IntArray]:
@@ -111,6 +126,14 @@ def positions(values: AnyArray, levels: AnyArray) -> IntArray:
         return np.where((values >= levels[0]) & (values <= levels[-1]), values - levels[0], -1)
     place = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
     return np.where(levels[place] == values, place, -1).astype(np.int64, copy=False)
+
+
+DAMAGED: tuple[type[Exception], ...] = (
+    *(OSError, EOFError, MemoryError, NotImplementedError, RuntimeError),  # of files, and of packing nobody knows
+    *(ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, struct.error),  # of headers, which are text
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What NumPy and the modules under it raise when an .npy or .npz file is not what it should be."""
 
 
 def check_claims(path: str | os.PathLike[str]) -> None:

@@ -45,34 +45,49 @@ def compare(
     ``replicates`` and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
     """
     choice = choose_interval(interval, replicates, jobs)
-    if not targets:
-        raise UsageError("no target was given; pass a mapping of names to policies")
     asked = as_estimand(estimand, gamma, horizon)
     seen = look(logs, engine, features, seed)
+    _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
-    wanted = [estimators] if isinstance(estimators, str) else list(estimators)
+    wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
     names = (
         [name for name, entry in REGISTRY.items() if not entry.slow]
         if every
-        else list(dict.fromkeys(seen.automatic[0] if _auto(e) else e for e in wanted))
+        else _distinct([seen.automatic[0] if _auto(e) else e for e in wanted])
     )
     skipped: Skipped | None = [] if every else None
     options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
     found = answer(seen, targets, names, skipped=skipped, **options)
+    if not found:
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
+        raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
     differences = differences_of(found, level, seed) if len(targets) > 1 else ()
     return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())), differences)
 
 
 def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
     """Differences between all pairs of targets by one estimator, and a ranking; ``options`` as for ``compare``."""
-    if len(targets) < 2:
-        raise UsageError(f"a difference needs at least two targets, got {len(targets)}")
+    _check_targets(targets, 2)
     found = compare(logs, targets, [estimator], **options)
     if not found.differences:
         reasons = [(f"{e.target}: ", e.no_interval_because, "; ") for e in found if e.no_interval_because]
         why = [part for reason in reasons for part in reason][:-1] or ["its scores cannot be set side by side"]
         raise UsageError(Advice(f"{found.estimates[0].estimator!r} has no joint intervals (", *why, ")"))
     return found.differences[0]
+
+
+def _check_targets(targets: object, least: int) -> None:
+    """Names and policies, and enough of them."""
+    if not isinstance(targets, Mapping):
+        raise UsageError(f"targets maps names to policies, such as {{'new': policy}}; got a {type(targets).__name__}")
+    if len(targets) < least:
+        few = "no target was given" if least == 1 else f"a difference needs at least two targets, got {len(targets)}"
+        raise UsageError(f"{few}; pass a mapping of names to policies")
+
+
+def _distinct(estimators: Sequence[Any]) -> list[Any]:
+    """Each of them once; estimators of a user's own need not be hashable."""
+    return [each for place, each in enumerate(estimators) if each not in estimators[:place]]
 
 
 def _auto(estimator: Any) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from mixope.arrays import is_number, is_whole
 from mixope.errors import Advice, Setting, UnknownName, UsageError
 
 Kind = Literal["average", "discounted", "horizon", "episode"]
@@ -33,6 +34,10 @@ class Estimand:
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
             raise UnknownName("estimand", self.kind, get_args(Kind))
+        if self.gamma is not None and not is_number(self.gamma):
+            raise UsageError(f"gamma is a number, got {self.gamma!r}")
+        if self.horizon is not None and not is_whole(self.horizon):
+            raise UsageError(f"horizon is a whole number of steps, got {self.horizon!r}")
         if self.gamma is None and self.kind == "discounted":
             raise UsageError("estimand 'discounted' needs gamma (0 < gamma < 1)")
         if self.gamma is not None and self.kind not in ("discounted", "episode"):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError, UsageError
+from mixope.arrays import is_number
+from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, read
 from mixope.policies import Policy, TabularPolicy, read_policy
@@ -69,6 +70,8 @@ def resolve_policy(policy: Any, logs: Logs) -> Policy:
 
 def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str]) -> dict[str, Policy]:
     """The loggers' policies; one for a logger that wrote no row is a misspelt label."""
+    if loggers is not None and not isinstance(loggers, Mapping):
+        raise UsageError(Advice("expected ", Setting("loggers"), f", got {loggers!r}"))
     known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
     strangers = [label for label in known if label not in labels]
     if strangers:
@@ -87,8 +90,8 @@ def check_seed(seed: int) -> None:
 
 def check_level(level: float) -> None:
     """0.95, never 95 or 0.05."""
-    if not 0.0 < level < 1.0:
-        raise UsageError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    if not is_number(level) or not 0.0 < level < 1.0:
+        raise UsageError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual")
 
 
 def as_estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> Estimand:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray
 from mixope.engines import Engine, choose
-from mixope.errors import DataError, MixopeError
+from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
@@ -61,6 +61,8 @@ def look(
     Logs that were looked at before are not read again.
     """
     check_seed(seed)
+    if features is not None and not isinstance(features, FeatureMap):
+        raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if isinstance(logs, Counted | Sampled):
         if features is None and (isinstance(logs, Counted) or logs.seed == seed):
             return logs

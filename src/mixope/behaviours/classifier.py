@@ -212,6 +212,8 @@ def _fit(model: Any, examples: Examples) -> Any:
 
 def _predict(model: Any, design: FloatArray, n_classes: int) -> FloatArray:
     result = np.zeros((len(design), n_classes))
+    if len(design) == 0:  # of which scikit-learn makes an error
+        return result
     result[:, np.asarray(model.classes_, dtype=np.int64)] = model.predict_proba(design)
     return result
 
@@ -355,4 +357,5 @@ class Encoder:
         parts = []
         for code, n in zip(design.T, map(len, self.levels), strict=True):
             parts.append(code[:, None] == np.arange(1, n) if n <= MOST_LEVELS else np.maximum(code, 0.0)[:, None] / n)
-        return np.concatenate(parts, axis=1, dtype=np.float64)
+        found = np.concatenate(parts, axis=1, dtype=np.float64)
+        return found if found.shape[1] else np.zeros((len(design), 1))  # every state is the same

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.protocol import Engine
-from mixope.errors import UnknownName
+from mixope.errors import UnknownName, UsageError
 from mixope.logs import Logs
 
 ENGINES: dict[str, Callable[[], Engine]] = {"memory": MemoryEngine, "embedded": EmbeddedEngine}
@@ -18,6 +18,8 @@ def choose(engine: str | Engine | None, logs: Logs) -> Engine:
     if engine is None:
         return MemoryEngine() if logs.in_memory else EmbeddedEngine()
     if not isinstance(engine, str):
+        if not isinstance(engine, Engine):
+            raise UsageError(f"expected an engine, or one of {', '.join(ENGINES)}; got {engine!r}")
         return engine
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mixope.logs import Logs, Schema
 from mixope.processes import SHORT_SECONDS, one_thread, progress_bar
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs requests over logs."""
 

@@ -180,8 +180,9 @@ def _own_law(problem: Problem) -> FloatArray:
 
 
 def _episode_shares(rows: Transitions) -> FloatArray:
+    """How many of the episodes are of each logger; alike where no start is known, which the survey refuses."""
     starts = sum_by(rows.logger, rows.starts, len(rows.loggers))
-    return np.asarray(starts / starts.sum())
+    return np.asarray(starts / starts.sum() if starts.any() else np.full(len(starts), 1 / len(starts)))
 
 
 def _steps(estimand: Estimand, data: Trajectories) -> Steps:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.features.protocol import namespace
+from mixope.features.protocol import as_vectors, namespace
 from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
@@ -44,7 +44,7 @@ class NormalisedBumps:
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedBumps:
         """Standardise, place the centres, choose the widths."""
         scale = Standardise().fit(observations, seed)
-        states = scale.transform(np.asarray(observations, dtype=np.float64))
+        states = scale.transform(np.asarray(as_vectors(observations), dtype=np.float64))
         centres = _centres(states, self.size or default_size(len(states)), seed)
         widths = self.stretch * _widths(centres, self.neighbour)
         return FittedBumps(scale.mean, scale.scale, centres, widths, self.single)
@@ -67,6 +67,7 @@ class FittedBumps:
 
     def transform(self, observations: AnyArray) -> FloatArray:
         """φ of every row: |z − c|² by one matrix product, then a softmax over the bumps."""
+        observations = as_vectors(observations, len(self.mean))
         xp = namespace(observations)
         kind = np.dtype(np.float32) if self.single else observations.dtype
         observations = observations.astype(kind) if self.single else observations

@@ -11,6 +11,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, TupleIndex
 from mixope.errors import DataError
+from mixope.features.protocol import as_rows
 
 #: A dense matrix has at most so many columns, and so many numbers in all (800 MB).
 MOST_DENSE_STATES = 2_000
@@ -19,7 +20,12 @@ MOST_DENSE_NUMBERS = 100_000_000
 
 def _columns(observations: AnyArray) -> AnyArray:
     """One row per state; objects as text, which can be sorted."""
-    rows = np.asarray(observations).reshape(len(observations), -1)
+    rows = np.asarray(as_rows(observations))
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        raise DataError("the state has values that are not finite", column="observation", expected="ids")
+    if rows.dtype.kind not in "fiubUSO":
+        got = f"an array of type {rows.dtype}"
+        raise DataError("the states are no ids", column="observation", expected="numbers or text", got=got)
     return rows.astype(str) if rows.dtype.kind == "O" else rows
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError
-from mixope.features.protocol import namespace
+from mixope.features.protocol import as_vectors, namespace
+from mixope.logs import LARGE
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,17 @@ class Standardise:
 
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedStandard:
         """Mean and standard deviation of a sample; NaN and infinity are refused."""
-        values = np.asarray(observations, dtype=np.float64)
-        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        values = np.asarray(as_vectors(observations), dtype=np.float64)
+        if len(values) == 0:
+            raise DataError("there are no states to fit features to", column="observation", expected="at least one")
+        bad = np.flatnonzero(~(np.abs(values) < LARGE).all(axis=1))  # so is NaN
         if len(bad):
             raise DataError(
-                "the state has values that are not finite numbers",
+                "the state has values that are not finite numbers, or too large to compute with",
                 column="observation",
                 rows=bad[:5].tolist(),
                 total=len(bad),
-                expected="finite numbers",
+                expected=f"finite numbers below {LARGE:g}",
                 got=values[bad[0]].tolist(),
                 hint="fill or drop these rows before evaluating",
             )
@@ -47,7 +50,8 @@ class FittedStandard:
 
     def transform(self, observations: AnyArray) -> FloatArray:
         """Standardised columns."""
-        xp = namespace(observations)
-        kind = observations.dtype if "float" in str(observations.dtype) else np.float64  # integers have no halves
-        result: FloatArray = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        rows = as_vectors(observations, len(self.mean))
+        xp = namespace(rows)
+        kind = rows.dtype if "float" in str(rows.dtype) else np.float64  # integers have no halves
+        result: FloatArray = (rows - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
         return result

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Integral
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, is_whole
 from mixope.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
 from mixope.intervals.blocks import SHORTEST, block_length, block_scores
@@ -94,15 +93,11 @@ def choose_interval(
     meant = ALIASES.get(name, name) if isinstance(name, str) else name
     if meant not in INTERVALS:
         raise UnknownName("interval", name, INTERVALS)
-    if not _whole(replicates) or replicates < 2:
+    if not is_whole(replicates) or replicates < 2:
         raise UsageError(f"replicates is how many resampled logs are refitted, at least 2, got {replicates!r}")
-    if jobs is not None and (not _whole(jobs) or jobs < 1):
+    if jobs is not None and (not is_whole(jobs) or jobs < 1):
         raise UsageError(f"jobs is a number of processes, at least 1 (None: as many as are worth it), got {jobs!r}")
     return IntervalChoice(meant, int(replicates), None if jobs is None else int(jobs), progress)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 # --- from scores to an interval

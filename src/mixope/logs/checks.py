@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.database import connect
-from mixope.logs.plan import Plan
+from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import Schema, Type
 from mixope.logs.sources import Piece, field_in, quote, reading
 from mixope.logs.types import Field
@@ -81,7 +81,7 @@ def explain_gaps(logs: Logs) -> DataError | None:
 def _gaps(plan: Plan, piece: Piece) -> Iterator[str]:
     """Conditions on raw columns of a piece; none where footers, types or counts tell that no row can meet it."""
     for name, column in plan.columns.items():
-        found = piece.fields.get(column.raw or "")
+        found = _field(piece, column)
         if found is None or column.raw is None or name in plan.derived:
             continue
         raw, full = quote(column.raw), column.raw in piece.null_free
@@ -93,6 +93,11 @@ def _gaps(plan: Plan, piece: Piece) -> Iterator[str]:
             yield f"len({raw}) <> {_width(plan, column.raw)}"
         if column.item is None and found.kind == "string":
             yield _nul(raw)
+
+
+def _field(piece: Piece, column: Column) -> Field | None:
+    """What a piece stores for a column; a column may well be called ""."""
+    return None if column.raw is None else piece.fields.get(column.raw)
 
 
 def _no_flag(raw: str, found: Field) -> str:
@@ -263,7 +268,7 @@ def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
 def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:
     for name in ("terminated", "truncated"):
         column = plan.columns[name]
-        found = piece.fields.get(column.raw or "")
+        found = _field(piece, column)
         if found is not None and name not in plan.derived:
             raw = quote("__raw." + name)
             shown, hint = f"coalesce(CAST({raw} AS VARCHAR), 'null')", "write false on rows that ended nothing"
@@ -273,7 +278,7 @@ def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:
 
 def _texts(plan: Plan, piece: Piece) -> Iterator[Check]:
     for name, column in plan.columns.items():
-        found = piece.fields.get(column.raw or "")
+        found = _field(piece, column)
         if found is not None and found.kind == "string" and column.type == "string" and name not in plan.derived:
             shown = f"replace({quote(name)}, chr(0), '\\0')"
             hint = "remove it, or write the ids as numbers"

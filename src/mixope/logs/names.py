@@ -98,22 +98,29 @@ class Assignment:
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
     """The user's mapping with known keys only, and lists as tuples."""
-    for key in columns or {}:
+    if columns is not None and not isinstance(columns, Mapping):
+        raise UsageError(f"columns maps canonical names to columns, such as {{'reward': 'money'}}; got {columns!r}")
+    for key, given in (columns or {}).items():
         if key not in CANONICAL:
             raise UnknownName("canonical column", key, CANONICAL)
+        several = isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given)
+        if not (given is None or isinstance(given, str) or several):
+            raise UsageError(
+                f"columns names a column for {key!r}, several of them, or None to ignore it; got {given!r}"
+            )
     return {k: v if isinstance(v, str) or v is None else tuple(v) for k, v in (columns or {}).items()}
 
 
 def check_done(done: str | None) -> str | None:
     """``done`` must say terminated or truncated."""
-    if done not in {None, "terminated", "truncated"}:
+    if done not in (None, "terminated", "truncated"):
         raise UnknownName("meaning of done", done, ("terminated", "truncated"))
     return done
 
 
 def check_ends(ends: str | None) -> str | None:
     """``ends`` must say terminated or truncated."""
-    if ends not in {None, "terminated", "truncated"}:
+    if ends not in (None, "terminated", "truncated"):
         raise UnknownName("kind of end", ends, ("terminated", "truncated"))
     return ends
 

@@ -88,7 +88,7 @@ class Plan:
 
 
 def _knows(piece: Piece, column: Column, fact: str) -> bool:
-    found = piece.fields.get(column.raw or "")
+    found = None if column.raw is None else piece.fields.get(column.raw)
     if found is None or column.raw not in getattr(piece, fact):
         return False
     lossy = column.type == "int" and (found.kind == "float" or "uint64" in found.words)  # the cast may give a null

@@ -41,16 +41,22 @@ def read(
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
     said = Said(check_columns(columns), check_done(done), check_ends(ends), format)
-    labels = [label] * len(sources) if label is None or isinstance(label, str) else list(label)
-    if len(labels) != len(sources):
-        raise UsageError(
-            f"label has {len(labels)} entries for {len(sources)} sources; give one per source, or one for all."
-        )
+    labels = _labels(label, len(sources))
     opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
     logs = Logs(opened)
     for note in logs.notes:
         warnings.warn(note, MixopeWarning, stacklevel=2)
     return logs
+
+
+def _labels(label: Any, count: int) -> list[str | None]:
+    """One label per source."""
+    labels = list(label) if isinstance(label, list | tuple) else [label] * count
+    if not all(each is None or isinstance(each, str) for each in labels):
+        raise UsageError(f"label is the name of a logger, one for all sources or one per source; got {label!r}")
+    if len(labels) != count:
+        raise UsageError(f"label has {len(labels)} entries for {count} sources; give one per source, or one for all.")
+    return labels
 
 
 class Said:
@@ -151,10 +157,29 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
         elif isinstance(given, pa.RecordBatchReader):
             given = given.read_all()
         elif not isinstance(given, pa.Table) and hasattr(given, "__arrow_c_stream__"):
-            given = pa.table(given)
+            given = _as_table(given)
     if not isinstance(given, pa.Table):
         raise UsageError(f"read() cannot read a {type(given).__name__}: {SAID}.")
     return _refuse_empty(said.source("table", [ArrowTable(given, ("table",))], label))
+
+
+def _as_table(given: Any) -> Any:
+    """A data frame as an Arrow table; names of columns that are no text become text."""
+    import pyarrow as pa
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type", UserWarning)
+        try:
+            return pa.table(given)
+        except pa.ArrowException:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                "The data frame cannot be turned into columns",
+                where="table",
+                expected="columns of numbers or text, each of one type",
+                got=" ".join(str(error).split()),
+            ) from error
 
 
 def _relation(given: Any, said: Said) -> Any:

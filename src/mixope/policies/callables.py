@@ -20,7 +20,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
-from mixope.policies.keys import refuse
+from mixope.policies.keys import refuse, rows_of
 from mixope.policies.laws import (
     TOLERANCE,
     ActionSet,
@@ -75,6 +75,7 @@ class CallablePolicy:
 
     def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """log π(a|s) for every row, as the function says."""
+        observations, actions = rows_of(observations, "observations"), rows_of(actions, "actions")
         check_same_length(len(observations), len(actions))
         if self._form == "laws":
             laws = self._laws(observations)

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, is_number
 from mixope.errors import DataError, UsageError
 from mixope.policies.fingerprints import digest
 from mixope.policies.keys import listed
@@ -75,7 +75,7 @@ class Softened:
 
     def __init__(self, policy: DiscretePolicy, epsilon: float) -> None:
         _check_discrete(policy, "the policy to soften")
-        if not 0 <= epsilon <= 1:
+        if not is_number(epsilon) or not 0 <= epsilon <= 1:
             raise UsageError(f"epsilon is the probability of a uniform action: expected 0 … 1, got {epsilon!r}")
         self._policy, self._epsilon = policy, float(epsilon)
         # The policy underneath decides whether unknown actions are errors; here they get no share of the uniform part.

@@ -221,17 +221,22 @@ class SquashedGaussianPolicy(Normal):
 
 
 def _log_normal(values: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    z = (values - mean) / scale
-    return np.asarray(-0.5 * z * z - np.log(scale) - HALF_LOG_TAU, dtype=np.float64)
+    with np.errstate(over="ignore"):  # so far out the density is 0
+        z = (values - mean) / scale
+        return np.asarray(-0.5 * z * z - np.log(scale) - HALF_LOG_TAU, dtype=np.float64)
 
 
 def _finite(values: Any, what: str) -> FloatArray:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise DataError(f"the {what} have rows of different lengths", expected="floats (n, d)") from None
     if array.dtype.kind not in "fiub":
         raise DataError(f"the {what} are not numbers", expected="floats (n, d)", got=f"type {array.dtype}")
-    array = array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        wrong = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+        wrong = ~np.isfinite(array.reshape(len(array) if array.ndim else 1, -1)).all(axis=1)
         refuse(wrong, f"the {what} have NaN or infinite values", expected="finite numbers")
     return array
 
@@ -258,7 +263,7 @@ def _rows(answer: Any, what: str, count: int) -> FloatArray:
 
 
 def _vector(value: Any, what: str) -> FloatArray:
-    array = np.atleast_1d(_finite(as_numbers([value] if np.ndim(value) == 0 else value, what), what))
+    array = np.atleast_1d(_finite(as_numbers(value, what), what))
     if array.ndim != 1 or len(array) == 0:
         raise DataError(f"the {what} has the wrong shape", expected="a number or (d,)", got=f"shape {array.shape}")
     return array

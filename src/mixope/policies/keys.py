@@ -75,6 +75,14 @@ def as_array(values: Any, what: str) -> AnyArray:
     return array
 
 
+def rows_of(values: Any, what: str) -> AnyArray:
+    """An array with one entry or more per row."""
+    array: AnyArray = values if isinstance(values, np.ndarray) else as_array(values, what)
+    if array.ndim == 0:
+        raise DataError(f"the {what} have the wrong shape", expected="one row each", got="a single value")
+    return array
+
+
 def _as_ids(column: AnyArray, what: str) -> AnyArray:
     """One column as ``int64`` or ``str``."""
     match column.dtype.kind:
@@ -104,6 +112,8 @@ def _from_unsigned(column: AnyArray, what: str) -> IntArray:
 
 def _from_floats(column: AnyArray, what: str) -> IntArray:
     """Whole floats are integers that went through a float column; others are measurements, not names."""
+    with np.errstate(over="ignore"):  # from longer floats; shorter ones cannot be compared with 2⁵³
+        column = column.astype(np.float64)
     _refuse_missing(np.isnan(column), what)
     with np.errstate(invalid="ignore"):
         whole = (column == np.floor(column)) & (np.abs(column) < 2.0**53)

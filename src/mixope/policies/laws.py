@@ -99,12 +99,14 @@ def looks_like_logs(values: FloatArray) -> bool:
 
 def _looks_like_logits(values: FloatArray) -> bool:
     """Both signs, beyond ±1, and most rows far from one: scores. Otherwise a lone negative is a slip of its own."""
-    off = np.abs(values.sum(axis=1) - 1) > TOLERANCE
+    with np.errstate(over="ignore"):
+        off = np.abs(values.sum(axis=1) - 1) > TOLERANCE
     return bool((values < 0).any() and (np.abs(values) > 1).any() and off.mean() > 0.5)
 
 
 def _scale(values: FloatArray) -> str | None:
-    sums = values.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = values.sum(axis=1)
     if np.allclose(sums, 100, atol=0.01):
         return "these are percentages: divide by 100"
     if (values == np.floor(values)).all() and (sums > 0).all():

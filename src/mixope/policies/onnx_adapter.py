@@ -105,9 +105,11 @@ class Network:
         rows = np.asarray(observations[:, None] if np.ndim(observations) == 1 else observations)
         _check_input(entry, rows, self.where)
         rows = rows.astype(TYPES[entry.type])
-        parts = [
-            session.run(list(names), {entry.name: rows[i : i + BATCH]}) for i in range(0, max(len(rows), 1), BATCH)
-        ]
+        cuts = [rows[i : i + BATCH] for i in range(0, max(len(rows), 1), BATCH)]
+        try:
+            parts = [session.run(list(names), {entry.name: cut}) for cut in cuts]
+        except Exception as error:  # as above
+            raise DataError("the network cannot be run", where=self.where, got=_said(error)) from None
         answers = [np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)]
         for name, answer in zip(names, answers, strict=True):
             _check_output(name, answer, len(rows), self.where)
@@ -200,10 +202,10 @@ def _session(content: bytes, where: str) -> Any:
     except ImportError as error:
         raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
     try:
-        session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        session = _started(onnxruntime, content)
+        inputs = session.get_inputs()
     except Exception as error:  # ONNX Runtime has no common base for its errors
-        raise DataError("the file is no network that can be run", where=where, got=str(error).splitlines()[0]) from None
-    inputs = session.get_inputs()
+        raise DataError("the file is no network that can be run", where=where, got=_said(error)) from None
     if len(inputs) != 1 or inputs[0].type not in TYPES or len(inputs[0].shape) != 2:
         raise DataError(
             "the network does not take a batch of observations",
@@ -212,6 +214,21 @@ def _session(content: bytes, where: str) -> Any:
             got=", ".join(f"{entry.name}: {entry.type} {entry.shape}" for entry in inputs),
         )
     return session
+
+
+def _started(onnxruntime: Any, content: bytes) -> Any:
+    """A session that says in errors, and never on the terminal, what is wrong; all its names can be read."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    providers = ["CPUExecutionProvider"]  # there is no other to fall back to, and the attempt would be printed
+    session = onnxruntime.InferenceSession(content, options, providers=providers, enable_fallback=0)
+    for part in (*session.get_inputs(), *session.get_outputs()):
+        str(part)
+    return session
+
+
+def _said(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _check_input(entry: Any, rows: AnyArray, where: str) -> None:

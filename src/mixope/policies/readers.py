@@ -14,8 +14,6 @@ import os
 import pkgutil
 import re
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, check_claims
+from mixope.arrays import DAMAGED, AnyArray, check_claims
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.keys import listed
@@ -185,10 +183,9 @@ def _read_file(path: Path, columns: Renaming | None) -> Table:
         )
     try:
         return FORMATS[extension](path, columns)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"the file cannot be read as {extension[1:]}", where=str(path), got=str(error).splitlines()[0]
-        ) from None
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(f"the file cannot be read as {extension[1:]}", where=str(path), got=said) from None
 
 
 def _extension(path: Path) -> str:
@@ -278,7 +275,7 @@ def read_archive(path: Path, trust: bool) -> dict[str, AnyArray]:
         with path.open("rb") as file:
             loaded: Any = np.load(file, allow_pickle=trust)
             return {"probabilities": loaded} if isinstance(loaded, np.ndarray) else _choose(path, loaded)
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError) as error:
+    except DAMAGED as error:
         raise _unreadable(path, error) from None
 
 

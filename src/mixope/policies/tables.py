@@ -56,6 +56,8 @@ class Roles:
 
 def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: str | None = None) -> Roles:
     """Match the columns of a table to their roles, by ``renaming`` first, then by name and alias."""
+    if renaming is not None and not isinstance(renaming, Mapping):
+        raise UsageError(f"columns maps roles to the table's columns, such as {{'prob': 'pi_new'}}; got {renaming!r}")
     search = _Search(tuple(names), dict(renaming or {}), where)
     observation, factors = search.observation()
     return Roles(observation, factors, search.required("action"), search.required("prob"), search.optional("policy_id"))
@@ -71,7 +73,10 @@ class _Search:
         for role, columns in self.renaming.items():
             if role not in ALIASES:
                 raise UnknownName("column role", role, ALIASES)
-            for column in [columns] if isinstance(columns, str) else columns:
+            several: Any = columns if isinstance(columns, list | tuple) else [columns]
+            if not several or not all(isinstance(column, str) for column in several):
+                raise UsageError(f"columns names a column for {role!r}, or several of them; got {columns!r}")
+            for column in several:
                 self._check_there(column)
 
     def observation(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
@@ -233,7 +238,9 @@ def read_parquet(path: Path, columns: Renaming | None) -> Table:
     """A Parquet file."""
     import pyarrow.parquet as pq
 
-    return from_arrow(pq.read_table(path), str(path))
+    table = pq.read_table(path)
+    table.validate(full=True)
+    return from_arrow(table, str(path))
 
 
 def read_arrow(path: Path, columns: Renaming | None) -> Table:
@@ -246,6 +253,7 @@ def read_arrow(path: Path, columns: Renaming | None) -> Table:
         except pa.ArrowInvalid:
             source.seek(0)
             table = pa.ipc.open_stream(source).read_all()
+        table.validate(full=True)  # Arrow checks no offsets as it reads, and would follow them out of the file
     return from_arrow(table, str(path))
 
 
@@ -351,6 +359,8 @@ def _numbers(table: Table, name: str) -> FloatArray:
 
 def _is_number(value: object) -> bool:
     try:
+        if isinstance(value, np.complexfloating):
+            return False
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False

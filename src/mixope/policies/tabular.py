@@ -339,10 +339,11 @@ class Constant:
 
 def uniform(actions: Any, states: Any = None) -> DiscretePolicy:
     """All ``actions`` equally likely: in every state there may be, or only in ``states`` where these are given."""
-    count = len(actions)
+    count = len(as_keys(actions, "actions of the policy"))
     if count == 0:
         raise DataError("a uniform policy needs actions", expected="at least one", got="none")
     if states is None:
         return Constant(np.full(count, 1 / count), actions)
-    check_fits(len(states), count)
-    return TabularPolicy(np.full((len(states), count), 1 / count), states, actions)
+    rows = len(as_keys(states, "states of the policy"))
+    check_fits(rows, count)
+    return TabularPolicy(np.full((rows, count), 1 / count), states, actions)

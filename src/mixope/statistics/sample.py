@@ -60,7 +60,8 @@ class Sample(RowRequest):
     def of(self, batch: Batch) -> Chosen:
         """The smallest hashes of some rows."""
         episode = episode_hash(batch.table, ("episode_id",)).astype(np.uint64)
-        step = np.asarray(batch.table.column("step").to_numpy()).astype(np.int64).astype(np.uint64)
+        known = batch.table.column("step").fill_null(-1)  # rows without a step are refused once they are seen
+        step = np.asarray(known.to_numpy()).astype(np.int64).astype(np.uint64)
         hashes = _mixed(_mixed(episode ^ _mixed(np.uint64(self.seed & 0xFFFFFFFF))) ^ step)
         return Chosen(batch.rows, hashes, self.size).smallest()
 

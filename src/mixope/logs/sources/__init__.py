@@ -8,6 +8,7 @@ finds files and opens them by format.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
         raise UsageError(_no_room(where)) from error
     except (duckdb.InterruptException, duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
         raise  # nothing about the data
-    except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError) as error:
+    except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         if SPILLED in str(error):
             raise UsageError(_no_room(where)) from error
         raise DataError(f"{problem}: {_first_line(error)}", where=where, hint=HINT) from error

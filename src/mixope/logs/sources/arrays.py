@@ -6,13 +6,12 @@ What a masked array masks is missing: a null, which is refused where a value is 
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mixope.arrays import check_claims
+from mixope.arrays import DAMAGED, check_claims
 from mixope.errors import DataError
 from mixope.logs.names import WITH_FACTORS, meaning_of
 from mixope.logs.provenance import hash_file
@@ -28,7 +27,7 @@ def table_of_arrays(arrays: Mapping[str, Any], where: str = "arrays") -> Any:
 
     columns: dict[str, Any] = {}
     lengths: dict[str, int] = {}
-    for name, given in arrays.items():
+    for name, given in _named(arrays, where).items():
         if given is None:
             continue
         for column, array in _columns(name, given, where):
@@ -49,11 +48,31 @@ def table_of_arrays(arrays: Mapping[str, Any], where: str = "arrays") -> Any:
     return pa.table(columns)
 
 
+def _named(arrays: Mapping[Any, Any], where: str) -> dict[str, Any]:
+    """Columns by names that are text: what a data frame calls 3 is "3" here."""
+    named = {str(name): given for name, given in arrays.items()}
+    if len(named) < len(arrays):
+        raise DataError("Two columns have the same name", where=where, hint="rename or drop one of them")
+    strange = next((name for name in named if not _is_text(name)), None)
+    if strange is not None:
+        raise DataError("The name of a column is not Unicode text", where=where, got=ascii(strange))
+    return named
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _columns(name: str, given: Any, where: str) -> list[tuple[str, Any]]:
     if isinstance(given, Mapping):
         if meaning_of(name) not in WITH_FACTORS:
             raise DataError(f"{name!r} cannot be a dict of columns", where=where, column=name, expected="one array")
-        return [(f"{name}.{key}", _flat(value, f"{name}.{key}", where)) for key, value in given.items()]
+        named = _named({f"{name}.{key}": value for key, value in given.items()}, where)
+        return [(column, _flat(value, column, where)) for column, value in named.items()]
     array = _array(given, name, where)
     if array.ndim == MATRIX and (meaning_of(name) in WITH_FACTORS or array.shape[1] == 1):
         whole = array.shape[1] == 1 and array.dtype.kind != "f"
@@ -87,7 +106,14 @@ def _arrow(array: Any, name: str, where: str) -> Any:
     mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
     try:
         return pa.array(np.ascontiguousarray(np.ma.getdata(array)), mask=mask, from_pandas=unknown_allowed)
-    except (pa.ArrowException, TypeError) as error:
+    except UnicodeError as error:
+        raise DataError(f"{name!r} holds text that is not Unicode", where=where, column=name, got=str(error)) from None
+    except OverflowError:
+        expected = "integers of 64 bits; store longer ids as strings"
+        raise DataError(
+            f"{name!r} holds integers that are too large", where=where, column=name, expected=expected
+        ) from None
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(
             f"{name!r} mixes types",
             where=where,
@@ -105,15 +131,15 @@ def table_of_npz(path: str) -> Any:
         check_claims(path)
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except ValueError as error:
+    except DAMAGED as error:
+        if "pickle" not in str(error):
+            raise DataError(f"The log cannot be read: {error}", where=path, expected="an .npz file") from error
         raise DataError(
             "The file holds Python objects",
             where=path,
             expected="an .npz file of numbers and strings",
             hint="store plain arrays; object arrays would have to be unpickled",
         ) from error
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, MemoryError, NotImplementedError) as error:
-        raise DataError(f"The log cannot be read: {error}", where=path, expected="an .npz file") from error
     rows = {len(array) for name, array in arrays.items() if meaning_of(name) and array.ndim}
     wanted = {name: a for name, a in arrays.items() if a.ndim and (meaning_of(name) or len(a) in rows)}
     return table_of_arrays(wanted, path)

@@ -12,7 +12,8 @@ from typing import Any
 from mixope.errors import DataError
 from mixope.logs.provenance import hash_file, hash_stored, hash_table
 from mixope.logs.sources import Piece, outside, plain, reading, total_of, unique
-from mixope.logs.sources.parquet import bounds_of, join, runs
+from mixope.logs.sources.footers import join
+from mixope.logs.sources.parquet import bounds_of, runs
 from mixope.logs.sources.stamps import Stamp, stamped_in
 from mixope.logs.types import Field, Kind, fields_of
 
@@ -125,8 +126,22 @@ class ArrowDataset:
     def relation(self, connection: Any) -> str:
         """The dataset, scanned by the connection batch by batch."""
         name = unique("dataset")
-        connection.register(name, self.dataset)
+        connection.register(name, self._lendable())
         return name
+
+    def _lendable(self) -> Any:
+        """The dataset; a scan of the columns that can have a meaning where others are of types DuckDB has not."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        half, single = pa.float16(), pa.float32()
+        kept = [column for column in self.dataset.schema if self.fields[column.name].kind != "other"]
+        lists = {c.name for c in kept if self.fields[c.name].kind == "list" and c.type.value_type == half}
+        casts = {c.name: single for c in kept if c.type == half} | dict.fromkeys(lists, pa.list_(single))
+        if not casts and len(kept) == len(self.dataset.schema):
+            return self.dataset
+        wanted = {c.name: ds.field(c.name).cast(casts[c.name]) if c.name in casts else ds.field(c.name) for c in kept}
+        return self.dataset.scanner(columns=wanted)
 
     def table(self, columns: Sequence[str]) -> Any:
         """The columns of all fragments."""
@@ -272,13 +287,27 @@ def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iter
     for path in paths:
         with reading(path), open(path, "rb") as file:
             if file.read(6) == b"ARROW1":
+                _refuse_damaged(path)
                 dataset = ds.dataset(os.path.abspath(path), format="ipc")
                 piece: Piece = ArrowDataset(dataset, (path,), outside(constants, dataset.schema.names))
             else:
                 file.seek(0)
                 table = pa.ipc.open_stream(file).read_all()
+                table.validate(full=True)
                 missing = outside(constants, table.column_names)
                 piece = ArrowTable(table, (path,), missing, hash_file(path), in_memory=False)
         if sum(piece.counts()) == 0:
             raise DataError("The file has no rows", where=path, expected="at least one row")
         yield piece
+
+
+def _refuse_damaged(path: str) -> None:
+    """An error of Arrow if a value of the file lies outside of its buffers: Arrow and DuckDB would read there.
+
+    Arrow checks no offsets as it reads. One batch is held at a time.
+    """
+    import pyarrow as pa
+
+    with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
+        for number in range(file.num_record_batches):
+            file.get_batch(number).validate(full=True)

@@ -11,6 +11,7 @@ from typing import Any
 from mixope.errors import DataError
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, file_list, outside, plain, reading, unique
+from mixope.logs.sources.footers import Footers, join
 from mixope.logs.types import Field, Kind, fields_of
 
 MAX_CHUNKS = 200_000
@@ -32,6 +33,11 @@ class ParquetFiles:
     all_false: frozenset[str] = frozenset()
     chosen: tuple[int, ...] | None = None
     in_memory: bool = False
+    footers: Footers | None = field(default=None, repr=False, compare=False)
+    """Of all files that were opened together; they do not travel."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"footers": None}
 
     def relation(self, connection: Any) -> str:
         """The files, matched by column name; some row groups alone are lent as a table."""
@@ -73,13 +79,11 @@ class ParquetFiles:
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
         """From the statistics in the footers."""
-        import pyarrow.parquet as pq
-
+        footers, whole = self.footers or Footers(self.files), self.fields[column].kind == "int"
         found = []
-        for name in self.files:
-            with reading(name), pq.ParquetFile(name) as file:
-                chosen = range(file.num_row_groups) if self.chosen is None else self.chosen
-                found.append(bounds_of(file.metadata, chosen, column))
+        for name, sizes in zip(self.files, self.groups, strict=True):
+            chosen = range(len(sizes)) if self.chosen is None else self.chosen
+            found.append(footers.bounds(column, name, chosen, whole=whole))
         return join(found)
 
     def digests(self) -> tuple[str, ...]:
@@ -118,42 +122,19 @@ def bounds_of(metadata: Any, groups: Sequence[int], column: str) -> tuple[Any, A
     return join(found)
 
 
-def join(found: Sequence[tuple[Any, Any] | None]) -> tuple[Any, Any] | None:
-    """The bounds of several parts together; None if those of one are not known."""
-    known = [pair for pair in found if pair is not None]
-    if len(known) < len(found) or not known:
-        return None
-    return min(low for low, _ in known), max(high for _, high in known)
-
-
 def open_parquet(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
     """Neighbouring files with the same columns and types are one piece."""
     import pyarrow.parquet as pq
 
-    footers = []
+    opened = []
     for path in paths:
         with reading(path), pq.ParquetFile(path) as file:
-            footers.append((path, fields_of(file.schema_arrow), file.metadata))
-        if footers[-1][2].num_rows == 0:
+            opened.append((path, fields_of(file.schema_arrow), file.metadata))
+        if opened[-1][2].num_rows == 0:
             raise DataError("The file has no rows", where=path, expected="at least one row")
-    for fields, group in groupby(footers, key=lambda footer: footer[1]):
+    for fields, group in groupby(opened, key=lambda each: each[1]):
         files, _, metadata = zip(*group, strict=True)
         groups = tuple(tuple(m.row_group(g).num_rows for g in range(m.num_row_groups)) for m in metadata)
-        yield ParquetFiles(files, fields, groups, outside(constants, fields), *_facts(metadata))
-
-
-def _facts(metadata: Sequence[Any]) -> tuple[frozenset[str], frozenset[str]]:
-    """Columns without a null, and flags that are false throughout, as far as the footers tell."""
-    if sum(m.num_row_groups * m.num_columns for m in metadata) > MAX_CHUNKS:
-        return frozenset(), frozenset()
-    nulls: dict[str, bool] = {}
-    trues: dict[str, bool] = {}
-    for chunk in (
-        m.row_group(g).column(c) for m in metadata for g in range(m.num_row_groups) for c in range(m.num_columns)
-    ):
-        name, found = chunk.path_in_schema, chunk.statistics
-        no_null = found is not None and found.has_null_count and found.null_count == 0
-        nulls[name] = nulls.get(name, False) or not no_null
-        false = found is not None and found.has_min_max and found.max is False
-        trues[name] = trues.get(name, False) or not false
-    return frozenset(n for n, any_ in nulls.items() if not any_), frozenset(n for n, any_ in trues.items() if not any_)
+        footers, chunks = Footers(files), sum(m.num_row_groups * m.num_columns for m in metadata)
+        full, no_true = footers.facts() if chunks <= MAX_CHUNKS else (frozenset[str](), frozenset[str]())
+        yield ParquetFiles(files, fields, groups, outside(constants, fields), full, no_true, footers=footers)
