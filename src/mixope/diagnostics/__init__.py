@@ -68,4 +68,14 @@ def diagnose(evidence: Evidence) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-__all__ = ["CHECKS", "Diagnostic", "Evidence", "Verdict", "check_logs", "diagnose", "judge_dropped", "verdict"]
+__all__ = [
+    "CHECKS",
+    "Diagnostic",
+    "Evidence",
+    "Verdict",
+    "check_logs",
+    "diagnose",
+    "episodes_are_new",
+    "judge_dropped",
+    "verdict",
+]
