@@ -40,11 +40,13 @@ from mixope.statistics.episodes import (
     sums_of_episodes,
 )
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
+from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
@@ -320,7 +322,9 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
     )
     repeats = repeats_of_rows(shape, chosen.rows)
-    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
+    shifts = shifts_of_vectors(known.sample)
+    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats, shifts=shifts)
+    sums = replace(sums, limit=limit_of(shape, known.sample))
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 
