@@ -311,7 +311,7 @@ BROKEN: dict[str, Corruption] = {
     "episodes split": split,
     "steps from 1, one logger": one_from_one,
     "steps in another order": steps_mixed,
-    "the same, next observations from the next row ": steps_mixed_derived,
+    "steps in another order, next observations from the next row": steps_mixed_derived,
     "states under other names, one logger": states_renamed,
     "actions under other names, one logger": actions_renamed,
     "rewards × 100, one logger": partial(rewards_in_other_units, times=100.0),

@@ -116,15 +116,15 @@ def table(rows: Sequence[Mapping[str, str]], kinds: Mapping[str, object]) -> str
         mine = [row for row in rows if row["corruption"] == corruption]
         parts = [[r for r in mine if r["world"] not in SLOW], [r for r in mine if r["world"] in SLOW]]
         lines.append([corruption, *(cell for part in parts for cell in shares(part)), spoken(mine)])
-    head = ["corruption", "logs", "misses", "misses flagged", "flagged"]
-    return markdown([*head, *(f"vectors: {name}" for name in head[1:]), "mostly by"], lines)
+    head = ["misses", "misses flagged", "flagged"]
+    return markdown(["corruption", *head, *(f"vectors: {name}" for name in head), "mostly by"], lines)
 
 
-def shares(rows: Sequence[Mapping[str, str]]) -> tuple[str, str, str, str]:
+def shares(rows: Sequence[Mapping[str, str]]) -> tuple[str, str, str]:
     missed = [row for row in rows if not holds(row)]
     flagged = sum(row["verdict"] != "trustworthy" for row in rows)
     among = sum(row["verdict"] != "trustworthy" for row in missed)
-    return str(len(rows)), share(len(missed), len(rows)), share(among, len(missed)), share(flagged, len(rows))
+    return share(len(missed), len(rows)), share(among, len(missed)), share(flagged, len(rows))
 
 
 def spoken(rows: Sequence[Mapping[str, str]]) -> str:

@@ -15,7 +15,7 @@ from mixope.diagnostics.steadiness import LEAST, normal_of_t
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.shifts import RewardShifts
 
-WARN, FAIL = 3.0, 10.0
+WARN, FAIL = 4.0, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 
 
