@@ -321,3 +321,15 @@ BROKEN: dict[str, Corruption] = {
     "rewards shuffled": rewards_shuffled,
     "half of the best rewards as the lowest": best_rewards_lost,
 }
+INVISIBLE = (
+    "the same, both",
+    "half of all failures lost",
+    "actions at random, 5 %",
+    "actions at random, 50 %",
+    "steps in another order, next observations from the next row",
+    "rewards shuffled",
+    "half of the best rewards as the lowest",
+)
+"""What the logs need not tell: the rows that are left may be those of another world, or of other loggers."""
+HARMLESS = ("steps from 1, one logger", "episodes joined, marks kept")
+"""What is put right, or moves no value where it is not refused."""

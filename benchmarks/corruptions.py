@@ -2,7 +2,7 @@
 
     python benchmarks/corruptions.py                  # the published size; resumes where it stopped
     python benchmarks/corruptions.py --summarise      # the table again, from the results that are there
-    python benchmarks/corruptions.py --seed 1 --repetitions 8 --slow-repetitions 2 --output corruptions-check.csv
+    python benchmarks/corruptions.py --seed 1 --repetitions 3 --slow-repetitions 0 --output corruptions-check.csv
 
 Logs with a known truth are simulated, broken (:mod:`broken_rows`) and evaluated with the defaults. A *miss* is an
 interval at 95 % that does not hold the truth; *flagged* is any verdict but ``trustworthy``, or a refusal. A corruption
@@ -23,7 +23,7 @@ import numpy as np
 
 import broken_logs
 import mixope
-from broken_rows import BROKEN, HEALTHY, Columns
+from broken_rows import BROKEN, HARMLESS, HEALTHY, INVISIBLE, Columns
 from mixope.environments import continuous, linear_quadratic
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
@@ -120,6 +120,24 @@ def table(rows: Sequence[Mapping[str, str]], kinds: Mapping[str, object]) -> str
     return markdown(["corruption", *head, *(f"vectors: {name}" for name in head), "mostly by"], lines)
 
 
+def by_visibility() -> tuple[dict[str, object], ...]:
+    """What logs can tell, what does no harm, and what they need not tell."""
+    told = {name: broken for name, broken in BROKEN.items() if name not in (*HARMLESS, *INVISIBLE)}
+    return told, {name: BROKEN[name] for name in HARMLESS}, {name: BROKEN[name] for name in INVISIBLE}
+
+
+def totals(rows: Sequence[Mapping[str, str]]) -> str:
+    """The misses that are flagged among logs that can tell, and the healthy logs that are flagged though they hold."""
+    lines = []
+    for name, mine in (("counted", lambda world: world not in SLOW), ("vectors", lambda world: world in SLOW)):
+        here = [row for row in rows if mine(row["world"])]
+        missed = [row for row in here if row["corruption"] in by_visibility()[0] and not holds(row)]
+        held = [row for row in here if row["corruption"] in HEALTHY and holds(row)]
+        flagged = (sum(row["verdict"] != "trustworthy" for row in part) for part in (missed, held))
+        lines.append([name, *(share(n, len(part)) for n, part in zip(flagged, (missed, held), strict=True))])
+    return markdown(["states", "misses flagged that logs can tell", "healthy logs flagged though they hold"], lines)
+
+
 def shares(rows: Sequence[Mapping[str, str]]) -> tuple[str, str, str]:
     missed = [row for row in rows if not holds(row)]
     flagged = sum(row["verdict"] != "trustworthy" for row in rows)
@@ -140,8 +158,8 @@ def share(part: int, whole: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=20)
-    parser.add_argument("--slow-repetitions", type=int, default=6, help="on vectors")
+    parser.add_argument("--repetitions", type=int, default=12)
+    parser.add_argument("--slow-repetitions", type=int, default=2, help="on vectors")
     parser.add_argument("--worlds", default=",".join(SIZES), help="names with commas between")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=20.0, help="stop after this long")
@@ -157,8 +175,9 @@ def main() -> None:
         if (*key[:2], str(key[2])) not in done:
             results.append([measure(*key, given.seed)])
     rows = results.read()
-    for kinds in (HEALTHY, BROKEN):
+    for kinds in (HEALTHY, *by_visibility()):
         print(table(rows, kinds), end="\n\n")
+    print(totals(rows), end="\n\n")
     print(f"{len(rows)} logs, seed {given.seed}, level {LEVEL}")
 
 
