@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +27,22 @@ STAGING = "mixope-part"
 BESIDE = ("__pycache__",)
 """What Python leaves beside a module."""
 SHOWN = 3
+Recognise = Callable[[Path, Collection[str]], Collection[str]]
+
+
+def _nothing(folder: Path, names: Collection[str]) -> Collection[str]:
+    return ()
 
 
 @contextmanager
-def claim(folder: Path, names: Collection[str], *, force: bool = False, again: bool = False) -> Iterator[Place]:
+def claim(
+    folder: Path, names: Collection[str], *, force: bool = False, again: bool = False, unrecorded: Recognise = _nothing
+) -> Iterator[Place]:
     """The folder for this run alone, made where it is missing; ``names`` are those that may be written.
 
     A folder that holds something is refused, unless ``force``: then what is ours is replaced and the rest stays.
-    ``again``: what is ours and unchanged may be replaced without being forced.
+    ``again``: what is ours and unchanged may be replaced without being forced. ``unrecorded`` tells which files of a
+    folder without a record are ours, for those that are forced.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder")
@@ -46,6 +54,8 @@ def claim(folder: Path, names: Collection[str], *, force: bool = False, again: b
                 found = f"another run is writing into {folder}; wait until it is done, or name another folder"
                 raise UsageError(found)
             ours = _recorded(folder)
+            if force and not ours and not _there(folder / RECORD):
+                ours = {name: _hash(folder / name) for name in unrecorded(folder, _inside(folder))}
             _check(folder, ours, names, force=force, again=again)
             yield Place(folder, ours)
     finally:
@@ -94,7 +104,7 @@ class Place:
 
 def _check(folder: Path, ours: Mapping[str, str], names: Collection[str], *, force: bool, again: bool) -> None:
     """Refuse to write where something is that this run may not replace."""
-    inside = sorted(path.name for path in folder.iterdir() if path.name not in BESIDE and not _hidden(path.name))
+    inside = _inside(folder)
     clashes = [name for name in inside if name in names and name not in ours]
     if clashes:
         raise _not_ours(folder, clashes)
@@ -110,6 +120,10 @@ def _check(folder: Path, ours: Mapping[str, str], names: Collection[str], *, for
         raise UsageError(Advice(found, Setting("force", True), " replaces them"))
     if not again:
         raise UsageError(Advice(f"{folder} is not empty; ", Setting("force", True), " replaces the dataset in it"))
+
+
+def _inside(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in BESIDE and not _hidden(path.name))
 
 
 def _not_ours(folder: Path, names: Collection[str]) -> UsageError:

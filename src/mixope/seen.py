@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, sum_by
 from mixope.engines import Engine, choose
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
@@ -40,14 +40,16 @@ from mixope.statistics.episodes import (
     sums_of_episodes,
 )
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
+from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
-from mixope.survey import Survey, ask_for_ends, survey_of_counts, survey_of_episodes, unsaid_ends
+from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
@@ -175,7 +177,9 @@ def count(logs: Any, engine: str | Engine | None = None) -> Counted:
         counted, sure = int(groups.column("rows").sum()), logs.sure_rows
         if sure is not None and counted != sure:
             raise MixopeError(f"the engine saw {counted:,} rows in this scan, and the logs have {sure:,}")
-    return Counted(logs, chosen, groups, encode(groups, schema))
+    rows = encode(groups, schema)
+    alike = logs.counted_alike(late_loggers(rows.loggers, sum_by(rows.logger, rows.starts, len(rows.loggers))))
+    return Counted(logs, chosen, groups, rows) if alike is logs else count(alike, chosen)
 
 
 def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
@@ -302,6 +306,9 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     irregular, broken = misfits_of_rows(shape, logs.step_base)
     facts = survey_of_episodes(logs, engine.name, shape, suspicious=bool(irregular.any() or broken.any()))
     totals = facts.episodes
+    alike = logs.counted_alike(facts.late)
+    if alike is not logs:
+        return sample(alike, engine, features, seed)
     label = np.array([logger.label for logger in facts.loggers])[totals.logger]
     starts = {str(name): float(totals.starts[label == name].sum()) for name in np.unique(label)}
     known = SampledRows(
@@ -317,7 +324,9 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
     )
     repeats = repeats_of_rows(shape, chosen.rows)
-    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
+    shifts = shifts_of_vectors(known.sample)
+    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats, shifts=shifts)
+    sums = replace(sums, limit=limit_of(shape, known.sample))
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

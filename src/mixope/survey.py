@@ -9,6 +9,7 @@ The rows of an episode must fit together. Telescoping sums that came with the sc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -95,6 +96,10 @@ class Survey:
     alerts: tuple[str, ...] = ()
     astray: int = 0
     """Rows that do not begin where the row before them led."""
+    holes: int = 0
+    """Rows before which others are missing: steps are left out, and the row before did not lead there."""
+    late: tuple[str, ...] = ()
+    """Loggers none of whose episodes begins where those of others do."""
     lost: Mapping[str, Lost] = field(default_factory=dict)
     """By logger, the rows of the inputs that could not be used; a logger that is nowhere else has lost all its rows."""
     jumps: Mapping[str, Jumps] = field(default_factory=dict)
@@ -142,6 +147,8 @@ class Survey:
             episodes=episodes,
             alerts=(),
             astray=0,
+            holes=0,
+            late=tuple(name for name in self.late if name != label),
             lost={name: rows for name, rows in self.lost.items() if name != label},
             jumps={name: rows for name, rows in self.jumps.items() if name != label},
         )
@@ -179,27 +186,33 @@ def _survey(
 ) -> Survey:
     """From what loggers did in the rows that are used; with what was dropped, and what does not fit together."""
     n_rows = int(totals.rows.sum())
-    alerts, astray = ((), 0) if suspicious is None else _alerts(logs, n_rows, suspicious)
+    alerts, broken = ((), Counter[str]()) if suspicious is None else _alerts(logs, n_rows, suspicious)
     loggers, lost = _all_earned(logs, used)
+    late = late_loggers([one.label for one in loggers], sum_by(totals.logger, totals.starts, len(loggers)))
     return Survey(
         logs=logs,
         engine=engine,
         n_rows=n_rows,
         n_episodes=len(totals.rows),
         loggers=loggers,
-        alerts=(*alerts, *_late(logs, loggers, totals)),
+        alerts=(*alerts, *_about_late(logs, late)),
+        late=late,
         episodes=totals,
-        astray=astray,
+        astray=broken["next-mismatch"],
+        holes=broken["missing-rows"],
         lost=lost,
         jumps=jumps(logs) if lost else {},
     )
 
 
-def _late(logs: Logs, loggers: Sequence[LoggerSummary], episodes: EpisodeTotals) -> tuple[str, ...]:
+def late_loggers(labels: Sequence[str], starts: FloatArray) -> tuple[str, ...]:
     """Loggers none of whose episodes begins where those of others do: perhaps they count their steps from 1."""
-    starts = sum_by(episodes.logger, episodes.starts, len(loggers))
-    late = [logger.label for logger, n in zip(loggers, starts, strict=True) if n == 0]
-    if not late or len(late) == len(loggers):
+    late = tuple(label for label, n in zip(labels, starts, strict=True) if n == 0)
+    return late if len(late) < len(labels) else ()
+
+
+def _about_late(logs: Logs, late: Sequence[str]) -> tuple[str, ...]:
+    if not late:
         return ()
     shown = ", ".join(map(repr, late[:3])) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
     return (
@@ -289,12 +302,12 @@ def _range(number: IntArray, lowest: FloatArray, highest: FloatArray) -> tuple[F
     return least, most
 
 
-def _alerts(logs: Logs, n_rows: int, suspicious: bool) -> tuple[tuple[str, ...], int]:
+def _alerts(logs: Logs, n_rows: int, suspicious: bool) -> tuple[tuple[str, ...], Counter[str]]:
     """What was assumed, what was dropped, and what does not fit together; a real contradiction is raised.
 
-    And how many rows do not begin where the row before them led.
+    And how many rows there are of each kind that does not fit.
     """
-    alerts, astray = list(logs.notes), 0
+    alerts, broken = list(logs.notes), Counter[str]()
     dropped = logs.total_rows() - n_rows
     if dropped > 0:
         alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}")
@@ -306,5 +319,5 @@ def _alerts(logs: Logs, n_rows: int, suspicious: bool) -> tuple[tuple[str, ...],
             if finding.error is not None and finding.status == "error":
                 raise finding.error
             alerts.append(finding.sentence)
-            astray += finding.count if finding.name == "next-mismatch" else 0
-    return tuple(dict.fromkeys(alerts)), astray
+            broken[finding.name] += finding.count
+    return tuple(dict.fromkeys(alerts)), broken

@@ -162,3 +162,55 @@ def test_python_has_the_same_words(tmp_path):
     (tmp_path / "logs.parquet").write_text(PRECIOUS)
     with pytest.raises(UsageError, match="did not write"):
         datasets.write_dataset(datasets.Settings("walk", 2, 8, 10), tmp_path, force=True)
+
+
+@pytest.mark.parametrize("options", [(), ("--format", "csv"), ("--observed", "factors")])
+def test_force_replaces_a_dataset_of_an_earlier_version_which_left_no_record(options, tmp_path):
+    assert run(*SIMULATE, tmp_path, *options).exit_code == 0
+    (tmp_path / RECORD).unlink()
+    assert run(*SIMULATE, tmp_path).exit_code == 2
+    result = run(*SIMULATE, tmp_path, "--seed", 7, "--force")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads((tmp_path / "truth.json").read_text())["seed"] == 7
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("logs.parquet", "target.csv", "loggers.csv", "truth.json", RECORD)
+    }
+
+
+def test_the_same_holds_of_a_demonstration_and_of_vectors(tmp_path):
+    demo, vectors = ("demo", "--episodes", 40, "--horizon", 20, "-o"), ("simulate", "linear-quadratic", "-o")
+    for command, folder in ((demo, tmp_path / "demo"), (vectors, tmp_path / "vectors")):
+        assert run(*command, folder).exit_code == 0
+        (folder / RECORD).unlink()
+        result = run(*command, folder, "--force")
+        assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("notes.txt", PRECIOUS),
+        ("report.html", "<p>my own page</p>"),
+        ("evaluate.json", "{}"),
+        ("target.csv", "state,action,weight\n1,2,0.5\n"),
+        ("logs.parquet", PRECIOUS),
+        ("truth.json", '{"average": 1.0}'),
+        ("truth.json", "[1, 2]"),
+        ("truth.json", "not JSON"),
+    ],
+)
+def test_one_file_of_another_kind_and_nothing_without_a_record_is_ours(name, content, tmp_path):
+    assert run(*SIMULATE, tmp_path).exit_code == 0
+    (tmp_path / RECORD).unlink()
+    (tmp_path / name).write_text(content)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(*SIMULATE, tmp_path, "--force").exit_code == 2
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_logs_that_grew_since_are_not_replaced(tmp_path):
+    assert run(*SIMULATE, tmp_path, "--format", "csv").exit_code == 0
+    (tmp_path / RECORD).unlink()
+    text = (tmp_path / "logs.csv").read_text()
+    (tmp_path / "logs.csv").write_text(text + text.splitlines()[-1] + "\n")
+    assert run(*SIMULATE, tmp_path, "--force").exit_code == 2

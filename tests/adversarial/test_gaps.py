@@ -156,13 +156,15 @@ def test_an_estimator_by_logger_says_so_where_no_logger_is_named(estimator):
 
 
 @pytest.mark.parametrize("states", ["ids", "vectors"])
-def test_a_logger_that_counts_its_steps_from_one_is_named(states):
-    given = arrays(policy_id=np.repeat(["a", "b"], 30), step=arrays()["step"] + np.repeat([0, 1], 30))
+@pytest.mark.parametrize("later", [1, 2])
+def test_a_logger_whose_steps_begin_later_is_named(states, later):
+    given = arrays(policy_id=np.repeat(["a", "b"], 30), step=arrays()["step"] + np.repeat([0, later], 30))
     if states == "vectors":
         points = np.random.default_rng(1).normal(size=(ROWS + 1, 1))
         given |= {"observation": points[:-1], "next_observation": points[1:]}
     told = mixope.evaluate(mixope.Logs.from_arrays(**given), HALF if states == "ids" else uniform([0, 1])).alerts
-    assert any("no episode of 'b' begins at step 0" in alert for alert in told)
+    said = "'b' counts steps from 1 and others from 0" if later == 1 else "no episode of 'b' begins at step 0"
+    assert any(said in alert for alert in told)
 
 
 def test_order_that_is_trusted_is_said_to_be():

@@ -36,6 +36,7 @@ def test_a_sound_log_has_no_findings() -> None:
         (LOG | {"step": [0, 1, 1, 0, 1, 2]}, "duplicate-steps", "error", 1),
         (NO_NEXT | {"step": [0, 1, 3, 0, 2, 3]}, "step-holes", "error", 2),
         (LOG | {"step": [0, 1, 3, 0, 2, 3]}, "step-gaps", "warning", 2),
+        (LOG | {"step": [0, 1, 3, 0, 1, 2], "observation": [1, 2, 4, 1, 2, 3]}, "missing-rows", "warning", 1),
         (LOG | {"terminated": [True, False, False, False, False, True]}, "rows-after-end", "error", 2),
         (LOG | {"truncated": [False, True, False, False, False, True]}, "rows-after-cut", "warning", 1),
         (LOG | {"next_observation": [2, 9, 4, 9, 3, 9]}, "next-mismatch", "warning", 2),

@@ -27,7 +27,7 @@ from mixope.arrays import FloatArray, sum_by
 from mixope.backtesting.judging import Distance, distance, earned, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.behaviours import DefaultMixture, imitate
-from mixope.diagnostics import Evidence, Verdict
+from mixope.diagnostics import Evidence, Verdict, episodes_are_new
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
@@ -49,6 +49,7 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem, restrict
 from mixope.questions import Question, check_level, known_policies
 from mixope.seen import Counted, Sampled, look
+from mixope.statistics.repeats import Repeats
 from mixope.statistics.request import OfLoggers, Request
 from mixope.statistics.transitions import BASIS, Transitions
 from mixope.survey import Survey
@@ -78,18 +79,20 @@ def backtest(
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
     if isinstance(seen, Counted):
         rounds = seen.rounds()
-        survey = seen.survey(seen.sum_scores(rounds, [], seed))
+        sums = seen.sum_scores(rounds, [], seed)
+        survey = seen.survey(sums)
         held = [_from_counts(seen, survey, chosen, label, known, seed) for label in labels]
         held = _with_scores(seen, rounds, held, seed)
     else:
-        survey = seen.facts
+        survey, sums = seen.facts, seen.sums
         held = _from_sample(seen, chosen, labels, known)
     found = [_predict(one, survey, chosen, level, seed) for one in held]
     rows = judged_together([row for row, _ in found])
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
-    return Backtest(rows, chosen.name, level, _notes(survey, held), provenance, degrees)
+    notes = (*survey.alerts, *_repeated(sums.repeats), *_notes(survey, held))
+    return Backtest(rows, chosen.name, level, notes, provenance, degrees)
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -103,8 +106,14 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
     return named
 
 
+def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
+    """That episodes are copies of others: a prediction from rows that are counted twice seems surer than it is."""
+    found = None if repeats is None else episodes_are_new(repeats)
+    return () if found is None or found.status == "pass" else (found.sentence,)
+
+
 def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
-    notes = list(survey.logs.notes)
+    notes = []
     averages = [(one.label, survey.episodes.of(one.number)) for one in held if one.estimand.horizon is None]
     cut = {label: mine.horizon for label, mine in averages if mine.horizon is not None}
     if cut:

@@ -54,10 +54,12 @@ def command(
     It is evaluated from the logs alone, with its rivals, and then shown against the exact truth. Takes a few seconds.
     """
     from mixope.environments.datasets import OURS, Settings
+    from mixope.environments.earlier import written_earlier
     from mixope.folders import claim
 
     settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
-    with claim(Path(os.path.abspath(output)), (*OURS, *RESULTS, *PAGES), force=force, again=True) as place:
+    names, folder = (*OURS, *RESULTS, *PAGES), Path(os.path.abspath(output))
+    with claim(folder, names, force=force, again=True, unrecorded=written_earlier) as place:
         _tell_all(settings, place, output)
 
 

@@ -26,7 +26,8 @@ def command(
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     check: Annotated[
-        bool, typer.Option("--check/--no-check", help="Look for bad rows and broken episodes: two more scans.")
+        bool,
+        typer.Option("--check/--no-check", help="Look for bad rows, broken or repeated episodes: three more scans."),
     ] = True,
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,

@@ -7,7 +7,7 @@ from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
-from mixope.diagnostics.ends import ends_over_steps, lengths_fit, unmarked_stops
+from mixope.diagnostics.ends import ends_at_a_limit, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
 from mixope.diagnostics.order import rewards_in_step
@@ -41,6 +41,8 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
 def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
     """The checks of the logs themselves, made once per run: do loggers, episodes and rewards agree on the world?"""
     found = [*logs_are_steady(sums)]
+    of_sample = ends_at_a_limit(sums.limit), None if sums.shifts is None else rewards_in_step(sums.shifts)
+    found += [check for check in of_sample if check is not None]
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
     repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)
@@ -68,4 +70,14 @@ def diagnose(evidence: Evidence) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
-__all__ = ["CHECKS", "Diagnostic", "Evidence", "Verdict", "check_logs", "diagnose", "judge_dropped", "verdict"]
+__all__ = [
+    "CHECKS",
+    "Diagnostic",
+    "Evidence",
+    "Verdict",
+    "check_logs",
+    "diagnose",
+    "episodes_are_new",
+    "judge_dropped",
+    "verdict",
+]

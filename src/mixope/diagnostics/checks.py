@@ -137,6 +137,15 @@ GRADED: tuple[Check, ...] = (
         ),
     ),
     Check(
+        "missing rows",  # nobody knows what they earned; which rows are lost may hang on it
+        lambda f: f.survey.holes / max(f.survey.n_rows, 1) if f.survey.holes else None,
+        _fixed(0.0, np.inf),
+        lambda f: (
+            f"before {f.survey.holes:,} rows ({f.survey.holes / max(f.survey.n_rows, 1):.2%}) steps are left out, and"
+            " they do not begin where the row before them led: rows are missing, perhaps those of some outcomes"
+        ),
+    ),
+    Check(
         "cut weights",  # ratios above e¹⁵, calibrations below 0 and densities above a million are cut
         lambda f: f.n_cut / max(f.survey.n_rows, 1) if f.n_cut else None,
         _fixed(0.02, 0.2),

@@ -1,7 +1,7 @@
 """Are the ends of episodes in the logs what they seem: all of them, marked, and told by the state?
 
 Estimators take the chance of an end to depend on the state and the action alone, and the episodes to be all that there
-were. Three checks, at no further scan:
+were. Four checks, at no further scan:
 
     unmarked stops    episodes that stop with neither a terminated nor a truncated row are taken as cut. If some of them
                       ended, every absorbing estimand is wrong. A stop at the length of the longest episode is a
@@ -11,6 +11,9 @@ were. Three checks, at no further scan:
                       G is the share that no cut before L stops (Kaplan and Meier). The number that did, those cut at
                       L, is Poisson; far fewer than E means that long episodes are missing, or that something besides
                       the state (a limit of time that was marked as an end) ends them.
+    ends at a limit   where states are vectors, no chain can be followed. But if all R episodes that came as far as the
+                      longest, L steps, end there, and before it one end in so many steps is usual (h), this has the
+                      chance hᴿ: a limit of time was marked as an end, unless some number of the state tells it.
     ends over steps   Σ (t − t̄)(1{ended} − p̂), t̄ and p̂ the means over the rows of the same (s, a), against its
                       variance over all orders of the rows in each (s, a):  Σ SS(t) SS(ended) / (n − 1)  (Mantel).
 """
@@ -26,6 +29,7 @@ from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.errors import Advice, Setting
 from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.limits import Limit
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
 
@@ -75,6 +79,21 @@ def lengths_fit(transitions: Transitions, episodes: EpisodeTotals) -> Diagnostic
         else f"episodes are as long as the states that they pass lead to expect ({z:.1f} standard deviations)"
     )
     return graded("episode lengths", z, *LENGTHS, words)
+
+
+def ends_at_a_limit(limit: Limit | None) -> Diagnostic | None:
+    """Whether the longest episodes all end at the same step, and nothing in the state tells it."""
+    if limit is None:
+        return None
+    z = limit.deviates
+    words = (
+        f"all {limit.episodes:,} episodes that last {limit.steps:,} steps end there, which chance does not explain"
+        f" ({z:.1f} standard deviations), and nothing in the state tells it; if the recorder stopped there, they are"
+        " truncated, not terminated"
+        if z > STEPS[0]
+        else f"the longest episodes end as others do ({z:.1f} standard deviations)"
+    )
+    return graded("ends at a limit", z, *STEPS, words)
 
 
 def _never_cut(episodes: EpisodeTotals) -> float:

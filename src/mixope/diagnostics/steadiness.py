@@ -1,9 +1,14 @@
 """Is the value, and is the world, the same in early and late episodes, in early and late steps, in all episodes?
 
+And is the value the same whoever logged the rows?
+
 All of it comes from sums by episode that the interval needs anyway, at no further scan.
 
     value over episodes   mean score of the late half of every logger's episodes less that of the early half, in
                           standard deviations. A change of rewards or dynamics moves it by what it moves the value.
+    value over loggers    the mean score of every logger's episodes, compared by Welch's test: each is zero up to
+                          chance if all met the same world, also where states are not counted. Sees units or signs that
+                          differ between loggers, and a logger whose failures were not kept.
     value over steps      Σ (t − t̄) score_t by episode. Scores have mean zero given the state, so a start-up effect
                           (states are other at the start) does not show; rewards or dynamics that depend on t do.
     world over episodes   the same halves compared on rewards and next states (:mod:`mixope.statistics.probes`), by
@@ -20,6 +25,7 @@ standard deviations of a normal law, so that few episodes raise no false alarm.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +41,14 @@ from mixope.statistics.probes import EpisodeProbes
 WARN, FAIL = 3.0, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 SHARED_WARN, SHARED_FAIL = 2.0, 10.0
+LOGGERS_WARN, LOGGERS_FAIL = 2.5, 10.0
 SHARED = 0.05
 """ρ: the share of the variance that is looked for; without weights a few long episodes decide."""
 _LEAST_TAIL = 1e-300
 LEAST = 3
 """Episodes that each half of a logger must have to be compared."""
+ROUNDING = 1e-18
+"""A variance of scores below this share of their squared mean is what floats leave."""
 _MEANWHILE = "; the world may have changed meanwhile"
 _HIDDEN = "; something that is not in the state depends on the step"
 
@@ -72,7 +81,8 @@ def value_is_steady(evidence: Evidence) -> tuple[Diagnostic, ...]:
         return ()
     if evidence.is_rounding(standard_error(scores)):  # nothing is left to chance, and rounding is no drift
         return ()
-    found = [value_over_episodes(scores, sums.totals.logger)]
+    logger = sums.totals.logger
+    found = [value_over_episodes(scores, logger), value_over_loggers(scores, logger)]
     if by_step is not None and np.isfinite(by_step).all():
         found.append(value_over_steps(by_step, scores, sums.rows, sums.mean_step))
     return tuple(d for d in found if d is not None)
@@ -86,6 +96,37 @@ def value_over_episodes(scores: FloatArray, logger: IntArray) -> Diagnostic | No
     variance = float(found.covariance[0, 0])
     z = normal_of_t(float(found.difference[0]) / np.sqrt(variance), found.degrees) if variance > 0 else 0.0
     return _judged("value over episodes", z, "early and late episodes {}give the same value", _MEANWHILE)
+
+
+def value_over_loggers(scores: FloatArray, logger: IntArray) -> Diagnostic | None:
+    """Whether all loggers' episodes give the same value; None where fewer than two loggers have enough of them."""
+    parts = [scores[logger == j] for j in np.unique(logger)]
+    parts = [part for part in parts if len(part) >= 2 * LEAST]
+    if len(parts) < 2 or not any(part.any() for part in parts):
+        return None
+    z = welch(parts)
+    bad = z > LOGGERS_WARN
+    said = f"the rows of all loggers {'do not ' if bad else ''}give the same value ({z:.1f} standard deviations)"
+    cause = "; a unit, a label, or which episodes were kept may differ between them" if bad else ""
+    return graded("value over loggers", z, LOGGERS_WARN, LOGGERS_FAIL, said + cause)
+
+
+def welch(parts: Sequence[FloatArray]) -> float:
+    """Welch's analysis of variance: whether means are equal, variances being what they are, in standard deviations.
+
+    No variance is taken for less than half the common one: of something rare, a few episodes may show none at all.
+    """
+    k, n = len(parts), np.array([len(part) for part in parts], dtype=np.float64)
+    mean, variance = np.array([part.mean() for part in parts]), np.array([part.var(ddof=1) for part in parts])
+    common = float((n - 1.0) @ variance / np.sum(n - 1.0))
+    if common <= ROUNDING * float(np.max(mean**2)):
+        return 0.0
+    weight = n / np.maximum(variance, common / 2)
+    share = weight / weight.sum()
+    unsure = float(np.sum((1.0 - share) ** 2 / (n - 1.0)))
+    between = float(weight @ (mean - share @ mean) ** 2) / (k - 1)
+    f = between / (1.0 + 2.0 * (k - 2) / (k**2 - 1) * unsure)
+    return normal_of_f(f, k - 1, (k**2 - 1) / (3.0 * unsure))
 
 
 def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, steps: float) -> Diagnostic | None:
@@ -190,7 +231,7 @@ def normal_of_t(t: float, degrees: float) -> float:
     return float(np.copysign(-ndtri(max(float(stdtr(degrees, -abs(t))), _LEAST_TAIL)), t))
 
 
-def normal_of_f(f: float, above: int, below: int) -> float:
+def normal_of_f(f: float, above: float, below: float) -> float:
     """The normal deviate as unlikely as F with these degrees of freedom."""
     return float(-ndtri(min(max(float(fdtrc(above, below, max(f, 0.0))), _LEAST_TAIL), 1.0 - 1e-16)))
 

@@ -24,6 +24,7 @@ import numpy as np
 from mixope import environments
 from mixope.arrays import FloatArray
 from mixope.environments import cartpole, linear_quadratic, pendulum
+from mixope.environments.earlier import written_earlier
 from mixope.environments.model import Model
 from mixope.environments.simulation import Columns, logger_names, share_episodes
 from mixope.errors import Advice, Setting, UnknownName, UsageError
@@ -81,7 +82,7 @@ class Made(NamedTuple):
 def write_dataset(settings: Settings, folder: Path, *, force: bool = False) -> Dataset:
     """Simulate and write; an existing dataset is replaced only with ``force``, other files never."""
     check_environment(settings.environment)
-    with claim(Path(os.path.abspath(folder)), OURS, force=force) as place:
+    with claim(Path(os.path.abspath(folder)), OURS, force=force, unrecorded=written_earlier) as place:
         return fill(settings, place)
 
 

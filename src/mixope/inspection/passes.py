@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
-from mixope.diagnostics import judge_dropped
+from mixope.diagnostics import episodes_are_new, judge_dropped
 from mixope.engines import Engine, choose
 from mixope.errors import Advice, DataError
 from mixope.inspection.records import (
@@ -40,7 +40,7 @@ from mixope.policies import DiscretePolicy, Policy
 from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
-from mixope.seen import Counted, Sampled, count, no_rows
+from mixope.seen import Counted, Sampled, count, no_rows, sample
 from mixope.statistics.episodes import SURVEYED
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.statistics.request import Batch, Request
@@ -60,21 +60,25 @@ _BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *, check: bool = True) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
-    ``check`` looks for rows that cannot be used and episodes whose rows do not fit together: two more scans.
+    ``check`` looks for rows that cannot be used, episodes whose rows do not fit together, and episodes that are copies
+    of others: three more scans.
     """
     logs = as_logs(logs)
     chosen = choose(engine, logs)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete
-    counted = count(logs, chosen) if bad_rows is None and countable else None
+    counted, contents, vectors, dropped = None, None, None, None
+    if bad_rows is None:
+        counted = count(logs, chosen) if countable else None
+        logs, contents, vectors, dropped = _look(logs if counted is None else counted.logs, chosen)
     findings = explain_episodes(logs) if check and bad_rows is None else ()
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
-    contents = vectors = None
-    if bad_rows is None:
-        contents, vectors, dropped = _look(logs, chosen)
+    if contents is not None:
         remarks += _remarks_on_ends(logs, dropped, contents)
-    else:
+        fit = check and all(finding.error is None for finding in findings)
+        remarks += _remarks_on_copies(counted or sample(logs, chosen)) if fit else []
+    elif bad_rows is not None:
         remarks.append(Remark("bad-rows", "error", bad_rows.total, str(bad_rows)))
         vectors = None if countable else _bad_vectors(logs, chosen)
     return Inspection(
@@ -135,14 +139,29 @@ def _remarks_on_ends(logs: Logs, dropped: Dropped | None, inside: Contents) -> l
     return found
 
 
-def _look(logs: Logs, engine: Engine) -> tuple[Contents, Vectors | None, Dropped | None]:
-    """One scan: the totals of the episodes, and the columns of vectors; and what the dropped rows earned."""
+def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:
+    """Episodes that are exact copies of others."""
+    repeats = seen.sum_scores(seen.rounds(), [], 0).repeats
+    found = None if repeats is None else episodes_are_new(repeats)
+    if found is None or repeats is None or found.status == "pass":
+        return []
+    return [Remark("repeated-episodes", _SEVERITY[found.status], repeats.copies, found.sentence)]
+
+
+def _look(logs: Logs, engine: Engine) -> tuple[Logs, Contents, Vectors | None, Dropped | None]:
+    """One scan: the totals of the episodes, and the columns of vectors; and what the dropped rows earned.
+
+    The logs are those whose loggers all count their steps from the same number.
+    """
     schema = logs.schema
     totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_vectors(schema))])
     if totals is None or totals.n_groups == 0:
         raise no_rows(logs)
     survey = survey_of_episodes(logs, engine.name, totals, suspicious=None)
-    return _contents(survey, totals), _vectors(schema, *found) if found else None, survey.dropped
+    alike = logs.counted_alike(survey.late)
+    if alike is not logs:
+        return _look(alike, engine)
+    return logs, _contents(survey, totals), _vectors(schema, *found) if found else None, survey.dropped
 
 
 def _contents(survey: Survey, totals: GroupSums) -> Contents:

@@ -22,8 +22,8 @@ from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.database import connect
 from mixope.logs.plan import Column, Plan
-from mixope.logs.schema import Schema, Type
-from mixope.logs.sources import Piece, field_in, quote, reading
+from mixope.logs.schema import EPISODE_KEYS, Schema, Type
+from mixope.logs.sources import Piece, field_in, literal, quote, reading
 from mixope.logs.types import Field
 
 if TYPE_CHECKING:
@@ -384,6 +384,24 @@ def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: order.index(finding.status)))
 
 
+def explain_steps(logs: Logs, late: Sequence[str]) -> tuple[str, ...]:
+    """Of some loggers without a known start, those whose episodes all begin one step after the first."""
+    if not late:
+        return ()
+    with reading(logs.name), connect() as connection:
+        rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, keep_all=True)
+        chosen = ", ".join(map(literal, late))
+        by_episode = (
+            f"SELECT policy_id, min(step) AS first FROM ({rows}) WHERE policy_id IN ({chosen})"
+            f" GROUP BY {', '.join(EPISODE_KEYS)}"
+        )
+        first = f"min(first) = {logs.step_base + 1} AND max(first) = {logs.step_base + 1}"
+        found = connection.execute(
+            f"SELECT policy_id FROM ({by_episode}) GROUP BY policy_id HAVING {first} ORDER BY policy_id"
+        )
+        return tuple(label for (label,) in found.fetchall())
+
+
 def _linked(logs: Logs, connection: Any) -> str:
     """All rows, each with what it needs to know of the rows before it in its episode."""
     rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, numbered=True, keep_all=True)
@@ -403,6 +421,7 @@ def _questions(logs: Logs) -> list[_Question]:
     hole = "step > __step + 1"
     pairs = zip(logs.schema.observation, logs.schema.next_observation, strict=True)
     differ = " OR ".join(_differ(now, after, logs.schema.types[now]) for now, after in pairs)
+    gone = f"(NOT __truncated AND ({differ}))"
     names = logs.schema.mapping
     step, end, cut = (str(names.get(notion, notion)) for notion in ("step", "terminated", "truncated"))
     after_hole = "give next_observation, which such logs need, or drop the episodes with holes"
@@ -418,7 +437,20 @@ def _questions(logs: Logs) -> list[_Question]:
         _Question(
             "rows-after-end", "error", "__ended", "rows after the end of their episode (terminated)", end, hint=resets
         ),
-        _Question("step-gaps", "warning", f"{hole} AND NOT {inside}", "rows come after a hole in the steps", step),
+        _Question(
+            "step-gaps",
+            "warning",
+            f"{hole} AND NOT {inside} AND {gone} IS NOT TRUE",
+            "rows come after a hole in the steps",
+            step,
+        ),
+        _Question(
+            "missing-rows",
+            "warning",
+            f"{hole} AND NOT {inside} AND {gone}",
+            "rows come after a hole in the steps and do not begin where the row before it led: rows are missing",
+            step,
+        ),
         _Question(
             "rows-after-cut", "warning", "__cut AND NOT __ended", "rows after a truncated row of their episode", cut
         ),

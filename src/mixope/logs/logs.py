@@ -10,11 +10,13 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, final
 
 from mixope.errors import DataError, UsageError
 from mixope.logs import view
+from mixope.logs.checks import explain_steps
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
 from mixope.logs.names import check_ends
@@ -88,6 +90,25 @@ class Logs:
         }
         pieces = (ArrowTable(table_of_arrays(given), ("arrays",)),)
         return cls([Source("arrays", pieces, ends=check_ends(ends))])
+
+    def counted_alike(self, late: Sequence[str]) -> Logs:
+        """The same logs with the steps of some loggers counted from the number from which the others count.
+
+        ``late`` are loggers without a known start. Those of them whose episodes all begin one step later than the
+        first count from 1, say, and the others from 0. The same logs where there are none.
+        """
+        found = explain_steps(self, late)
+        if not found:
+            return self
+        other = object.__new__(Logs)
+        plans = tuple(replace(plan, from_one=found) for plan in self.plans)
+        note = (
+            f"{', '.join(map(repr, found))} count{'s' if len(found) == 1 else ''} steps from {self.step_base + 1} and"
+            f" others from {self.step_base}: the first step of each episode is taken as its start"
+        )
+        known = {"_total": self._total, "step_base": self.step_base}
+        other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
+        return other
 
     @property
     def in_memory(self) -> bool:

@@ -63,6 +63,8 @@ class Plan:
     log_propensity: bool
     marked: bool
     """Whether some column says how episodes end."""
+    from_one: tuple[str, ...] = ()
+    """Loggers that count their steps from one more than the others: one is taken off."""
 
     @property
     def keeps_all(self) -> bool:

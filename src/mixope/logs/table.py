@@ -50,6 +50,8 @@ def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, Boo
         data["episode_id"] = _cut(ended, plan.columns["episode_id"].type)
     if "step" in plan.derived and "step" in needed:
         data["step"] = pa.array(_count(codes_of(data)))
+    if plan.from_one and "step" in needed:
+        data["step"] = _from_the_same(data["step"], data["policy_id"], plan.from_one)
     if LINKED & plan.derived:
         following = _following(codes_of(data), data["step"], ended)
     if "terminated" in plan.derived:
@@ -89,6 +91,8 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
         needed += plan.observation
     if "step" in needed and "step" in plan.derived:
         needed += ["policy_id", "episode_id"]
+    if "step" in needed and plan.from_one:
+        needed.append("policy_id")
     if plan.derived:
         needed.append("truncated")
     return list(dict.fromkeys(needed))
@@ -166,6 +170,14 @@ def _blank(column: Any, where: BoolArray) -> Any:
     import pyarrow.compute as pc
 
     return pc.if_else(pa.array(where), pa.scalar(None, column.type), column) if where.any() else column
+
+
+def _from_the_same(step: Any, logger: Any, from_one: Sequence[str]) -> Any:
+    """Steps of which one is taken off where the logger counts from one more than the others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.subtract(step, pc.is_in(logger, pa.array(from_one, logger.type)).cast(pa.int64()))
 
 
 def _starts(step: Any, base: int) -> Any:

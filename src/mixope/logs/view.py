@@ -69,16 +69,25 @@ def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, number
     shown = []
     for name in schema.columns:
         if name == "start":
-            start = f"step = {base}"
+            start = f"{step_of(plan)} = {base}"
             sure = "step" in plan.derived or plan.knows("step", "null_free")
             shown.append(f"{start if sure else f'coalesce({start}, false)'} AS start")
         elif name in schema.next_observation and not never_ends:
             shown.append(f"CASE WHEN terminated THEN NULL ELSE {quote(name)} END AS {quote(name)}")
+        elif name == "step" and plan.from_one:
+            shown.append(f"{step_of(plan)} AS step")
         else:
             shown.append(quote(name))
     shown += [quote(ROW)] if numbered else []
     keep = "" if keep_all or plan.keeps_all else f" WHERE {_keep(plan)}"
     return f"SELECT {', '.join(shown)} FROM ({inner}){keep}"
+
+
+def step_of(plan: Plan) -> str:
+    """The step of a row, counted from the same number by all loggers."""
+    if not plan.from_one:
+        return "step"
+    return f"(step - CAST(policy_id IN ({', '.join(map(literal, plan.from_one))}) AS BIGINT))"
 
 
 def _keep(plan: Plan) -> str:

@@ -21,10 +21,12 @@ from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.checksum import Sums, signature
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
+from mixope.statistics.limits import Limit
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.request import Batch, RowRequest
+from mixope.statistics.shifts import RewardShifts
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
@@ -122,6 +124,10 @@ class EpisodeSums:
     ordered: OrderedRows | None = None
     """The rows of all episodes in order, where there are not too many."""
     repeats: Repeats | None = None
+    shifts: RewardShifts | None = None
+    """Where states are vectors: whether rewards belong to the rows that they stand in."""
+    limit: Limit | None = None
+    """Where states are vectors: whether the longest episodes end because of their length."""
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 
