@@ -67,7 +67,9 @@ class Log:
         reward = (state / self.states + 0.2 * high + random.random((n, self.steps))).round(3)
         number = np.repeat(first + np.arange(n), self.steps)
         columns = {
-            "policy_id": pa.array([f"logger{j:04}" for j in range(self.loggers)]).take(pa.array(logger.repeat(self.steps))),
+            "policy_id": pa.array([f"logger{j:04}" for j in range(self.loggers)]).take(
+                pa.array(logger.repeat(self.steps))
+            ),
             "episode_id": number,
             "observation": state.ravel(),
             "action": action.ravel(),
@@ -152,7 +154,9 @@ AXES: dict[str, Axis] = {
     "states": Axis(
         (2 * 10**4, 2 * 10**5, 2 * 10**6), lambda f, log, n: evaluate(f, replace(log, rows=5 * n, states=n))
     ),
-    "actions": Axis((10**3, 10**4, 10**5), lambda f, log, n: evaluate(f, replace(log, rows=10**6, states=10, actions=n))),
+    "actions": Axis(
+        (10**3, 10**4, 10**5), lambda f, log, n: evaluate(f, replace(log, rows=10**6, states=10, actions=n))
+    ),
     "loggers": Axis((10, 100, 1000), lambda f, log, n: evaluate(f, replace(log, rows=10**6, steps=20, loggers=n))),
     "loggers-backtest": Axis(
         (10, 100, 1000), lambda f, log, n: backtest(f, replace(log, rows=10**6, steps=20, loggers=n))
@@ -175,7 +179,10 @@ def measure(name: str, size: int, seed: int) -> dict[str, object]:
         began = time.perf_counter()
         with open(Path(folder) / "output", "wb") as output:
             child = subprocess.Popen(
-                [sys.executable, "-m", "mixope", *words], stdout=output, stderr=output, preexec_fn=partial(_limit, MEMORY)
+                [sys.executable, "-m", "mixope", *words],
+                stdout=output,
+                stderr=output,
+                preexec_fn=partial(_limit, MEMORY),
             )
             _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - began
