@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +65,9 @@ class Log:
         state = np.concatenate([(after[:, :1] - move[:, :1]) % self.states, after[:, :-1]], axis=1)
         reward = (state / self.states + 0.2 * high + random.random((n, self.steps))).round(3)
         number = np.repeat(first + np.arange(n), self.steps)
+        names = pa.array([f"logger{j:04}" for j in range(self.loggers)])
         columns = {
-            "policy_id": pa.array([f"logger{j:04}" for j in range(self.loggers)]).take(
-                pa.array(logger.repeat(self.steps))
-            ),
+            "policy_id": names.take(pa.array(logger.repeat(self.steps))),
             "episode_id": number,
             "observation": state.ravel(),
             "action": action.ravel(),
@@ -166,7 +164,7 @@ AXES: dict[str, Axis] = {
     "files-parquet": Axis(
         (100, 1000, 10**4), lambda f, log, n: evaluate_files(f, replace(log, rows=100 * n), n, "parquet")
     ),
-    "targets": Axis((10, 100, 1000), lambda f, log, n: compare(f, log, n)),
+    "targets": Axis((10, 100, 1000), compare),
 }
 
 
@@ -178,12 +176,8 @@ def measure(name: str, size: int, seed: int) -> dict[str, object]:
         words += ["--memory-limit", axis.limit] if axis.limit else []
         began = time.perf_counter()
         with open(Path(folder) / "output", "wb") as output:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "mixope", *words],
-                stdout=output,
-                stderr=output,
-                preexec_fn=partial(_limit, MEMORY),
-            )
+            child = subprocess.Popen([sys.executable, "-m", "mixope", *words], stdout=output, stderr=output)
+            resource.prlimit(child.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
             _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - began
         page = Path(folder) / "page.html"
@@ -203,10 +197,6 @@ def measure(name: str, size: int, seed: int) -> dict[str, object]:
         "megabytes": used.ru_maxrss // 1024,
         "output": written,
     }
-
-
-def _limit(size: int) -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 def show(rows: Sequence[dict[str, str]]) -> str:

@@ -11,7 +11,6 @@ from mixope.estimate import Estimate
 from mixope.intervals import Interval
 from mixope.rendering import Record, ReportedRecord, plain
 
-
 MOST_LISTED = 12
 """Targets or pairs that a sentence names."""
 
