@@ -15,7 +15,7 @@ How far a prediction is off, and what all of them say together, is in :mod:`mixo
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -54,6 +54,9 @@ from mixope.statistics.transitions import BASIS, Transitions
 from mixope.survey import Survey
 from mixope.version import __version__
 
+MOST_SCORES = 10_000_000
+"""Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""
+
 
 def backtest(
     logs: Any,
@@ -79,12 +82,14 @@ def backtest(
     if isinstance(seen, Counted):
         rounds = seen.rounds()
         survey = seen.survey(seen.sum_scores(rounds, [], seed))
-        held = [_from_counts(seen, survey, chosen, label, known, seed) for label in labels]
-        held = _with_scores(seen, rounds, held, seed)
+        batches = _few_at_a_time(seen, rounds, survey, chosen, labels, known, seed)
     else:
         survey = seen.facts
-        held = _from_sample(seen, chosen, labels, known)
-    found = [_predict(one, survey, chosen, level, seed) for one in held]
+        batches = iter([_from_sample(seen, chosen, labels, known)])
+    found, held = [], []
+    for batch in batches:
+        found += [_predict(one, survey, chosen, level, seed) for one in batch]
+        held += [replace(one, policy=None, solution=None, scores=None, problem=None) for one in batch]
     rows = judged_together([row for row, _ in found])
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
@@ -159,6 +164,27 @@ def _refuse(name: str, requests: Sequence[Request]) -> tuple[Any, ...]:
     )
 
 
+def _few_at_a_time(
+    counted: Counted,
+    rounds: Rounds,
+    survey: Survey,
+    estimator: Estimator,
+    labels: Sequence[str],
+    known: Mapping[str, Policy],
+    seed: int,
+) -> Iterator[list[HeldOut]]:
+    """All loggers from the counts of the others, in batches: the score tables of a batch are held at once."""
+    size = loggers_at_a_time(counted.transitions.n_groups)
+    for low in range(0, len(labels), size):
+        held = [_from_counts(counted, survey, estimator, label, known, seed) for label in labels[low : low + size]]
+        yield _with_scores(counted, rounds, held, seed)
+
+
+def loggers_at_a_time(n_groups: int) -> int:
+    """How many score tables over so many groups are held and summed in one scan."""
+    return max(MOST_SCORES // max(n_groups, 1), 1)
+
+
 def _from_counts(
     counted: Counted, survey: Survey, estimator: Estimator, label: str, known: Mapping[str, Policy], seed: int
 ) -> HeldOut:
@@ -218,6 +244,8 @@ def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed
             table = np.zeros((rows.n_groups, len(BASIS)))
             table[rows.logger != one.number] = one.solution.scores
             embedded.append((one.number, replace(one.solution, scores=table)))
+    if not embedded:
+        return list(held)
     sums = counted.sum_scores(rounds, [solution for _, solution in embedded], seed)
     columns = {number: column for (number, _), column in zip(embedded, sums.scores.T, strict=True)}
     return [
