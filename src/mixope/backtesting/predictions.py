@@ -48,6 +48,7 @@ from mixope.logs import UNLABELLED
 from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem, restrict
 from mixope.questions import Question, check_level, known_policies
+from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
 from mixope.seen import Counted, Sampled, look
 from mixope.statistics.request import OfLoggers, Request
 from mixope.statistics.transitions import BASIS, Transitions
@@ -56,6 +57,8 @@ from mixope.version import __version__
 
 MOST_SCORES = 10_000_000
 """Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""
+MOST_CELLS = 20_000_000
+"""Rows of logs whose counts by episode are held where there are many loggers."""
 
 
 def backtest(
@@ -173,11 +176,37 @@ def _few_at_a_time(
     known: Mapping[str, Policy],
     seed: int,
 ) -> Iterator[list[HeldOut]]:
-    """All loggers from the counts of the others, in batches: the score tables of a batch are held at once."""
-    size = loggers_at_a_time(counted.transitions.n_groups)
-    for low in range(0, len(labels), size):
-        held = [_from_counts(counted, survey, estimator, label, known, seed) for label in labels[low : low + size]]
-        yield _with_scores(counted, rounds, held, seed)
+    """All loggers from the counts of the others.
+
+    The score tables of a few loggers are summed by one scan. Those of many would not fit in memory together: then the
+    counts of every episode are read once, and each logger's scores are summed over them, or, of logs too long for
+    that, a few loggers at a time by a scan.
+    """
+    rows = counted.transitions
+    size = loggers_at_a_time(rows.n_groups)
+    cells = None
+    if size < len(labels) and rows.n_rows <= MOST_CELLS:
+        (groups,) = rounds.ask([episode_counts_request(counted)])
+        cells = episode_counts(groups, rows)
+    step = size if cells is None else 1
+    for few in (labels[low : low + step] for low in range(0, len(labels), step)):
+        held = [_from_counts(counted, survey, estimator, label, known, seed) for label in few]
+        yield _with_scores(counted, rounds, held, seed) if cells is None else [_scored(one, cells) for one in held]
+
+
+def _scored(one: HeldOut, cells: EpisodeCounts) -> HeldOut:
+    """With the scores of its solution by episode of the others, from the counts of every episode."""
+    if one.solution is None or one.solution.scores is None:
+        return one
+    return replace(one, scores=cells.scores(_embedded(one, cells.transitions))[cells.logger != one.number])
+
+
+def _embedded(one: HeldOut, rows: Transitions) -> FloatArray:
+    """The score table of the others as one over all groups."""
+    table = np.zeros((rows.n_groups, len(BASIS)))
+    if one.solution is not None and one.solution.scores is not None:
+        table[rows.logger != one.number] = one.solution.scores
+    return table
 
 
 def loggers_at_a_time(n_groups: int) -> int:
@@ -241,9 +270,7 @@ def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed
     rows, embedded = counted.transitions, []
     for one in held:
         if one.solution is not None and one.solution.scores is not None:
-            table = np.zeros((rows.n_groups, len(BASIS)))
-            table[rows.logger != one.number] = one.solution.scores
-            embedded.append((one.number, replace(one.solution, scores=table)))
+            embedded.append((one.number, replace(one.solution, scores=_embedded(one, rows))))
     if not embedded:
         return list(held)
     sums = counted.sum_scores(rounds, [solution for _, solution in embedded], seed)

@@ -222,15 +222,15 @@ def krylov(
     """
     system = linalg.LinearOperator((len(right), len(right)), matvec=apply, dtype=np.float64)
     size = max(float(np.abs(right).sum()), 1e-300)
-    enough, wanted = (accepted or close) * size, {"rtol": 1e-2 * close, "atol": 0.0}
+    enough, wanted = (accepted or close) * size, 1e-2 * close
     with np.errstate(over="ignore", invalid="ignore"):
-        found, _ = linalg.bicgstab(system, right, maxiter=_SWEEPS, **wanted)
+        found, _ = linalg.bicgstab(system, right, maxiter=_SWEEPS, rtol=wanted, atol=0.0)
         left = float(np.abs(apply(found) - right).sum())
     if np.isfinite(left) and left <= enough:
         return np.asarray(found)
     found, before, left = np.zeros(len(right)), np.inf, size
     while left > enough and left < before / 10:
-        found, _ = linalg.lgmres(system, right, found, inner_m=60, outer_k=10, maxiter=_CYCLES, **wanted)
+        found, _ = linalg.lgmres(system, right, found, rtol=wanted, atol=0.0, maxiter=_CYCLES, inner_m=60, outer_k=10)
         before, left = left, float(np.abs(apply(found) - right).sum())
     return np.asarray(found) if left <= enough else None
 
