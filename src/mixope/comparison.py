@@ -37,12 +37,14 @@ def compare(
     jobs: int | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
+    all_pairs: bool = False,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
     ``estimators="all"`` takes every estimator that these logs and this estimand allow; ``skipped`` says which do not
-    apply and why. With two targets or more, ``differences`` has their differences with joint intervals. ``interval``,
-    ``replicates`` and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
+    apply and why. With two targets or more, ``differences`` has their differences with joint intervals: all pairs of
+    up to twelve targets, and of more the best less each of the others, or ``all_pairs``. ``interval``, ``replicates``
+    and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
@@ -61,12 +63,12 @@ def compare(
     if not found:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
         raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
-    differences = differences_of(found, level, seed) if len(targets) > 1 else ()
+    differences = differences_of(found, level, seed, all_pairs) if len(targets) > 1 else ()
     return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())), differences)
 
 
 def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
-    """Differences between all pairs of targets by one estimator, and a ranking; ``options`` as for ``compare``."""
+    """Differences between targets by one estimator, and a ranking; ``options`` as for ``compare``."""
     _check_targets(targets, 2)
     found = compare(logs, targets, [estimator], **options)
     if not found.differences:

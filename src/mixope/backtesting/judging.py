@@ -25,6 +25,9 @@ from mixope.diagnostics.steadiness import normal_of_t
 from mixope.intervals import few_clusters, quantile, standard_error
 from mixope.statistics.episodes import EpisodeTotals
 
+_EPISODES = 16_384
+"""Episodes whose errors are laid side by side at a time."""
+
 
 @dataclass(frozen=True)
 class Distance:
@@ -81,7 +84,10 @@ def independent_predictions(distances: Sequence[Distance]) -> float:
     """ν: how many independent predictions these are worth."""
     if not distances:
         return 0.0
-    errors = np.stack([found.errors for found in distances])
-    alike = few_clusters(errors.shape[1]) * (errors @ errors.T)
+    episodes, alike = len(distances[0].errors), np.zeros((len(distances), len(distances)))
+    for low in range(0, episodes, _EPISODES):
+        errors = np.stack([found.errors[low : low + _EPISODES] for found in distances])
+        alike += errors @ errors.T
+    alike *= few_clusters(episodes)
     np.fill_diagonal(alike, 1.0)
     return float(len(distances) ** 2 / np.sum(np.clip(alike, -1.0, 1.0) ** 2))

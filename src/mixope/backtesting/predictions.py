@@ -15,7 +15,7 @@ How far a prediction is off, and what all of them say together, is in :mod:`mixo
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -48,12 +48,18 @@ from mixope.logs import UNLABELLED
 from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem, restrict
 from mixope.questions import Question, check_level, known_policies
+from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
 from mixope.seen import Counted, Sampled, look
 from mixope.statistics.repeats import Repeats
 from mixope.statistics.request import OfLoggers, Request
 from mixope.statistics.transitions import BASIS, Transitions
 from mixope.survey import Survey
 from mixope.version import __version__
+
+MOST_SCORES = 10_000_000
+"""Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""
+MOST_CELLS = 20_000_000
+"""Rows of logs whose counts by episode are held where there are many loggers."""
 
 
 def backtest(
@@ -81,12 +87,14 @@ def backtest(
         rounds = seen.rounds()
         sums = seen.sum_scores(rounds, [], seed)
         survey = seen.survey(sums)
-        held = [_from_counts(seen, survey, chosen, label, known, seed) for label in labels]
-        held = _with_scores(seen, rounds, held, seed)
+        batches = _few_at_a_time(seen, rounds, survey, chosen, labels, known, seed)
     else:
         survey, sums = seen.facts, seen.sums
-        held = _from_sample(seen, chosen, labels, known)
-    found = [_predict(one, survey, chosen, level, seed) for one in held]
+        batches = iter([_from_sample(seen, chosen, labels, known)])
+    found, held = [], []
+    for batch in batches:
+        found += [_predict(one, survey, chosen, level, seed) for one in batch]
+        held += [replace(one, policy=None, solution=None, scores=None, problem=None) for one in batch]
     rows = judged_together([row for row, _ in found])
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
@@ -168,6 +176,53 @@ def _refuse(name: str, requests: Sequence[Request]) -> tuple[Any, ...]:
     )
 
 
+def _few_at_a_time(
+    counted: Counted,
+    rounds: Rounds,
+    survey: Survey,
+    estimator: Estimator,
+    labels: Sequence[str],
+    known: Mapping[str, Policy],
+    seed: int,
+) -> Iterator[list[HeldOut]]:
+    """All loggers from the counts of the others.
+
+    The score tables of a few loggers are summed by one scan. Those of many would not fit in memory together: then the
+    counts of every episode are read once, and each logger's scores are summed over them, or, of logs too long for
+    that, a few loggers at a time by a scan.
+    """
+    rows = counted.transitions
+    size = loggers_at_a_time(rows.n_groups)
+    cells = None
+    if size < len(labels) and rows.n_rows <= MOST_CELLS:
+        (groups,) = rounds.ask([episode_counts_request(counted)])
+        cells = episode_counts(groups, rows)
+    step = size if cells is None else 1
+    for few in (labels[low : low + step] for low in range(0, len(labels), step)):
+        held = [_from_counts(counted, survey, estimator, label, known, seed) for label in few]
+        yield _with_scores(counted, rounds, held, seed) if cells is None else [_scored(one, cells) for one in held]
+
+
+def _scored(one: HeldOut, cells: EpisodeCounts) -> HeldOut:
+    """With the scores of its solution by episode of the others, from the counts of every episode."""
+    if one.solution is None or one.solution.scores is None:
+        return one
+    return replace(one, scores=cells.scores(_embedded(one, cells.transitions))[cells.logger != one.number])
+
+
+def _embedded(one: HeldOut, rows: Transitions) -> FloatArray:
+    """The score table of the others as one over all groups."""
+    table = np.zeros((rows.n_groups, len(BASIS)))
+    if one.solution is not None and one.solution.scores is not None:
+        table[rows.logger != one.number] = one.solution.scores
+    return table
+
+
+def loggers_at_a_time(n_groups: int) -> int:
+    """How many score tables over so many groups are held and summed in one scan."""
+    return max(MOST_SCORES // max(n_groups, 1), 1)
+
+
 def _from_counts(
     counted: Counted, survey: Survey, estimator: Estimator, label: str, known: Mapping[str, Policy], seed: int
 ) -> HeldOut:
@@ -224,9 +279,9 @@ def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed
     rows, embedded = counted.transitions, []
     for one in held:
         if one.solution is not None and one.solution.scores is not None:
-            table = np.zeros((rows.n_groups, len(BASIS)))
-            table[rows.logger != one.number] = one.solution.scores
-            embedded.append((one.number, replace(one.solution, scores=table)))
+            embedded.append((one.number, replace(one.solution, scores=_embedded(one, rows))))
+    if not embedded:
+        return list(held)
     sums = counted.sum_scores(rounds, [solution for _, solution in embedded], seed)
     columns = {number: column for (number, _), column in zip(embedded, sums.scores.T, strict=True)}
     return [

@@ -42,6 +42,9 @@ def command(
     threads: o.Threads = None,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="More than twelve targets: all pairs, not each with the best alone.")
+    ] = False,
     outputs: o.Outputs = None,
     html: o.Html = None,
     json: o.Json = False,
@@ -83,6 +86,7 @@ def command(
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
             interval=choose_interval(interval, replicates, jobs, notes.progress),
             seed=seed,
+            all_pairs=all_pairs,
         )
         if html is not None:
             coverage = {name: coverage_of(seen, policy) for name, policy in policies.items()}

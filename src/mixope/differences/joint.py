@@ -8,6 +8,10 @@ which for similar targets is far narrower than what two separate intervals sugge
 cover all pairs at once: t is replaced by the quantile of the largest |t| over pairs. Probabilities and ranks come from
 draws of a multivariate t around the values.
 
+The pairs of k targets are k(k − 1)/2. Of more than ``MOST_PAIRED`` targets the best by its value is set against each of
+the others, k − 1 differences. Which one that is was found on the same episodes, so their joint intervals hold for all
+pairs none the less, by Bonferroni's bound.
+
 What a logger earned by itself under the same estimand (:mod:`mixope.estimators.own_values`) has scores on its own
 episodes and 0 on all others, so it stands beside the targets like one of them.
 
@@ -38,7 +42,10 @@ from mixope.intervals import (
     standard_error,
 )
 
-DRAWS = 20_000
+DRAWS, MOST_DRAWN = 20_000, 4_000_000
+"""Draws of all targets, fewer where there would be more numbers than this in all."""
+MOST_PAIRED = 12
+"""Up to so many targets, all pairs are compared; of more, each with the best."""
 UNCOVERED = 0.01
 """Target mass outside the logs above which a difference is said to be biased."""
 _APPROXIMATE = "{}: an approximation error of about {:.3g} is part of its own interval and not of its differences'"
@@ -65,8 +72,9 @@ class JointScores:
         """m/(m−1) Σ_e s_e s_eᵀ."""
         return np.asarray(few_clusters(len(self.scores)) * (self.scores.T @ self.scores))
 
-    def draws(self, n: int, seed: int) -> FloatArray:
-        """Deviations of the values from the truth by the multivariate t law, shape (n, targets)."""
+    def draws(self, seed: int) -> FloatArray:
+        """Deviations of the values from the truth by the multivariate t law, shape (draws, targets)."""
+        n = min(DRAWS, MOST_DRAWN // len(self.values))
         generator = np.random.default_rng([seed, 17])
         spread, directions = np.linalg.eigh(self.covariance)
         normal = generator.standard_normal((n, len(self.values)))
@@ -87,6 +95,14 @@ def pairwise(joint: JointScores, level: float, seed: int = 0) -> tuple[Differenc
     return subtract(joint, list(combinations(range(len(joint.names)), 2)), level, seed)
 
 
+def with_best(joint: JointScores, level: float) -> tuple[Difference, ...]:
+    """The best less every other, in the order of their values; the intervals hold together for all pairs."""
+    best, *others = np.argsort(-joint.values, kind="stable").tolist()
+    every = len(others) * (len(others) + 1) // 2
+    together = quantile(1 - (1 - level) / every, joint.degrees)
+    return _subtracted(joint, [(best, other) for other in others], level, together)
+
+
 def against(joint: JointScores, others: JointScores, level: float, seed: int = 0) -> tuple[Difference, ...]:
     """Every target less every one of the others."""
     n = len(joint.names)
@@ -96,12 +112,18 @@ def against(joint: JointScores, others: JointScores, level: float, seed: int = 0
 
 def subtract(joint: JointScores, pairs: list[Pair], level: float, seed: int = 0) -> tuple[Difference, ...]:
     """These pairs, with intervals for each alone and for all together."""
-    spread = [standard_error(joint.scores[:, i] - joint.scores[:, j]) for i, j in pairs]
     single = quantile(level, joint.degrees)
-    together = single if len(pairs) == 1 else max(single, _largest_of_all(joint, pairs, spread, level, seed))
+    together = single if len(pairs) == 1 else max(single, _largest_of_all(joint, pairs, level, seed))
+    return _subtracted(joint, pairs, level, together)
+
+
+def _subtracted(joint: JointScores, pairs: list[Pair], level: float, together: float) -> tuple[Difference, ...]:
+    """These pairs, given the quantile for all of them together."""
+    single = quantile(level, joint.degrees)
     alone = np.sqrt(np.diag(joint.covariance))
     found = []
-    for (i, j), error in zip(pairs, spread, strict=True):
+    for i, j in pairs:
+        error = _spread(joint, i, j)
         value = float(joint.values[i] - joint.values[j])
         found.append(
             Difference(
@@ -122,11 +144,16 @@ def _around(value: float, half: float, level: float, method: str) -> Interval:
     return Interval(value - half, value + half, level, method)
 
 
-def _largest_of_all(joint: JointScores, pairs: list[Pair], spread: list[float], level: float, seed: int) -> float:
+def _spread(joint: JointScores, i: int, j: int) -> float:
+    return standard_error(joint.scores[:, i] - joint.scores[:, j])
+
+
+def _largest_of_all(joint: JointScores, pairs: list[Pair], level: float, seed: int) -> float:
     """The quantile of max |t| over pairs."""
-    draws = joint.draws(DRAWS, seed)
+    draws = joint.draws(seed)
     largest = np.zeros(len(draws))
-    for (i, j), error in zip(pairs, spread, strict=True):
+    for i, j in pairs:
+        error = _spread(joint, i, j)
         if error > 0:
             np.maximum(largest, np.abs(draws[:, i] - draws[:, j]) / error, out=largest)
     return float(np.quantile(largest, level))
@@ -137,12 +164,12 @@ def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]
 
     Equal ones share their places: those whose draws do not differ are ordered by a coin.
     """
-    believed = joint.values + joint.draws(DRAWS, seed)
+    believed = joint.values + joint.draws(seed)
     scale = np.abs(believed).max(axis=0, initial=1.0)
     coin = np.random.default_rng([seed, 18]).random(believed.shape)
     order = np.lexsort((coin, -np.round(believed / scale.max(), 12)), axis=1)
     place = np.argsort(order, axis=1, kind="stable") + 1
-    errors = np.sqrt(np.diag(joint.covariance))
+    errors, shown = np.sqrt(np.diag(joint.covariance)), min(len(joint.names), MOST_PAIRED)
     found = []
     for k, name in enumerate(joint.names):
         low, high = np.quantile(place[:, k], [0.5 - level / 2, 0.5 + level / 2], method="inverted_cdf")
@@ -155,15 +182,20 @@ def rank(joint: JointScores, level: float, seed: int = 0) -> tuple[Ranking, ...]
                 expected_rank=float(place[:, k].mean()),
                 low=int(low),
                 high=int(high),
-                ranks=tuple(float(np.mean(place[:, k] == p)) for p in range(1, len(joint.names) + 1)),
+                ranks=tuple(float(np.mean(place[:, k] == p)) for p in range(1, shown + 1)),
             )
         )
     return tuple(sorted(found, key=lambda r: -r.value))
 
 
-def differences_of(estimates: Sequence[Estimate], level: float, seed: int = 0) -> tuple[Differences, ...]:
-    """One record for each estimator that has scores for two targets or more, in the order of the estimators."""
-    made = (_one(group, level, seed) for group in _by_estimator(estimates))
+def differences_of(
+    estimates: Sequence[Estimate], level: float, seed: int = 0, all_pairs: bool = False
+) -> tuple[Differences, ...]:
+    """One record for each estimator that has scores for two targets or more, in the order of the estimators.
+
+    Of more than ``MOST_PAIRED`` targets each is compared with the best, unless ``all_pairs`` are asked for.
+    """
+    made = (_one(group, level, seed, all_pairs) for group in _by_estimator(estimates))
     return tuple(found for found in made if found is not None)
 
 
@@ -180,13 +212,13 @@ def _by_estimator(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
     return list(groups.values())
 
 
-def _one(group: list[Estimate], level: float, seed: int) -> Differences | None:
+def _one(group: list[Estimate], level: float, seed: int, all_pairs: bool) -> Differences | None:
     usable = [e for e in group if _usable(e)]
     if len(usable) < 2:
         return None
     first = usable[0]
     joint = JointScores(tuple(e.target for e in usable), np.array([e.value for e in usable]), _clusters(usable))
-    loggers = _against_loggers(first, joint, level, seed)
+    every = all_pairs or len(usable) <= MOST_PAIRED
     left_out = [
         Advice(f"{e.target}: left out, ", e.no_interval_because or "it has no scores") for e in group if not _usable(e)
     ]
@@ -195,9 +227,10 @@ def _one(group: list[Estimate], level: float, seed: int) -> Differences | None:
         estimand=first.estimand,
         level=level,
         n_episodes=first.n_episodes,
-        pairs=pairwise(joint, level, seed),
+        pairs=pairwise(joint, level, seed) if every else with_best(joint, level),
         ranking=rank(joint, level, seed),
-        loggers=loggers,
+        loggers=_against_loggers(first, joint, level, seed),
+        compared="all pairs" if every else "with the best",
         alerts=(
             *left_out,
             *bias_alerts([(e.target, e.uncovered_mass) for e in usable], any(e.corrects_coverage for e in usable)),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.intervals import Interval
 from mixope.rendering import Record, ReportedRecord, plain
+
+MOST_LISTED = 12
+"""Targets or pairs that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Ranking:
-    """One target's place: 1 is best. ``ranks`` is the probability of each place, ``low`` and ``high`` at the level."""
+    """One target's place: 1 is best. ``low`` and ``high`` are at the level.
+
+    ``ranks`` is the probability of each place; of many targets, of the first twelve places.
+    """
 
     target: str
     value: float
@@ -66,7 +72,10 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Differences(Record):
-    """Every pair of targets, their ranking, best first, and every target less what each logger earned."""
+    """Pairs of targets, their ranking, best first, and every target less what each logger earned.
+
+    ``compared`` says which pairs there are: all of them, or, of many targets, the best less each of the others.
+    """
 
     estimator: str
     estimand: Estimand
@@ -76,21 +85,26 @@ class Differences(Record):
     ranking: tuple[Ranking, ...]
     loggers: tuple[Difference, ...] = ()
     alerts: tuple[str, ...] = ()
+    compared: Literal["all pairs", "with the best"] = "all pairs"
 
     def __getitem__(self, key: tuple[str, str]) -> Difference:
-        """By (first, second), in the order in which the targets were given; the second may be a logger."""
+        """By (first, second), in the order in which the targets were given; the second may be a logger.
+
+        Of many targets the first is the best.
+        """
         for pair in (*self.pairs, *self.loggers):
             if (pair.first, pair.second) == key:
                 return pair
-        known = ", ".join(f"({p.first!r}, {p.second!r})" for p in (*self.pairs, *self.loggers))
-        raise KeyError(f"no difference for {key!r}; there are {known}")
+        known = _listed([f"({p.first!r}, {p.second!r})" for p in (*self.pairs, *self.loggers)])
+        ask = "" if self.compared == "all pairs" else "; all pairs are made with all_pairs=True"
+        raise KeyError(f"no difference for {key!r}; there are {known}{ask}")
 
     @property
     def summary(self) -> str:
         """The ranking in one sentence."""
         best = self.ranking[0]
         sure = f"{best.target} is best with probability {probability_words(best.probability_best)}"
-        places = ", ".join(f"{r.target} ({r.span})" for r in self.ranking)
+        places = _listed([f"{r.target} ({r.span})" for r in self.ranking])
         return f"{sure}; places at level {self.level:.4g}: {places}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,6 +114,7 @@ class Differences(Record):
             "estimand": {k: v for k, v in asdict(self.estimand).items() if v is not None},
             "level": self.level,
             "n_episodes": self.n_episodes,
+            "compared": self.compared,
             "pairs": [pair.to_dict() for pair in self.pairs],
             "ranking": [asdict(place) for place in self.ranking],
             "loggers": [pair.to_dict() for pair in self.loggers],
@@ -150,6 +165,12 @@ class Comparison(ReportedRecord):
     def to_pandas(self) -> Any:
         """The same as a pandas data frame (pandas must be installed)."""
         return self.to_arrow().to_pandas()
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All of them, or the first and how many there are besides."""
+    rest = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def probability_words(chance: float) -> str:

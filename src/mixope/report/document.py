@@ -8,9 +8,9 @@ Nothing is copied: the templates read the records. Text is made safe to show and
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -26,6 +26,8 @@ from mixope.statistics.weights import WeightBin
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}
 _WORSE = ("good", "reference", "caution", "bad")
+MOST_DETAILED = 12
+"""Targets that have figures, checks and weights of their own on a page; tables have all."""
 Section = tuple[str, str]
 """An identifier and a title."""
 
@@ -104,6 +106,14 @@ class Document:
             for e in (answer.estimate, *answer.beside)
         )
 
+    @cached_property
+    def detailed(self) -> tuple[Answer, ...]:
+        """The targets that have parts of their own: all, or the best of many by the ranking."""
+        if len(self.answers) <= MOST_DETAILED or not self.differences:
+            return self.answers[:MOST_DETAILED]
+        place = {ranked.target: k for k, ranked in enumerate(self.differences[0].ranking)}
+        return tuple(sorted(self.answers, key=lambda a: place.get(a.estimate.target, len(place)))[:MOST_DETAILED])
+
     @property
     def first(self) -> Estimate:
         """The one that speaks for all: its logs and its estimand are everybody's."""
@@ -124,10 +134,14 @@ class Document:
         """Every target with its fingerprint."""
         return tuple(dict.fromkeys((e.target, e.provenance.target_fingerprint) for e, _ in self.rows))
 
+    @cached_property
+    def _kinds(self) -> dict[tuple[str, str], str]:
+        return {(e.estimator, e.target): kind(e) for e, _ in self.rows}
+
     def pair_kind(self, found: Differences, pair: Difference) -> str:
         """The worse of the verdicts of the two targets by the same estimator."""
-        kinds = {e.target: kind(e) for e, _ in self.rows if e.estimator == found.estimator}
-        return max((kinds.get(name, "good") for name in (pair.first, pair.second)), key=_WORSE.index)
+        kinds = self._kinds
+        return max((kinds.get((found.estimator, name), "good") for name in (pair.first, pair.second)), key=_WORSE.index)
 
 
 @singledispatch
@@ -159,9 +173,12 @@ def _(
     """Of a comparison, ``band``, ``truth`` and ``coverage`` may be mappings from targets."""
     compared = record if isinstance(record, Comparison) else Comparison((record,))
     every = list(_with_companions(compared.estimates))
+    by_target: dict[str, list[Estimate]] = {}
+    for estimate in every:
+        by_target.setdefault(estimate.target, []).append(estimate)
     answers = [
-        _answer([e for e in every if e.target == target], _of(band, target), _of(coverage, target), _of(truth, target))
-        for target in dict.fromkeys(e.target for e in every)
+        _answer(mine, _of(band, target), _of(coverage, target), _of(truth, target))
+        for target, mine in by_target.items()
     ]
     names = [
         "estimates",
@@ -180,7 +197,7 @@ def _(
     return Document(
         record=record,
         template="result.html.j2",
-        title="; ".join(f"{a.estimate.target}: {a.estimate.verdict}, {value_words(a.estimate)}" for a in answers),
+        title=_title(answers),
         sections=tuple((name, name.capitalize()) for name in names),
         unit=every[0].unit,
         backtest=backtest,
@@ -191,6 +208,13 @@ def _(
         differences=compared.differences,
         skipped=compared.skipped,
     )
+
+
+def _title(answers: Sequence[Answer]) -> str:
+    """Every target with its verdict; of many, how many there are."""
+    if len(answers) > MOST_DETAILED:
+        return f"{len(answers):,} targets compared"
+    return "; ".join(f"{a.estimate.target}: {a.estimate.verdict}, {value_words(a.estimate)}" for a in answers)
 
 
 def _answer(mine: list[Estimate], band: Any, coverage: Coverage | None, truth: float | None) -> Answer:

@@ -44,7 +44,7 @@ def figures(shown: Document, prefix: str = "") -> Figures:
         made["targets"] = _targets(shown, prefix)
     for k, found in enumerate(shown.differences):
         made[f"differences-{k}"] = _differences(shown, found, f"{prefix}differences-{k}")
-    for k, answer in enumerate(shown.answers):
+    for k, answer in enumerate(shown.detailed):
         loggers = answer.estimate.loggers
         made[f"forest-{k}"] = _forest(shown, answer, f"{prefix}forest-{k}")
         if weighed := [logger for logger in loggers if logger.weight_share is not None]:
@@ -78,9 +78,11 @@ def _twice(plot: Callable[..., None], rows: int, name: str, caption: str, says: 
 
 
 def _targets(shown: Document, prefix: str) -> Drawing:
-    marks = [plots.mark_of(a.estimate, a.estimate.target) for a in shown.answers]
+    marks = [plots.mark_of(a.estimate, a.estimate.target) for a in shown.detailed]
     marks += plots.own_marks([("the logs themselves", shown.first.against_logs)])
-    return _draw_marks(marks, shown, f"{prefix}targets", "Every target by the estimate that answers for it.")
+    some = f"The best {len(shown.detailed)} of {len(shown.answers):,} targets, each"
+    which = "Every target" if len(shown.detailed) == len(shown.answers) else some
+    return _draw_marks(marks, shown, f"{prefix}targets", f"{which} by the estimate that answers for it.")
 
 
 def _forest(shown: Document, answer: Answer, name: str) -> Drawing:

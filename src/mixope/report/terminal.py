@@ -194,10 +194,10 @@ def _(found: Differences, *, phrase: Phrase = in_python) -> Group:
 
 
 def _differences(found: Differences, phrase: Phrase) -> Pieces:
-    """Every pair, how much narrower it is than from separate logs, and the ranking."""
+    """The pairs, how much narrower they are than from separate logs, and the ranking."""
     held = "intervals that hold together" if len(found.pairs) > 1 else "interval"
     pieces: Pieces = [
-        Text(f"differences by {found.estimator}, {held} at {found.level:.4g}", style="bold"),
+        Text(f"differences{_with_whom(found)} by {found.estimator}, {held} at {found.level:.4g}", style="bold"),
         _pairs(found.pairs),
     ]
     if len(found.ranking) > 2:
@@ -207,6 +207,10 @@ def _differences(found: Differences, phrase: Phrase) -> Pieces:
     if found.loggers:
         pieces += [heading("against what loggers earn themselves"), _pairs(found.loggers)]
     return [*pieces, *remarks(notes(found.alerts), phrase)]
+
+
+def _with_whom(found: Differences) -> str:
+    return "" if found.compared == "all pairs" else " between the best and each of the others"
 
 
 def _pairs(pairs: Sequence[Difference]) -> Table:

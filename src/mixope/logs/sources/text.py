@@ -1,7 +1,9 @@
 """CSV and TSV: text, so every value can fail to be what its column is.
 
-Types are found by looking at all values. In files above 64 MB they are guessed from the first ``SAMPLE`` rows, which
-is faster, and the guess is checked on all rows: a column that holds something else further down is looked at again.
+Types are found by looking at all values, of many files in one query that tells them apart by name. In files above 64 MB
+they are guessed from the first ``SAMPLE`` rows, which is faster, and the guess is checked on all rows: a column that
+holds something else further down is looked at again. Neighbouring files whose types differ in nothing but gaps and
+whole numbers are read with the wider ones.
 Columns are then read as text and cast by TRY_CAST. The same reader serves SQL and Arrow.
 """
 
@@ -11,10 +13,11 @@ import csv
 import gzip
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from mixope.errors import Advice, DataError, Setting
@@ -27,6 +30,8 @@ SAMPLE = 200_000
 WHOLE_BYTES = 64_000_000
 
 LONGEST_HEADER = 1_000_000
+EXACT_DIGITS = 15
+"""Whole numbers of so many digits are exact in float64."""
 
 SQL_TYPES: dict[Kind, str] = {
     "int": "BIGINT",
@@ -81,12 +86,12 @@ class DelimitedFiles:
 
     @cached_property
     def _counts(self) -> tuple[int, ...]:
-        rows = []
-        for name in self.files:
-            with reading(name), connect() as connection:
-                text = _reader((name,), self.header, self.delimiter)
-                rows.append(connection.execute(f"SELECT count(*) FROM (SELECT * FROM {text})").fetchall()[0][0])
-        return tuple(rows)
+        file = _file_column(self.header)
+        text = _reader(self.files, self.header, self.delimiter, file)
+        with reading(self.files[0]), connect() as connection:
+            found = connection.execute(f"SELECT {file}, count(*) FROM (SELECT * FROM {text}) GROUP BY {file}")
+            rows = dict(found.fetchall())
+        return tuple(rows.get(name, 0) for name in self.files)
 
     def known_rows(self) -> int | None:
         """Only a pass over the file tells."""
@@ -147,12 +152,22 @@ class DelimitedFiles:
         return ", ".join(cast(name) for name in columns)
 
 
-def _reader(files: Sequence[str], header: Sequence[str], delimiter: str) -> str:
+def _reader(files: Sequence[str], header: Sequence[str], delimiter: str, named: str | None = None) -> str:
+    """FROM-able rows as text, perhaps with the name of their file in a column ``named``."""
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
+    file = "" if named is None else f"filename={literal(named)}, "
     return (
         f"read_csv({file_list(files)}, auto_detect=false, header=true, delim={literal(delimiter)}, quote='\"', "
-        f"escape='\"', hive_partitioning=false, columns={{{columns}}})"
+        f"escape='\"', {file}hive_partitioning=false, columns={{{columns}}})"
     )
+
+
+def _file_column(header: Sequence[str]) -> str:
+    """A name for the column that tells a row's file, where several are read at once: none of the header's."""
+    name = "mixope_file"
+    while name in (column.lower() for column in header):
+        name += "_"
+    return name
 
 
 def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
@@ -185,13 +200,40 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
 
 
 class Looked(NamedTuple):
-    """What is known of a column after looking at its values; ``full``: none is missing."""
+    """What is known of a column after looking at its values.
+
+    ``full``: none is missing. ``long``: a text has so many characters that a float64 may not hold it exactly.
+    """
 
     field: Field
     full: bool
+    long: bool
 
 
-def look(name: str, header: Sequence[str], delimiter: str) -> dict[str, Looked]:
+Columns = dict[str, Looked]
+
+
+def look_at(names: Sequence[str], header: Sequence[str], delimiter: str) -> Iterator[Columns]:
+    """Every column of some files with this header: of the small ones in one query, of each large one by itself."""
+    small = [name for name in names if os.path.getsize(name) <= WHOLE_BYTES]
+    found = _together(small, header, delimiter) if len(small) > 1 else {}
+    for name in names:
+        yield found[name] if found.get(name) else look(name, header, delimiter)
+
+
+def _together(names: Sequence[str], header: Sequence[str], delimiter: str) -> dict[str, Columns]:
+    """By file; nothing where one of them cannot be read, so that each is tried by itself and the error names it."""
+    import duckdb
+
+    file = _file_column(header)
+    try:
+        with connect() as connection:
+            return _look_by_file(connection, _reader(names, header, delimiter, file), header, file)
+    except duckdb.Error:
+        return {}
+
+
+def look(name: str, header: Sequence[str], delimiter: str) -> Columns:
     """Every column of one file, from its values."""
     rows = _reader((name,), header, delimiter)
     with reading(name), connect() as connection:
@@ -205,21 +247,38 @@ def look(name: str, header: Sequence[str], delimiter: str) -> dict[str, Looked]:
     return found
 
 
-def _look(connection: Any, rows: str, columns: Sequence[str]) -> dict[str, Looked]:
+def _look(connection: Any, rows: str, columns: Sequence[str]) -> Columns:
     """By counting, of each column, the values of each kind; nothing where there are no rows."""
-    kinds = list(IS_KIND)
+    return _looked(connection.execute(f"SELECT {_counts_of(columns)} FROM {rows}").fetchall()[0], columns)
+
+
+def _look_by_file(connection: Any, rows: str, columns: Sequence[str], file: str) -> dict[str, Columns]:
+    """The same of several files; one without rows is not there."""
+    found = connection.execute(f"SELECT {file}, {_counts_of(columns)} FROM {rows} GROUP BY {file}").fetchall()
+    return {name: _looked(counts, columns) for name, *counts in found}
+
+
+def _counts_of(columns: Sequence[str]) -> str:
     counts = ["count(*)"]
     for column in columns:
-        counts.append(f"count({quote(column)})")
-        counts += [f"count(*) FILTER ({IS_KIND[kind].format(quote(column))})" for kind in kinds]
-    total, *found = connection.execute(f"SELECT {', '.join(counts)} FROM {rows}").fetchall()[0]
-    width = 1 + len(kinds)
+        counts += [f"count({quote(column)})", f"coalesce(max(length({quote(column)})), 0)"]
+        counts += [f"count(*) FILTER ({test.format(quote(column))})" for test in IS_KIND.values()]
+    return ", ".join(counts)
+
+
+def _looked(counts: Sequence[int], columns: Sequence[str]) -> Columns:
+    total, *found = counts
+    if not total:
+        return {}
+    width = 2 + len(IS_KIND)
     groups = [found[i * width : (i + 1) * width] for i in range(len(columns))]
-    known = zip(columns, groups, strict=True)
-    return {column: Looked(_field(group, kinds), group[0] == total) for column, group in known} if total else {}
+    return {
+        column: Looked(_field([present, *matching], list(IS_KIND)), present == total, longest > EXACT_DIGITS)
+        for column, (present, longest, *matching) in zip(columns, groups, strict=True)
+    }
 
 
-def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> dict[str, Looked]:
+def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> Columns:
     """What was seen in the first rows, where it holds in all of them; the other columns are looked at again."""
     other = [f"coalesce(bool_or({_is_other(known.field.kind, column)}), false)" for column, known in guessed.items()]
     gaps = [f"count(*) > count({quote(column)})" for column in guessed]
@@ -227,7 +286,7 @@ def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> dict[
     wrong = [column for column, bad in zip(guessed, found[: len(guessed)], strict=True) if bad]
     full = {column: not gap for column, gap in zip(guessed, found[len(guessed) :], strict=True)}
     again = _look(connection, rows, wrong) if wrong else {}
-    return {column: again.get(column, Looked(known.field, full[column])) for column, known in guessed.items()}
+    return {column: again.get(column, Looked(known.field, full[column], True)) for column, known in guessed.items()}
 
 
 def _is_other(kind: Kind, column: str) -> str:
@@ -252,14 +311,43 @@ def _is_not(kind: Kind, column: str) -> str:
 
 
 def open_text(paths: Sequence[str], constants: Mapping[str, str | int], *, tabs: bool) -> Iterator[Piece]:
-    """Neighbouring files with the same header, delimiter and types are one piece."""
-    opened = []
-    for path in paths:
-        header, delimiter = read_header(path, tabs=tabs)
-        looked = look(path, header, delimiter)
-        fields = {column: found.field for column, found in looked.items()}
-        opened.append((path, (header, delimiter, fields), {column for column, found in looked.items() if found.full}))
-    for (header, delimiter, fields), group in groupby(opened, key=lambda entry: entry[1]):
-        files, _, full = zip(*group, strict=True)
-        null_free = frozenset.intersection(*map(frozenset, full))
-        yield DelimitedFiles(files, header, delimiter, fields, outside(constants, fields), null_free)
+    """Neighbouring files with the same header, delimiter and types, or types that one can stand for, are one piece."""
+    for (header, delimiter), group in groupby(((read_header(path, tabs=tabs), path) for path in paths), itemgetter(0)):
+        names = [path for _, path in group]
+        for files, looked in _alike(zip(names, look_at(names, header, delimiter), strict=True)):
+            fields = {column: found.field for column, found in looked.items()}
+            full = frozenset(column for column, found in looked.items() if found.full)
+            yield DelimitedFiles(tuple(files), header, delimiter, fields, outside(constants, fields), full)
+
+
+def _alike(files: Iterable[tuple[str, Columns]]) -> Iterator[tuple[list[str], Columns]]:
+    """Runs of files that one set of types can stand for."""
+    names: list[str] = []
+    common: Columns = {}
+    for name, looked in files:
+        both = _common(common, looked) if names else looked
+        if both is None:
+            yield names, common
+            names, both = [], looked
+        names.append(name)
+        common = both
+    if names:
+        yield names, common
+
+
+def _common(left: Columns, right: Columns) -> Columns | None:
+    """Types that hold the values of both without loss; None where there are none."""
+    found = {column: _wider(known, right[column]) for column, known in left.items()}
+    known = {column: looked for column, looked in found.items() if looked is not None}
+    return known if len(known) == len(found) else None
+
+
+def _wider(one: Looked, other: Looked) -> Looked | None:
+    """Of two columns: nothing beside something is a gap, and short whole numbers beside floats are floats."""
+    full, long = one.full and other.full, one.long or other.long
+    by_kind = {found.field.kind: found for found in (one, other)}
+    if len(by_kind) == 1 or "null" in by_kind:
+        field = next((found.field for kind, found in by_kind.items() if kind != "null"), one.field)
+        return Looked(field, full, long)
+    whole = by_kind.get("int")
+    return Looked(by_kind["float"].field, full, long) if "float" in by_kind and whole and not whole.long else None
