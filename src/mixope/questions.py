@@ -52,9 +52,14 @@ def as_logs(logs: Any) -> Logs:
 def resolve_policy(policy: Any, logs: Logs) -> Policy:
     """Any policy source; factor columns in the order of the logs."""
     found = read_policy(policy)
-    if logs.schema.observation_kind == "vector" and isinstance(found, TabularPolicy):
+    real = [
+        what
+        for what, kind in (("states", logs.schema.observation_kind), ("actions", logs.schema.action_kind))
+        if kind in {"vector", "continuous"}
+    ]
+    if real and isinstance(found, TabularPolicy):
         raise DataError(
-            "the states of these logs are real numbers; a table can only hold ids",
+            f"the {real[0]} of these logs are real numbers; a table can only hold ids",
             where=logs.name,
             expected="a policy that answers for any vector: a function, a classifier, a network or a GaussianPolicy",
             got=f"a table of {found!r}",

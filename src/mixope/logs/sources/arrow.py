@@ -125,8 +125,20 @@ class ArrowDataset:
     def relation(self, connection: Any) -> str:
         """The dataset, scanned by the connection batch by batch."""
         name = unique("dataset")
-        connection.register(name, self.dataset)
+        connection.register(name, self._lendable())
         return name
+
+    def _lendable(self) -> Any:
+        """The dataset, or a scanner of it that turns half floats, which DuckDB does not have, into floats."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        half = {column.name: column.type for column in self.dataset.schema if "halffloat" in str(column.type)}
+        if not half:
+            return self.dataset
+        to = {name: pa.float32() if type_ == pa.float16() else pa.list_(pa.float32()) for name, type_ in half.items()}
+        names = [name for name, field in self.fields.items() if field.kind != "other"]
+        return self.dataset.scanner({n: ds.field(n).cast(to[n]) if n in to else ds.field(n) for n in names})
 
     def table(self, columns: Sequence[str]) -> Any:
         """The columns of all fragments."""

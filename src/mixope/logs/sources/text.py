@@ -46,6 +46,9 @@ IS_KIND: dict[Kind, str] = {
 }
 """Whether a text is a value of the kind."""
 
+IS_BEYOND = "(TRY_CAST({0} AS BIGINT) IS NULL AND regexp_full_match(trim({0}), '[+-]?[0-9]+'))"
+"""Whether a text is a whole number that does not fit into 64 bits."""
+
 EXPECTED: dict[Kind, str] = {"int": "integers", "float": "numbers", "bool": "true or false"}
 
 
@@ -134,7 +137,11 @@ class DelimitedFiles:
                     total=rows[0][2],
                     expected=EXPECTED[kind],
                     got=repr(rows[0][1]),
-                    hint="fix these rows, or leave the value empty where it is unknown",
+                    hint=(
+                        "write true or false, or 1 or 0, on every row"
+                        if kind == "bool"
+                        else "fix these rows, or leave the value empty where it is unknown"
+                    ),
                 )
         return None
 
@@ -210,10 +217,10 @@ def _look(connection: Any, rows: str, columns: Sequence[str]) -> dict[str, Looke
     kinds = list(IS_KIND)
     counts = ["count(*)"]
     for column in columns:
-        counts.append(f"count({quote(column)})")
+        counts += [f"count({quote(column)})", f"count(*) FILTER ({IS_BEYOND.format(quote(column))})"]
         counts += [f"count(*) FILTER ({IS_KIND[kind].format(quote(column))})" for kind in kinds]
     total, *found = connection.execute(f"SELECT {', '.join(counts)} FROM {rows}").fetchall()[0]
-    width = 1 + len(kinds)
+    width = 2 + len(kinds)
     groups = [found[i * width : (i + 1) * width] for i in range(len(columns))]
     known = zip(columns, groups, strict=True)
     return {column: Looked(_field(group, kinds), group[0] == total) for column, group in known} if total else {}
@@ -238,12 +245,13 @@ def _is_other(kind: Kind, column: str) -> str:
 
 
 def _field(counts: Sequence[int], kinds: Sequence[Kind]) -> Field:
-    present, *matching = counts
+    present, beyond, *matching = counts
     if present == 0:
         return Field("null", "empty", text=True)
     for kind, matches in zip(kinds, matching, strict=True):
         if matches == present:
-            return Field(kind, f"text ({kind})", exact=True, text=True)
+            wide = kind == "float" and matching[kinds.index("int")] + beyond == present
+            return Field(kind, f"text ({kind})", exact=True, text=True, wide=wide)
     return Field("string", "text", exact=True, text=True)
 
 
