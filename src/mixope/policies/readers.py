@@ -51,6 +51,8 @@ from mixope.policies.tabular import TabularPolicy
 FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
     ".csv": read_csv,
     ".csv.gz": read_csv,
+    ".tsv": read_csv,
+    ".tsv.gz": read_csv,
     ".parquet": read_parquet,
     ".arrow": read_arrow,
     ".feather": read_arrow,

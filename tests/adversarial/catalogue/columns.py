@@ -125,7 +125,7 @@ FAULTS: dict[str, Fault] = {
     "steps that are times": Fault(every(NOON, "step"), STORED, ("'step'", "timestamp", *REMEDY)),
     "steps that are times, as text": Fault(every(NOON, "step"), ("csv",), ("'step'", "2024-05-01", *IN_ROWS)),
     "a hole in the steps and no next observation": Fault(
-        having(step=[0, 1, 5] * 4, next_observation=None), CORE, ("hole in the steps", "'step'", *IN_ROWS)
+        having(step=[0, 4, 5] * 4, next_observation=None), CORE, ("hole in the steps", "'step'", *IN_ROWS)
     ),
     "rows after the end": Fault(
         having(terminated=[True, False, False] * 4), CORE, ("rows after the end of their episode", *IN_ROWS)

@@ -11,11 +11,12 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
@@ -27,6 +28,8 @@ SAMPLE = 200_000
 WHOLE_BYTES = 64_000_000
 
 LONGEST_HEADER = 1_000_000
+BLOCK = 1 << 20
+"""Bytes of a compressed file that are unpacked at a time."""
 
 SQL_TYPES: dict[Kind, str] = {
     "int": "BIGINT",
@@ -164,17 +167,7 @@ def _reader(files: Sequence[str], header: Sequence[str], delimiter: str) -> str:
 
 def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
-    with reading(name), open(name, "rb") as file:
-        plain = gzip.GzipFile(fileobj=file) if name.lower().endswith(".gz") else file
-        line = next(iter(plain.readline(LONGEST_HEADER).splitlines()), b"")  # of an old Macintosh, all lines are one
-    try:
-        text = line.decode("utf-8-sig").strip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            "The file is not UTF-8 text",
-            where=name,
-            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
-        ) from error
+    text = _first_line(name)
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
@@ -185,10 +178,42 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
     twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
     if twice:
-        raise DataError(
-            "Two columns have the same name", where=name, column=twice[0], hint="rename or drop one of them"
-        )
+        values = any(part.replace(".", "").isdigit() for part in twice)
+        hint = "the first line must hold the names of the columns" if values else "rename or drop one of them"
+        raise DataError("Two columns have the same name", where=name, column=twice[0], hint=hint)
     return header, delimiter
+
+
+def _first_line(name: str) -> str:
+    """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
+    with reading(name), open(name, "rb") as file:
+        if name.lower().endswith(".gz"):
+            _check_gzip(file)
+            line = gzip.GzipFile(fileobj=file).readline(LONGEST_HEADER)
+        else:
+            line = file.readline(LONGEST_HEADER)
+    try:
+        text = next(iter(line.splitlines()), b"").decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise DataError(
+            "The file is not UTF-8 text",
+            where=name,
+            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
+        )
+    return text
+
+
+def _check_gzip(file: IO[bytes]) -> None:
+    """Hold the content against the sum at its end, which DuckDB does not look at; a block at a time."""
+    try:
+        with gzip.GzipFile(fileobj=file) as content:
+            while content.read(BLOCK):
+                pass
+    except zlib.error as error:
+        raise OSError(str(error)) from error
+    file.seek(0)
 
 
 class Looked(NamedTuple):
