@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 UNSHOWABLE = re.compile(
@@ -194,6 +195,16 @@ class MixopeWarning(UserWarning):
 
     def __str__(self) -> str:
         return clean(super().__str__())
+
+
+def is_number(value: object) -> bool:
+    """Whether an argument is a real number; true and false are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> bool:
+    """Whether an argument is an integer; true and false are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 MOST_BYTES = 2 * 1024**3

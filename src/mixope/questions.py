@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from mixope.errors import DataError, UsageError
+from mixope.errors import DataError, UsageError, is_number, is_whole
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, read
 from mixope.policies import Policy, TabularPolicy, read_policy
@@ -40,7 +38,8 @@ def ask(
     check_level(level)
     known = known_policies(loggers, logs, labels)
     return [
-        Question(name, resolve_policy(policy, logs), estimand, known, level, seed) for name, policy in targets.items()
+        Question(name, resolve_policy(policy, logs), estimand, known, level, seed)
+        for name, policy in by_name("targets", targets).items()
     ]
 
 
@@ -72,9 +71,18 @@ def resolve_policy(policy: Any, logs: Logs) -> Policy:
     return found
 
 
+def by_name(what: str, policies: Any) -> Mapping[str, Any]:
+    """Policies by their names; without names, results could not be told apart."""
+    if not isinstance(policies, Mapping):
+        kind = type(policies).__name__
+        raise UsageError(f"{what} are policies by name, such as {{'new': 'new.csv'}}, got an object of type {kind}")
+    return policies
+
+
 def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str]) -> dict[str, Policy]:
     """The loggers' policies; one for a logger that wrote no row is a misspelt label."""
-    known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
+    given = by_name("loggers", loggers or {})
+    known = {str(label): resolve_policy(policy, logs) for label, policy in given.items()}
     strangers = [label for label in known if label not in labels]
     if strangers:
         raise UsageError(f"no rows belong to logger {strangers[0]!r}; the logs know {', '.join(map(repr, labels))}")
@@ -86,14 +94,14 @@ LARGEST_SEED = 2**64 - 1
 
 def check_seed(seed: int) -> None:
     """A whole number of 64 bits, which every generator takes as it is."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed <= LARGEST_SEED:
+    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"seed must be a whole number from 0 to {LARGEST_SEED} (64 bits), got {seed!r}")
 
 
 def check_level(level: float) -> None:
     """0.95, never 95 or 0.05."""
-    if not 0.0 < level < 1.0:
-        raise UsageError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    if not is_number(level) or not 0.0 < level < 1.0:
+        raise UsageError(f"level must lie between 0 and 1, got {level!r}; 0.95 is usual")
 
 
 def as_estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> Estimand:

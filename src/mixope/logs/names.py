@@ -98,9 +98,14 @@ class Assignment:
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
     """The user's mapping with known keys only, and lists as tuples."""
-    for key in columns or {}:
+    if not isinstance(columns, Mapping | None):
+        raise UsageError(f"columns is a dict, such as {{'reward': 'r'}}, got {columns!r}")
+    for key, given in (columns or {}).items():
         if key not in CANONICAL:
             raise UnknownName("canonical column", key, CANONICAL)
+        several = isinstance(given, Sequence) and all(isinstance(name, str) for name in given)
+        if given is not None and not several:
+            raise UsageError(f"columns[{key!r}] is the name of a column, a list of names or None, got {given!r}")
     return {k: v if isinstance(v, str) or v is None else tuple(v) for k, v in (columns or {}).items()}
 
 

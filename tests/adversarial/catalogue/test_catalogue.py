@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from . import columns, policies, texts
+from . import columns, options, policies, texts
 from .formats import POLICY_TEXT
 
-CASES = [*columns.cases(), *texts.cases(), *policies.cases()]
+CASES = [*columns.cases(), *texts.cases(), *policies.cases(), *options.cases()]
 
 
 @pytest.fixture
