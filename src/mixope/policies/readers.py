@@ -25,6 +25,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, check_claims
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.files import has_text_name
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
@@ -202,6 +203,8 @@ def _extension(path: Path) -> str:
 
 def _existing(path: Path) -> Path:
     if os.path.isfile(path):
+        if not has_text_name(path):
+            raise DataError("the name of the policy's file is not UTF-8", where=str(path), hint="rename the file")
         return path
     if os.path.isdir(path):
         raise DataError("the policy is a folder, not a file", where=str(path), hint="name one file in it")
