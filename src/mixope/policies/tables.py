@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.cells import bare, bare_column
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.names import ALIASES as LOGGED
 from mixope.logs.names import factor_of, meaning_of, prefix_of
@@ -265,6 +266,9 @@ def read_csv(path: Path, columns: Renaming | None) -> Table:
     if dates:
         options.column_types = dict.fromkeys(dates, pa.string())
         table = csv.read_csv(path, parse_options=parsing, convert_options=options)
+    for position, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            table = table.set_column(position, bare(column.name), bare_column(table.column(position)))
     return from_arrow(table, str(path))
 
 

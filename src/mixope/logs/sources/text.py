@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from mixope.cells import BARE_SQL, bare
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
@@ -152,7 +153,9 @@ class DelimitedFiles:
         def cast(name: str) -> str:
             to = SQL_TYPES[self.fields[name].kind]
             # Around a bare column DuckDB moves the cast into its reader, where it is no longer a TRY.
-            return quote(name) if to == "VARCHAR" else f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
+            if to == "VARCHAR":
+                return f"{BARE_SQL.format(quote(name))} AS {quote(name)}"
+            return f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
 
         return ", ".join(cast(name) for name in columns)
 
@@ -175,7 +178,7 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
         parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error as error:
         raise DataError(f"The header cannot be read: {error}", where=name, hint=HINT) from error
-    header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
+    header = tuple(bare(part.strip()) or f"column{position}" for position, part in enumerate(parts))
     twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
     if twice:
         values = any(part.replace(".", "").isdigit() for part in twice)
@@ -187,11 +190,8 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
 def _first_line(name: str) -> str:
     """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
     with reading(name), open(name, "rb") as file:
-        if name.lower().endswith(".gz"):
-            _check_gzip(file)
-            line = gzip.GzipFile(fileobj=file).readline(LONGEST_HEADER)
-        else:
-            line = file.readline(LONGEST_HEADER)
+        packed = name.lower().endswith(".gz")
+        line = (gzip.GzipFile(fileobj=file) if packed else file).readline(LONGEST_HEADER)
     try:
         text = next(iter(line.splitlines()), b"").decode("utf-8-sig").strip("\r\n")
     except UnicodeDecodeError:
@@ -202,18 +202,19 @@ def _first_line(name: str) -> str:
             where=name,
             hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
         )
+    if packed:
+        _check_gzip(name)
     return text
 
 
-def _check_gzip(file: IO[bytes]) -> None:
+def _check_gzip(name: str) -> None:
     """Hold the content against the sum at its end, which DuckDB does not look at; a block at a time."""
-    try:
-        with gzip.GzipFile(fileobj=file) as content:
+    with reading(name), gzip.open(name) as content:
+        try:
             while content.read(BLOCK):
                 pass
-    except zlib.error as error:
-        raise OSError(str(error)) from error
-    file.seek(0)
+        except zlib.error as error:
+            raise OSError(str(error)) from error
 
 
 class Looked(NamedTuple):
