@@ -15,7 +15,7 @@ from typing import IO, Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from mixope.errors import DataError
+from mixope.errors import MOST_BYTES, DataError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -144,9 +144,25 @@ def check_claims(path: str | os.PathLike[str]) -> None:
             _check_claim(file, os.path.getsize(path), str(path))
             return
         with zipfile.ZipFile(file) as members:
+            _refuse_bomb(sum(member.file_size for member in members.infolist()), os.path.getsize(path), str(path))
             for member in members.infolist():
                 with members.open(member) as content:
                     _check_claim(content, member.file_size, f"{path}, {member.filename}")
+
+
+MOST_TIMES = 100
+"""An archive that is too large for one table may unpack to at most so many times its size."""
+
+
+def _refuse_bomb(unpacked: int, packed: int, where: str) -> None:
+    if unpacked > max(MOST_BYTES, MOST_TIMES * packed):
+        raise DataError(
+            "the archive unpacks to far more than it holds",
+            where=where,
+            expected=f"at most {MOST_BYTES / 1024**2:,.0f} MB, or {MOST_TIMES} times its size",
+            got=f"{packed:,} bytes that unpack to {unpacked / 1024**2:,.0f} MB",
+            hint="if the arrays are yours, store them with np.savez, which does not compress",
+        )
 
 
 def _check_claim(file: IO[bytes], size: int, where: str) -> None:

@@ -52,11 +52,13 @@ class Estimand:
                 )
             )
         self._check_gamma()
-        if self.horizon is not None and self.horizon < 1:
-            raise UsageError(f"horizon must be at least 1 step, got {self.horizon}")
+        if self.horizon is not None and not (is_whole(self.horizon) and self.horizon >= 1):
+            raise UsageError(f"horizon must be a whole number, at least 1 step, got {self.horizon!r}")
 
     def _check_gamma(self) -> None:
         gamma = self.discount
+        if not is_number(gamma):
+            raise UsageError(f"gamma must be a number between 0 and 1, got {gamma!r}")
         if self.kind == "episode" and not 0.0 < gamma <= 1.0:
             raise UsageError(f"gamma must be above 0 and at most 1, got {gamma}")
         if self.kind == "discounted" and not 0.0 < gamma < 1.0:

@@ -46,6 +46,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+def has_text_name(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of a file is UTF-8: readers in other languages than Python cannot open any other."""
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     """Write the bytes to ``path``, whole or not at all."""
     with replacing(path) as temporary:

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from mixope.arrays import is_number
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.arrays import is_number, is_whole
+from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, read
 from mixope.policies import Policy, TabularPolicy, read_policy
@@ -41,7 +39,8 @@ def ask(
     check_level(level)
     known = known_policies(loggers, logs, labels)
     return [
-        Question(name, resolve_policy(policy, logs), estimand, known, level, seed) for name, policy in targets.items()
+        Question(name, resolve_policy(policy, logs), estimand, known, level, seed)
+        for name, policy in by_name("targets", targets).items()
     ]
 
 
@@ -53,9 +52,14 @@ def as_logs(logs: Any) -> Logs:
 def resolve_policy(policy: Any, logs: Logs) -> Policy:
     """Any policy source; factor columns in the order of the logs."""
     found = read_policy(policy)
-    if logs.schema.observation_kind == "vector" and isinstance(found, TabularPolicy):
+    real = [
+        what
+        for what, kind in (("states", logs.schema.observation_kind), ("actions", logs.schema.action_kind))
+        if kind in {"vector", "continuous"}
+    ]
+    if real and isinstance(found, TabularPolicy):
         raise DataError(
-            "the states of these logs are real numbers; a table can only hold ids",
+            f"the {real[0]} of these logs are real numbers; a table can only hold ids",
             where=logs.name,
             expected="a policy that answers for any vector: a function, a classifier, a network or a GaussianPolicy",
             got=f"a table of {found!r}",
@@ -68,11 +72,18 @@ def resolve_policy(policy: Any, logs: Logs) -> Policy:
     return found
 
 
+def by_name(what: str, policies: Any) -> Mapping[str, Any]:
+    """Policies by their names; without names, results could not be told apart."""
+    if not isinstance(policies, Mapping):
+        kind = type(policies).__name__
+        raise UsageError(f"{what} are policies by name, such as {{'new': 'new.csv'}}, got an object of type {kind}")
+    return policies
+
+
 def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str]) -> dict[str, Policy]:
     """The loggers' policies; one for a logger that wrote no row is a misspelt label."""
-    if loggers is not None and not isinstance(loggers, Mapping):
-        raise UsageError(Advice("expected ", Setting("loggers"), f", got {loggers!r}"))
-    known = {str(label): resolve_policy(policy, logs) for label, policy in (loggers or {}).items()}
+    given = by_name("loggers", {} if loggers is None else loggers)
+    known = {str(label): resolve_policy(policy, logs) for label, policy in given.items()}
     strangers = [label for label in known if label not in labels]
     if strangers:
         raise UsageError(f"no rows belong to logger {strangers[0]!r}; the logs know {', '.join(map(repr, labels))}")
@@ -84,7 +95,7 @@ LARGEST_SEED = 2**64 - 1
 
 def check_seed(seed: int) -> None:
     """A whole number of 64 bits, which every generator takes as it is."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed <= LARGEST_SEED:
+    if not is_whole(seed) or not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"seed must be a whole number from 0 to {LARGEST_SEED} (64 bits), got {seed!r}")
 
 

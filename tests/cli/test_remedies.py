@@ -181,7 +181,7 @@ CASES = {
     "unknown ending": Case("pass format=…", "give it a name that ends by its format", made=ending),
     "broken file": Case("pass format=…", "give it a name that ends by its format", made=binary),
     "not text": Case("pass format=…", "give it a name that ends by its format", made=latin),
-    "unknown type": Case("columns={…: None}", "--column NAME=", made=durations),
+    "unknown type": Case("columns={'step': None}", "--column step=", made=durations),
     "paper's form": Case(
         "form='general'",
         "--form general",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
@@ -231,6 +232,8 @@ def test_factors_from_an_integer_matrix_or_a_dict() -> None:
         pa.array([True, False, True]),
         pa.array([1, 2, 3], pa.uint8()),
         pa.array([1, 2, 2**64 - 1], pa.uint64()),
+        pa.array([1, 2, 3]).cast(pa.decimal128(19, 0)),
+        pa.array([Decimal(1), Decimal(2**64), Decimal(-(2**63))], pa.decimal128(30, 0)),
         pa.array(["a", "b", "a"]).dictionary_encode(),
         pa.array([7, 8, 7]).dictionary_encode(),
         pa.array(["a", "b", None], pa.large_string()),
@@ -321,6 +324,20 @@ def test_half_floats_and_integer_lists() -> None:
     assert (logs.schema.observation_kind, logs.schema.action) == ("factors", ("action",))
     assert logs.schema.observation == ("observation.0", "observation.1")
     assert_parity(logs)
+
+
+@pytest.mark.parametrize("format", ["table", "parquet"])
+def test_decimals_are_the_numbers_that_they_stand_for(tmp_path: Path, format: str) -> None:
+    amounts = pa.array([Decimal("1.25"), Decimal("2.00"), None], pa.decimal128(9, 2))
+    ends = pa.array([Decimal("0.0"), Decimal("1.0"), Decimal("0.0")], pa.decimal128(2, 1))
+    table = pa.table(
+        {"s": [1, 2, 3], "s_next": [2, 3, 1], "a": [0, 1, 0], "r": amounts, "policy": amounts, "terminated": ends}
+    ).append_column("t", pa.array([Decimal("0.0"), Decimal("1.0"), Decimal("2.0")]))
+    if format == "parquet":
+        pq.write_table(table, tmp_path / "log.parquet")
+    logs = read(table if format == "table" else tmp_path / "log.parquet")
+    assert_parity(logs)
+    assert logs.table(["reward", "policy_id", "step"]).to_pylist()[1] == {"reward": 2.0, "policy_id": "2", "step": 1}
 
 
 def test_views_of_one_connection_do_not_disturb_each_other() -> None:

@@ -304,7 +304,7 @@ BAD_FILES = {
     "comma decimals": (HEAD + '0,0,0.5\n0,1,"0,5"\n', "are not numbers", "'0,5'", "prob", (1,)),
     "real states": (HEAD + "0.25,0,1\n0.5,0,1\n", "states are real numbers", "discretise", "observation", (0, 1)),
     "no rows": (HEAD, "no rows", "one row per state", None, ()),
-    "nothing": ("", "cannot be read as csv", "Empty", None, ()),
+    "nothing": ("", "The file is empty", "a header line", None, ()),
     "ragged": (HEAD + "0,0\n", "cannot be read as csv", "Expected 3 columns", None, ()),
 }
 
@@ -342,7 +342,11 @@ BAD_SOURCES = {
     "missing": (lambda d: broken(d, "target.csv").with_name("taget.csv"), DataError, "did you mean"),
     "missing folder": (lambda d: d / "nowhere" / "p.csv", DataError, "there is no such policy file"),
     "folder": (lambda d: d, DataError, "is a folder"),
-    "extension": (lambda d: broken(d, "p.xlsx"), UsageError, ".csv, .csv.gz, .parquet, .arrow, .feather"),
+    "extension": (
+        lambda d: broken(d, "p.xlsx"),
+        UsageError,
+        ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .arrow, .feather",
+    ),
     "parquet": (lambda d: broken(d, "p.parquet"), DataError, "cannot be read as parquet"),
     "arrow": (lambda d: broken(d, "p.arrow"), DataError, "cannot be read as arrow"),
     "npz": (lambda d: broken(d, "p.npz"), DataError, "not a NumPy file"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from mixope.arrays import is_whole
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs
@@ -38,9 +39,9 @@ class EmbeddedEngine:
         self, *, memory_limit: str | None = None, threads: int | None = None, fragment_rows: int = _FRAGMENT_ROWS
     ) -> None:
         most = max(LEAST_THREADS, 8 * all_cores())
-        if threads is not None and not 1 <= threads <= most:
+        if threads is not None and not (is_whole(threads) and 1 <= threads <= most):
             raise UsageError(
-                Advice(Setting("threads"), f" is a number from 1 to {most} on this machine, got {threads}")
+                Advice(Setting("threads"), f" is a number from 1 to {most} on this machine, got {threads!r}")
             )
         self.memory_limit, self.threads, self.fragment_rows = memory_limit, threads, fragment_rows
 

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mixope.cells import bare, marked
 from mixope.errors import UsageError
 from mixope.experiments import experiment as experiments
 from mixope.experiments.experiment import Cell, Experiment, Row, Size
@@ -128,7 +129,7 @@ def read_lines(path: Path) -> list[Row]:
 def _written(value: Cell) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
-    return f"{value:.{DIGITS}g}" if isinstance(value, float) else str(value)
+    return f"{value:.{DIGITS}g}" if isinstance(value, float) else marked(str(value))
 
 
 def _parsed(text: str) -> Cell:
@@ -139,4 +140,4 @@ def _parsed(text: str) -> Cell:
             return kind(text)
         except ValueError:
             continue
-    return text
+    return bare(text)

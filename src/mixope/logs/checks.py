@@ -24,7 +24,7 @@ from mixope.logs.database import connect
 from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import EPISODE_KEYS, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote, reading
-from mixope.logs.types import Field
+from mixope.logs.types import AS_STRINGS, GREATEST, LEAST, Field
 
 if TYPE_CHECKING:
     from mixope.logs.logs import Logs
@@ -91,6 +91,8 @@ def _gaps(plan: Plan, piece: Piece) -> Iterator[str]:
             yield f"{view.cast(raw, found, column.type)} IS NULL"
         elif column.item == 0 and found.width is None:
             yield f"len({raw}) <> {_width(plan, column.raw)}"
+        elif column.item is None and column.type == "int" and (found.kind == "float" or found.wide):
+            yield _no_integer(raw, found)
         if column.item is None and found.kind == "string":
             yield _nul(raw)
 
@@ -104,6 +106,13 @@ def _no_flag(raw: str, found: Field) -> str:
     """Whether a value is neither true nor false."""
     other = f" OR {raw} NOT IN (0, 1)" if found.kind in {"int", "float"} else ""
     return f"({raw} IS NULL{other}{f' OR NOT isfinite({raw})' if found.kind == 'float' else ''})"
+
+
+def _no_integer(raw: str, found: Field) -> str:
+    """Whether a value, NaN apart, is no integer of 64 bits: as an id it would be a null, and its row be dropped."""
+    floats = found.kind == "float" and not found.decimal
+    given = f"(isfinite({raw}) OR isinf({raw}))" if floats else f"{raw} IS NOT NULL"
+    return f"({given} AND {view.cast(raw, found, 'int')} IS NULL)"
 
 
 def _nul(text: str) -> str:
@@ -182,7 +191,7 @@ def _extras(plan: Plan, piece: Piece) -> list[str]:
         field = None if column.raw is None else field_in(piece, column.raw)
         if field is None or column.raw is None or column.raw in piece.constants:
             continue
-        if column.type == "int" and field.kind == "float":
+        if column.type == "int" and (field.kind == "float" or field.wide):
             shown.append(f"{quote(column.raw)} AS {quote('__raw.' + name)}")
         if column.item == 0 and field.width is None:
             shown.append(f"len({quote(column.raw)}) AS {quote('__len.' + name)}")
@@ -257,12 +266,15 @@ def _remedy(notion: str) -> str:
 def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
     for name, column in plan.columns.items():
         field = None if column.raw is None or column.raw not in piece.fields else field_in(piece, column.raw)
-        if field is not None and field.kind == "float" and column.type == "int":
-            raw = quote("__raw." + name)
-            bad = f"{raw} <> floor({raw})"
+        if field is None or column.type != "int" or not (field.kind == "float" or field.wide):
+            continue
+        raw = quote("__raw." + name)
+        if field.kind == "float":
             problem = f"{name!r} is not a whole number"
             hint = Advice("store integers, or name another column: ", Setting("columns", {name: ...}))
-            yield Check(problem, str(column.raw), bad, raw, "integers", hint)
+            yield Check(problem, str(column.raw), f"{raw} <> floor({raw})", raw, "integers", hint)
+        problem, expected = f"{name!r} is beyond 64 bits", f"integers from {LEAST} to {GREATEST}, or strings"
+        yield Check(problem, str(column.raw), _no_integer(raw, field), raw, expected, AS_STRINGS)
 
 
 def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:

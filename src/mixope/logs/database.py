@@ -10,6 +10,11 @@ from mixope.errors import Advice, Setting, UsageError
 from mixope.files import scratch_folder
 from mixope.logs.sources import literal
 
+OFFLINE = dict.fromkeys(
+    ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"), "false"
+)
+"""Nothing is fetched: DuckDB would download an extension for what it finds in a query."""
+
 
 @contextmanager
 def connect(memory_limit: str | None = None, threads: int | None = None) -> Iterator[Any]:
@@ -21,7 +26,7 @@ def connect(memory_limit: str | None = None, threads: int | None = None) -> Iter
             folder = str(stack.enter_context(scratch_folder()))
         except OSError:  # nowhere to spill to: all must fit in memory
             folder = ""
-        connection = stack.enter_context(duckdb.connect(":memory:"))
+        connection = stack.enter_context(duckdb.connect(":memory:", config=OFFLINE))
         connection.execute(f"SET temp_directory = {literal(folder)}")
         if memory_limit is not None:
             _limit(connection, memory_limit)

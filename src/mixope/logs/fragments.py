@@ -136,7 +136,7 @@ def _episodes(plan: Plan, piece: Piece) -> Span | None:
     if raw in piece.constants:
         return piece.constants[raw], piece.constants[raw]
     found = field_in(piece, raw)
-    orderly = found is not None and found.kind in {"int", "string"} and "uint64" not in found.words
+    orderly = found is not None and found.kind in {"int", "string"} and not found.wide and not found.decimal
     return piece.bounds(raw) if orderly else None
 
 

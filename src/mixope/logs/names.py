@@ -98,16 +98,14 @@ class Assignment:
 
 def check_columns(columns: Columns | None) -> dict[str, str | tuple[str, ...] | None]:
     """The user's mapping with known keys only, and lists as tuples."""
-    if columns is not None and not isinstance(columns, Mapping):
-        raise UsageError(f"columns maps canonical names to columns, such as {{'reward': 'money'}}; got {columns!r}")
+    if not isinstance(columns, Mapping | None):
+        raise UsageError(f"columns is a dict, such as {{'reward': 'r'}}, got {columns!r}")
     for key, given in (columns or {}).items():
         if key not in CANONICAL:
             raise UnknownName("canonical column", key, CANONICAL)
         several = isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given)
         if not (given is None or isinstance(given, str) or several):
-            raise UsageError(
-                f"columns names a column for {key!r}, several of them, or None to ignore it; got {given!r}"
-            )
+            raise UsageError(f"columns[{key!r}] is the name of a column, a list of names or None, got {given!r}")
     return {k: v if isinstance(v, str) or v is None else tuple(v) for k, v in (columns or {}).items()}
 
 

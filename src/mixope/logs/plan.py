@@ -93,7 +93,7 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     found = None if column.raw is None else piece.fields.get(column.raw)
     if found is None or column.raw not in getattr(piece, fact):
         return False
-    lossy = column.type == "int" and (found.kind == "float" or "uint64" in found.words)  # the cast may give a null
+    lossy = column.type == "int" and (found.kind == "float" or found.wide)  # the cast may give a null
     return fact != "null_free" or not lossy
 
 
@@ -270,10 +270,18 @@ def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -
                     hint="read the files as separate sources, or drop the column from all of them",
                 )
         elif field.kind == "bool" and name in MEASURED:
-            raise unknown(piece.files[0], raw, field, "numbers; if true and false stand for 1 and 0, store these")
+            said = "numbers; if true and false stand for 1 and 0, store these"
+            raise unknown(piece.files[0], raw, field, said, _spared(name))
         elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "other"}):
             told = piece.explain_text({raw: type_}) if field.kind == "string" else None
-            raise told or unknown(piece.files[0], raw, field, EXPECTED[type_])
+            raise told or unknown(piece.files[0], raw, field, EXPECTED[type_], _spared(name))
+
+
+def _spared(name: str) -> str | None:
+    """The notion of a canonical column, where a log can do without it."""
+    notion = name.partition(".")[0]
+    needed = {"observation", "action", "reward"}
+    return None if notion in needed else "action_prob" if notion == "propensity" else notion
 
 
 def _expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[Part]:

@@ -115,12 +115,13 @@ def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Sou
 
 
 def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> list[Source]:
-    """A dict is arrays if its keys name an action and a reward; otherwise {label: source}."""
+    """A dict is arrays if its keys name what a log has; otherwise {label: source}."""
     mapped = {n for v in said.columns.values() if v for n in ((v,) if isinstance(v, str) else v)}
     meanings = {meaning_of(str(key)) for key in given} | {k for k, v in said.columns.items() if v}
-    if {"action", "reward"} <= meanings or mapped & set(given):
+    sources = all(isinstance(key, str) and _source_like(value) for key, value in given.items())
+    if {"action", "reward"} <= meanings or mapped & set(given) or (not sources and meanings - {None}):
         return said.source("arrays", [ArrowTable(table_of_arrays(given), ("arrays",))], label)
-    if not given or not all(isinstance(key, str) and _source_like(value) for key, value in given.items()):
+    if not given or not sources:
         raise DataError(
             "A dict is neither arrays nor labelled sources",
             expected="keys observation, action, reward, … with arrays; or labels with paths or tables",

@@ -8,12 +8,14 @@ said so, the last row of an episode is the one that ended it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixope.logs.schema import UNLABELLED
 from mixope.logs.sources import field_in
+from mixope.logs.types import GREATEST, LEAST, SURE_DIGITS
 
 if TYPE_CHECKING:
     from mixope.arrays import BoolArray, IntArray
@@ -238,6 +240,8 @@ def _cast(array: Any, to: Type) -> Any:
     target = _arrow_type(to)
     if array.type == target:
         return array
+    if pa.types.is_decimal(array.type):
+        return _cast(_plain(array), to)
     if to == "int" and pa.types.is_floating(array.type):
         return _whole(array)
     if to == "int" and pa.types.is_uint64(array.type):
@@ -248,6 +252,20 @@ def _cast(array: Any, to: Type) -> Any:
     if pa.types.is_float16(array.type):
         array = array.cast(pa.float32())
     return array.cast(target, safe=False)
+
+
+def _plain(array: Any) -> Any:
+    """Decimals as the integers or floats that they stand for; a whole number beyond 64 bits is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if array.type.scale > 0:
+        return array.cast(pa.float64())
+    if array.type.precision > SURE_DIGITS:
+        least, greatest = (pa.scalar(Decimal(bound), array.type) for bound in (LEAST, GREATEST))
+        fits = pc.and_(pc.greater_equal(array, least), pc.less_equal(array, greatest))
+        array = pc.if_else(fits, array, pa.scalar(None, array.type))
+    return array.cast(pa.int64())
 
 
 def _whole(array: Any) -> Any:
@@ -266,6 +284,8 @@ def _flag(array: Any) -> Any:
 
     if pa.types.is_boolean(array.type):
         return array
+    if pa.types.is_decimal(array.type):
+        array = _plain(array)
     if pa.types.is_floating(array.type):
         numbers = array.cast(pa.float64())
         return pc.and_(pc.not_equal(numbers, 0.0), pc.is_finite(numbers))

@@ -1,7 +1,8 @@
 """What a raw column holds, in five words: int, float, string, bool or null; or a list of one of them.
 
-Widths, dictionaries and views are details of storage and vanish here. Everything else (dates, decimals, structs, nested
-lists) is ``other``: it has no meaning as an id or as a number, and the reader refuses it by name.
+Widths, dictionaries and views are details of storage and vanish here, and so do decimals, which databases write where
+others write integers and floats. Everything else (dates, structs, nested lists) is ``other``: it has no meaning as an
+id or as a number, and the reader refuses it by name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from mixope.logs.schema import Type
 
 Kind = Literal["int", "float", "string", "bool", "null", "list", "other"]
 
+LEAST, GREATEST = -(2**63), 2**63 - 1
+AS_STRINGS = "store such ids as strings, or number them anew"
+SURE_DIGITS = 18
+"""Every whole number of so many digits fits into 64 bits."""
+
 ACCEPTED: dict[Type, tuple[Kind, ...]] = {
     "int": ("int", "bool", "float", "null"),
     "float": ("float", "int", "bool", "null"),
@@ -26,7 +32,7 @@ ACCEPTED: dict[Type, tuple[Kind, ...]] = {
 EXPECTED: dict[Type, str] = {
     "int": "integers",
     "float": "numbers",
-    "string": "strings or integers",
+    "string": "strings, as the observations are",
     "bool": "true/false or 0/1",
 }
 """Canonical type → what a message says was expected."""
@@ -38,6 +44,7 @@ class Field:
 
     ``exact``: the stored type already is the canonical one (int64, float64, string, bool), so no cast is needed.
     ``text``: read from a text file, so a value can fail to be what its column is.
+    ``decimal``: stored digit by digit. ``wide``: integers that may be beyond 64 bits, which no id can be.
     """
 
     kind: Kind
@@ -46,6 +53,8 @@ class Field:
     text: bool = False
     element: Kind | None = None
     width: int | None = None
+    decimal: bool = False
+    wide: bool = False
 
 
 def field_of(arrow_type: Any) -> Field:
@@ -63,7 +72,9 @@ def field_of(arrow_type: Any) -> Field:
         return Field("other", words) if nested else Field("list", words, element=inner.kind, width=width)
     kind = _scalar_kind(arrow_type)
     exact = kind in {"string", "bool"} or types.is_int64(arrow_type) or types.is_float64(arrow_type)
-    return Field(kind, words, exact=exact)
+    decimal = types.is_decimal(arrow_type)
+    wide = kind == "int" and (types.is_uint64(arrow_type) or (decimal and arrow_type.precision > SURE_DIGITS))
+    return Field(kind, words, exact=exact, decimal=decimal, wide=wide)
 
 
 def _is_list(arrow_type: Any) -> bool:
@@ -82,6 +93,8 @@ def _scalar_kind(arrow_type: Any) -> Kind:
         return "int"
     if types.is_floating(arrow_type):
         return "float"
+    if types.is_decimal(arrow_type) and not types.is_decimal256(arrow_type):  # DuckDB has none of so many digits
+        return "float" if arrow_type.scale > 0 else "int"
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or string_view(arrow_type):
         return "string"
     return "null" if types.is_null(arrow_type) else "other"
@@ -100,6 +113,8 @@ def settle(entries: Sequence[tuple[str, Field]], column: str) -> Literal["int", 
     """The common kind of a column over (file, field); ints beside strings are refused, naming a file of each."""
     words = {field.kind: where for where, field in reversed(entries)}
     for where, field in entries:
+        if field.kind == "float" and field.wide:
+            raise beyond(where, column)
         if field.kind in {"other", "list"}:
             raise unknown(where, column, field, "integers, strings or floats")
     numbers = [kind for kind in ("int", "float", "bool") if kind in words]
@@ -117,13 +132,25 @@ def settle(entries: Sequence[tuple[str, Field]], column: str) -> Literal["int", 
     return "float" if "float" in words else "int"
 
 
-def unknown(where: str, column: str, field: Field, expected: str) -> DataError:
-    """A stored type that has no meaning here."""
+def unknown(where: str, column: str, field: Field, expected: str, notion: str | None = None) -> DataError:
+    """A stored type that has no meaning here; ``notion``: what could do without the column."""
+    leave = (", or leave it out: ", Setting("columns", {notion: None})) if notion else ()
     return DataError(
         f"unknown dtype {field.words!r}",
         where=where,
         column=column,
         expected=expected,
         got=field.words,
-        hint=Advice("cast the column before it is read, or leave it out: ", Setting("columns", {...: None})),
+        hint=Advice("cast the column before it is read", *leave),
+    )
+
+
+def beyond(where: str, column: str) -> DataError:
+    """Ids of a text file that no integer of 64 bits can be: as floats, two of them could become one."""
+    return DataError(
+        "The ids are whole numbers beyond 64 bits",
+        where=where,
+        column=column,
+        expected=f"integers from {LEAST} to {GREATEST}, or strings",
+        hint=AS_STRINGS,
     )

@@ -167,16 +167,23 @@ def expression_of(column: Column, piece: Piece) -> str:
 
 def cast(value: str, field: Field, to: Type) -> str:
     """A value of some kind as a canonical type, without a cast where none is needed."""
+    value = _plain(value, field)
     if field.kind == to and field.exact:
         return value
     if to == "int" and field.kind == "float":
         return f"CASE WHEN {value} = floor({value}) THEN TRY_CAST({value} AS BIGINT) END"
     if to == "string" and field.kind == "float":
         return f"coalesce(CAST({cast(value, field, 'int')} AS VARCHAR), CAST({value} AS VARCHAR))"
-    return f"{'TRY_CAST' if 'uint64' in field.words else 'CAST'}({value} AS {SQL_TYPE[to]})"
+    return f"{'TRY_CAST' if field.wide else 'CAST'}({value} AS {SQL_TYPE[to]})"
+
+
+def _plain(value: str, field: Field) -> str:
+    """A decimal with digits after the point as the float that it stands for."""
+    return f"CAST({value} AS DOUBLE)" if field.decimal and field.kind == "float" else value
 
 
 def _flag(value: str, field: Field, *, sure: bool) -> str:
+    value = _plain(value, field)
     if field.kind == "float":
         return f"coalesce({value} <> 0 AND isfinite({value}), false)"
     truth = value if field.kind == "bool" else f"{value} <> 0"

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mixope.cells import mark_column, marked
 from mixope.errors import DataError
 from mixope.files import replacing
 from mixope.logs.sources.arrays import table_of_arrays
@@ -41,8 +42,14 @@ def _write_parquet(table: Any, path: str, row_group_size: int) -> None:
 
 
 def _write_delimited(table: Any, path: str, row_group_size: int, delimiter: str) -> None:
+    """Text that a spreadsheet would run is marked; the readers of logs and policies take the mark away."""
+    import pyarrow as pa
     from pyarrow import csv
 
+    for position, column in enumerate(table.schema):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            table = table.set_column(position, column.name, mark_column(table.column(position)))
+    table = table.rename_columns([marked(name) for name in table.column_names])
     csv.write_csv(table, path, csv.WriteOptions(delimiter=delimiter))
 
 

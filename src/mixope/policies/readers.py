@@ -23,6 +23,7 @@ import numpy as np
 
 from mixope.arrays import DAMAGED, AnyArray, check_claims
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.files import has_text_name
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
@@ -49,6 +50,8 @@ from mixope.policies.tabular import TabularPolicy
 FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
     ".csv": read_csv,
     ".csv.gz": read_csv,
+    ".tsv": read_csv,
+    ".tsv.gz": read_csv,
     ".parquet": read_parquet,
     ".arrow": read_arrow,
     ".feather": read_arrow,
@@ -197,6 +200,8 @@ def _extension(path: Path) -> str:
 
 def _existing(path: Path) -> Path:
     if os.path.isfile(path):
+        if not has_text_name(path):
+            raise DataError("the name of the policy's file is not UTF-8", where=str(path), hint="rename the file")
         return path
     if os.path.isdir(path):
         raise DataError("the policy is a folder, not a file", where=str(path), hint="name one file in it")

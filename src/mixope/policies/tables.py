@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.cells import bare, bare_column
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.names import ALIASES as LOGGED
 from mixope.logs.names import factor_of, meaning_of, prefix_of
+from mixope.logs.sources.text import read_header
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
 from mixope.policies.tabular import TabularPolicy
@@ -258,18 +260,23 @@ def read_arrow(path: Path, columns: Renaming | None) -> Table:
 
 
 def read_csv(path: Path, columns: Renaming | None) -> Table:
-    """A CSV file with a header. Ids that all look like integers are integers, otherwise text, dates included."""
+    """A text file with a header. Ids that all look like integers are integers, otherwise text, dates included."""
     import pyarrow as pa
     from pyarrow import csv
 
+    _, delimiter = read_header(str(path), tabs=path.name.lower().removesuffix(".gz").endswith(".tsv"))
+    parsing = csv.ParseOptions(delimiter=delimiter)
     # Only an empty cell is missing ("NA" may be a state), and true and false are words like others.
     options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, true_values=[], false_values=[])
-    table = csv.read_csv(path, convert_options=options)
+    table = csv.read_csv(path, parse_options=parsing, convert_options=options)
     ids = assign_roles(table.column_names, columns, str(path)).ids
     dates = [name for name in ids if pa.types.is_temporal(table.schema.field(name).type)]
     if dates:
         options.column_types = dict.fromkeys(dates, pa.string())
-        table = csv.read_csv(path, convert_options=options)
+        table = csv.read_csv(path, parse_options=parsing, convert_options=options)
+    for position, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            table = table.set_column(position, bare(column.name), bare_column(table.column(position)))
     return from_arrow(table, str(path))
 
 

@@ -8,6 +8,7 @@ finds files and opens them by format.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from mixope.logs.sources.stamps import Stamp
 
 HINT = Advice("check that the file is whole and of the format that its name says, or ", Setting("format"))
+_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_CSV_REASONS = ("Expected Number of Columns", "Invalid unicode", "Value with unterminated quote", "Maximum line size")
+"""How DuckDB begins to say what is wrong with a line."""
 SPILLED = "duckdb_temp"
 """In the names of all files that DuckDB spills to."""
 _numbers = count()
@@ -42,11 +46,16 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
     except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         if SPILLED in str(error):
             raise UsageError(_no_room(where)) from error
-        raise DataError(f"{problem}: {_first_line(error)}", where=where, hint=HINT) from error
+        raise DataError(f"{problem}: {_first_words(error)}", where=where, hint=HINT) from error
 
 
-def _first_line(error: Exception) -> str:
+def _first_words(error: Exception) -> str:
+    """The first line of a message; of a CSV file, the line that is wrong and what is wrong with it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    number = _CSV_LINE.search(lines[0]) if lines else None
+    reasons = [line for line in lines[1:] if line.startswith(_CSV_REASONS)] if number else []
+    if number and reasons:
+        return f"line {number[1]}: {reasons[0]}"
     return lines[0] if lines else type(error).__name__
 
 

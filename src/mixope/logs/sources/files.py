@@ -20,6 +20,7 @@ from functools import partial
 from itertools import groupby
 
 from mixope.errors import Advice, DataError, Setting, UnknownName
+from mixope.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
@@ -91,6 +92,9 @@ def find(path: str) -> Finds:
     strange = next((name for name in files if not os.path.isfile(name)), None)
     if strange is not None:
         raise DataError("The log is a pipe or a device, not a file", where=strange, hint="write the rows to a file")
+    unnamed = next((name for name in files if not has_text_name(name)), None)
+    if unnamed is not None:
+        raise DataError("The name of the file is not UTF-8", where=unnamed, hint="rename the file")
     found = tuple(Found(name, () if name == path else _constants(name, root)) for name in files)
     return Finds(found, tuple(_left_out(folder, others) for folder, (_, others) in inside.items() if others))
 

@@ -13,6 +13,7 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from mixope.cells import BARE_SQL, bare
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
@@ -32,6 +34,8 @@ WHOLE_BYTES = 64_000_000
 LONGEST_HEADER = 1_000_000
 EXACT_DIGITS = 15
 """Whole numbers of so many digits are exact in float64."""
+BLOCK = 1 << 20
+"""Bytes of a compressed file that are unpacked at a time."""
 
 SQL_TYPES: dict[Kind, str] = {
     "int": "BIGINT",
@@ -50,6 +54,9 @@ IS_KIND: dict[Kind, str] = {
     "bool": "(lower(trim({0})) IN ('true', 'false'))",
 }
 """Whether a text is a value of the kind."""
+
+IS_BEYOND = "(TRY_CAST({0} AS BIGINT) IS NULL AND regexp_full_match(trim({0}), '[+-]?[0-9]+'))"
+"""Whether a text is a whole number that does not fit into 64 bits."""
 
 EXPECTED: dict[Kind, str] = {"int": "integers", "float": "numbers", "bool": "true or false"}
 
@@ -139,7 +146,11 @@ class DelimitedFiles:
                     total=rows[0][2],
                     expected=EXPECTED[kind],
                     got=repr(rows[0][1]),
-                    hint="fix these rows, or leave the value empty where it is unknown",
+                    hint=(
+                        "write true or false, or 1 or 0, on every row"
+                        if kind == "bool"
+                        else "fix these rows, or leave the value empty where it is unknown"
+                    ),
                 )
         return None
 
@@ -147,7 +158,9 @@ class DelimitedFiles:
         def cast(name: str) -> str:
             to = SQL_TYPES[self.fields[name].kind]
             # Around a bare column DuckDB moves the cast into its reader, where it is no longer a TRY.
-            return quote(name) if to == "VARCHAR" else f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
+            if to == "VARCHAR":
+                return f"{BARE_SQL.format(quote(name))} AS {quote(name)}"
+            return f"TRY_CAST(nullif({quote(name)}, '') AS {to}) AS {quote(name)}"
 
         return ", ".join(cast(name) for name in columns)
 
@@ -172,17 +185,7 @@ def _file_column(header: Sequence[str]) -> str:
 
 def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
-    with reading(name), open(name, "rb") as file:
-        plain = gzip.GzipFile(fileobj=file) if name.lower().endswith(".gz") else file
-        line = next(iter(plain.readline(LONGEST_HEADER).splitlines()), b"")  # of an old Macintosh, all lines are one
-    try:
-        text = line.decode("utf-8-sig").strip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            "The file is not UTF-8 text",
-            where=name,
-            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
-        ) from error
+    text = _first_line(name)
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
@@ -190,13 +193,43 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
         parts = next(csv.reader(io.StringIO(text), delimiter=delimiter))
     except csv.Error as error:
         raise DataError(f"The header cannot be read: {error}", where=name, hint=HINT) from error
-    header = tuple(part.strip() or f"column{position}" for position, part in enumerate(parts))
+    header = tuple(bare(part.strip()) or f"column{position}" for position, part in enumerate(parts))
     twice = [part for part in header if [other.lower() for other in header].count(part.lower()) > 1]
     if twice:
-        raise DataError(
-            "Two columns have the same name", where=name, column=twice[0], hint="rename or drop one of them"
-        )
+        values = any(part.replace(".", "").isdigit() for part in twice)
+        hint = "the first line must hold the names of the columns" if values else "rename or drop one of them"
+        raise DataError("Two columns have the same name", where=name, column=twice[0], hint=hint)
     return header, delimiter
+
+
+def _first_line(name: str) -> str:
+    """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
+    with reading(name), open(name, "rb") as file:
+        packed = name.lower().endswith(".gz")
+        line = (gzip.GzipFile(fileobj=file) if packed else file).readline(LONGEST_HEADER)
+    try:
+        text = next(iter(line.splitlines()), b"").decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise DataError(
+            "The file is not UTF-8 text",
+            where=name,
+            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
+        )
+    if packed:
+        _check_gzip(name)
+    return text
+
+
+def _check_gzip(name: str) -> None:
+    """Hold the content against the sum at its end, which DuckDB does not look at; a block at a time."""
+    with reading(name), gzip.open(name) as content:
+        try:
+            while content.read(BLOCK):
+                pass
+        except zlib.error as error:
+            raise OSError(str(error)) from error
 
 
 class Looked(NamedTuple):
@@ -261,8 +294,9 @@ def _look_by_file(connection: Any, rows: str, columns: Sequence[str], file: str)
 def _counts_of(columns: Sequence[str]) -> str:
     counts = ["count(*)"]
     for column in columns:
-        counts += [f"count({quote(column)})", f"coalesce(max(length({quote(column)})), 0)"]
-        counts += [f"count(*) FILTER ({test.format(quote(column))})" for test in IS_KIND.values()]
+        text = quote(column)
+        counts += [f"count({text})", f"coalesce(max(length({text})), 0)", f"count(*) FILTER ({IS_BEYOND.format(text)})"]
+        counts += [f"count(*) FILTER ({test.format(text)})" for test in IS_KIND.values()]
     return ", ".join(counts)
 
 
@@ -270,11 +304,11 @@ def _looked(counts: Sequence[int], columns: Sequence[str]) -> Columns:
     total, *found = counts
     if not total:
         return {}
-    width = 2 + len(IS_KIND)
+    width = 3 + len(IS_KIND)
     groups = [found[i * width : (i + 1) * width] for i in range(len(columns))]
     return {
-        column: Looked(_field([present, *matching], list(IS_KIND)), present == total, longest > EXACT_DIGITS)
-        for column, (present, longest, *matching) in zip(columns, groups, strict=True)
+        column: Looked(_field([present, *others], list(IS_KIND)), present == total, longest > EXACT_DIGITS)
+        for column, (present, longest, *others) in zip(columns, groups, strict=True)
     }
 
 
@@ -297,12 +331,13 @@ def _is_other(kind: Kind, column: str) -> str:
 
 
 def _field(counts: Sequence[int], kinds: Sequence[Kind]) -> Field:
-    present, *matching = counts
+    present, beyond, *matching = counts
     if present == 0:
         return Field("null", "empty", text=True)
     for kind, matches in zip(kinds, matching, strict=True):
         if matches == present:
-            return Field(kind, f"text ({kind})", exact=True, text=True)
+            wide = kind == "float" and matching[kinds.index("int")] + beyond == present
+            return Field(kind, f"text ({kind})", exact=True, text=True, wide=wide)
     return Field("string", "text", exact=True, text=True)
 
 
@@ -346,8 +381,9 @@ def _wider(one: Looked, other: Looked) -> Looked | None:
     """Of two columns: nothing beside something is a gap, and short whole numbers beside floats are floats."""
     full, long = one.full and other.full, one.long or other.long
     by_kind = {found.field.kind: found for found in (one, other)}
-    if len(by_kind) == 1 or "null" in by_kind:
-        field = next((found.field for kind, found in by_kind.items() if kind != "null"), one.field)
-        return Looked(field, full, long)
+    if len(by_kind) == 1:
+        return Looked(replace(one.field, wide=one.field.wide and other.field.wide), full, long)
+    if "null" in by_kind:
+        return Looked(next(found.field for kind, found in by_kind.items() if kind != "null"), full, long)
     whole = by_kind.get("int")
     return Looked(by_kind["float"].field, full, long) if "float" in by_kind and whole and not whole.long else None

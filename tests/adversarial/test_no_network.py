@@ -1,0 +1,71 @@
+"""Nothing is fetched and nothing is sent: no socket is opened at import, in a run, or for a report."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cli.running import LOG, POLICY, write
+from mixope.errors import DataError
+from mixope.logs import read
+from mixope.logs.database import connect
+
+WATCHED = """
+import sys
+def watch(event, arguments):
+    if event.startswith(("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto", "urllib", "http")):
+        print(event, arguments, flush=True)
+        raise SystemExit(99)
+sys.addaudithook(watch)
+import mixope, mixope.report, mixope.backtesting, mixope.experiments
+from mixope.cli import app
+for words in (
+    ["evaluate", "log.csv", "--target", "t.csv", "--html", "page.html", "--json"],
+    ["compare", "log.csv", "--target", "a=t.csv", "--target", "b=t.csv", "--html", "compare.html"],
+    ["backtest", "log.csv", "--html", "backtest.html"],
+    ["inspect", "log.csv", "--target", "t.csv"],
+    ["simulate", "walk", "--episodes", "8", "-o", "data"],
+    ["demo", "--episodes", "8", "--horizon", "5", "-o", "demo"],
+    ["evaluate", "http://127.0.0.1:9/log.csv", "--target", "t.csv"],
+    ["evaluate", "s3://bucket/log.parquet", "--target", "t.csv"],
+):
+    app(words, standalone_mode=False)
+"""
+
+
+def test_no_socket_is_used_from_import_to_report(tmp_path):
+    write(tmp_path / "log.csv", LOG)
+    write(tmp_path / "t.csv", POLICY)
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode in {0, 1, 3}, done.stdout[-500:] + done.stderr[-2000:]
+    assert "socket" not in done.stdout
+    assert {"page.html", "compare.html", "backtest.html", "data", "demo"} <= set(os.listdir(tmp_path))
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_no_system_call_connects_anywhere(tmp_path):
+    """Also what is written in C++."""
+    write(tmp_path / "log.csv", LOG)
+    write(tmp_path / "t.csv", POLICY)
+    traced = ["strace", "-f", "-e", "trace=connect", "-o", "trace", sys.executable, "-m", "mixope"]
+    words = ["evaluate", "log.csv", "--target", "t.csv", "--html", "page.html"]
+    subprocess.run([*traced, *words], cwd=tmp_path, capture_output=True, timeout=300, check=True)
+    assert "AF_INET" not in (tmp_path / "trace").read_text()
+
+
+def test_the_database_installs_and_loads_nothing():
+    with connect() as connection:
+        for name in ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"):
+            assert connection.execute(f"SELECT current_setting('{name}')").fetchall() == [(False,)]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://a/b.csv", "https://a/b.parquet", "s3://a/b", "gs://a", "hf://x/y", "file:///x"]
+)
+def test_an_address_is_not_opened(address):
+    with pytest.raises(DataError, match="Remote addresses are not opened here"):
+        read(address)
