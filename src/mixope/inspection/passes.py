@@ -271,8 +271,10 @@ def _measured(values: FloatArray) -> _Measured:
     finite = values[np.isfinite(values)]
     if len(finite) == 0:
         return _NOTHING._replace(rows=len(values))
-    mean, low, high = float(finite.mean()), float(finite.min()), float(finite.max())
-    squares = float(((finite - mean) ** 2).sum())
+    low, high = float(finite.min()), float(finite.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers that an evaluation refuses, but an inspection shows
+        mean = float(finite.mean())
+        squares = float(((finite - mean) ** 2).sum())
     ends = int((finite == low).sum()), int((finite == high).sum())
     return _Measured(len(values), len(finite), mean, squares, low, ends[0], high, ends[1])
 

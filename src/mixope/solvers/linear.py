@@ -16,10 +16,13 @@ import numpy as np
 from scipy import linalg
 
 from mixope.arrays import FloatArray
+from mixope.errors import UsageError
 from mixope.solvers.outcome import Outcome, Solved
 
 TOLERANCE = 1e-9
 RIDGE = 1e-6
+NO_MEAN = 1e-12
+"""Below this the features have no mean: ‖E φ̃‖² of whitened features is 1 if they can follow a constant, else less."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Whitening:
         """From Σ = E φφᵀ."""
         values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
         kept = values > tolerance * values[-1]
+        if not kept.any():
+            raise UsageError(
+                "all features are zero on these logs; use features that tell states apart, or leave them out"
+            )
         return cls(vectors[:, kept] / np.sqrt(values[kept]), float(values[-1] / values[kept][0]))
 
 
@@ -56,6 +63,11 @@ def solve_ratio(
     square = a.T @ a + ridge * np.eye(a.shape[1])
     e = white.root.T @ normaliser
     if right is None:
+        if not e @ e > NO_MEAN:
+            raise UsageError(
+                "the features average to zero over the logs, so that no ratio made of them can average one; use some"
+                " that can follow a constant, such as NormalisedBumps()"
+            )
         direction = linalg.solve(square, e, assume_a="pos")
         z = direction / (e @ direction)
         residual = float(np.linalg.norm(a @ z) / np.linalg.norm(z))

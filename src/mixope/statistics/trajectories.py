@@ -218,7 +218,9 @@ class OrderedRows:
         target = running_sums(ratio.target[self.group], episode)
         if ratio.denominators:
             parts = np.stack([running_sums(each[self.group], episode) for each in ratio.denominators])
-            base = logsumexp(parts + np.log(np.asarray(ratio.shares))[:, None], axis=0)
+            with np.errstate(divide="ignore"):  # the share of a logger without a known start is 0
+                shares = np.log(np.asarray(ratio.shares))
+            base = logsumexp(parts + shares[:, None], axis=0)
         else:
             with np.errstate(divide="ignore"):
                 base = running_sums(np.log(self.propensity), episode)
