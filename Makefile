@@ -6,15 +6,17 @@
 #   make fuzz     a million drawn and damaged inputs, half an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
+#   make audit    look up known weaknesses of everything that is installed
 
 VENV := .venv
 BIN := $(VENV)/bin
+AUDIT := .venv-audit
 JOBS ?= auto
 
 INPUTS ?= 1000000
 SEED ?= 0
 
-.PHONY: demo test test-all fuzz bench docs format clean
+.PHONY: demo test test-all fuzz bench docs format clean audit
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -40,12 +42,19 @@ bench: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict
 
+# Known weaknesses in what is installed, looked up by pip-audit in an environment of its own: it needs the network.
+audit: $(VENV)/.installed-dev
+	@test -x $(AUDIT)/bin/pip-audit || { $(BIN)/python -m venv $(AUDIT) && \
+	  $(AUDIT)/bin/python -m pip install -q --disable-pip-version-check pip-audit; }
+	$(BIN)/python -m pip freeze --disable-pip-version-check --exclude-editable > $(AUDIT)/frozen.txt
+	$(AUDIT)/bin/pip-audit --no-deps --disable-pip -r $(AUDIT)/frozen.txt
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so an install is repeated only when what it installs has changed.

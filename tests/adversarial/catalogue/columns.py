@@ -168,6 +168,16 @@ FAULTS: dict[str, Fault] = {
         CORE,
         ("'observation'", "9223372036854775808", "store such ids as strings"),
     ),
+    "a next state of one half": Fault(
+        put("next_observation", 4, 0.5),
+        ("csv", "parquet", "folder", "table", "arrays"),
+        ("'next_observation' is not a whole number", "0.5", *IN_ROWS),
+    ),
+    "a next state beyond 64 bits": Fault(
+        having(next_observation=pa.array([2**63, *CLEAN["next_observation"][1:]], pa.uint64())),
+        ("csv", "parquet", "arrow", "npz"),
+        ("'next_observation'", "store such ids as strings", "rows: 0"),
+    ),
     "words, and numbers as next states": Fault(
         each("s{}".format, "observation"), CORE, ("'next_observation'", "expected: strings", *REMEDY)
     ),
