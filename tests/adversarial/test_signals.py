@@ -69,6 +69,25 @@ def test_processes_do_not_outlive_one_that_was_killed(tmp_path):
     assert ended(workers)
 
 
+WAITS = """
+import time
+from mixope.processes import run_tasks
+class Slow:
+    def __reduce__(self):
+        time.sleep(100)
+run_tasks(id, [Slow() for _ in range(9)], jobs=2)
+"""
+
+
+def test_nor_do_those_that_wait_for_their_first_task(tmp_path):
+    child = started(["-c", WAITS], tmp_path, lambda pid: len(workers_of(pid)) == 2)
+    workers = psutil.Process(child.pid).children(recursive=True)
+    child.kill()
+    child.wait()
+    assert ended(workers, seconds=30)
+    child.stderr.close()
+
+
 def end_itself(number):
     if number:
         os.kill(os.getpid(), signal.SIGKILL)
