@@ -3,14 +3,16 @@
 #   make demo     install into .venv and run the demonstration
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
+#   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
 
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
+MINUTES ?= 60
 
-.PHONY: demo test test-all bench docs format clean
+.PHONY: demo test test-all soak bench docs format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -24,6 +26,9 @@ test: $(VENV)/.installed-dev
 
 test-all: test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m long
+
+soak: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev

@@ -37,6 +37,8 @@ CEILING = 1500.0
 """Megabytes that the process may hold."""
 DRIFT = 60.0
 """Megabytes by which the last quarter of the run may hold more than the second."""
+WARM = 150
+"""Questions after which all libraries are loaded and all caches are filled; shorter runs say nothing about growth."""
 HANDLES = 8
 """So many more file descriptors may be open at the end than near the beginning."""
 REFITS = ("bca", "percentile")
@@ -184,7 +186,9 @@ def _grown(ran: Ran) -> Iterator[str]:
     """Memory and open files that grow from answer to answer."""
     if max(ran.memory) > CEILING:
         yield f"{max(ran.memory):.0f} MB of memory, above the ceiling of {CEILING:.0f}"
-    early, late = ran.quarters(ran.memory)
+    if len(ran.memory) < 2 * WARM:
+        return
+    early, late = ran.quarters(ran.memory[WARM:])
     if late - early > DRIFT:
         yield f"memory grew from {early:.0f} to {late:.0f} MB"
     early, late = ran.quarters(ran.handles)
