@@ -103,7 +103,14 @@ def _start(words: Sequence[str], folder: Path, mark: str) -> subprocess.Popen[by
             stdout=subprocess.DEVNULL,
             stderr=said,
             start_new_session=True,
+            preexec_fn=_as_usual,  # noqa: PLW1509 (this process has no threads)
         )
+
+
+def _as_usual() -> None:
+    """Signals as a shell hands them to a command in the foreground, also where this program runs in the background."""
+    for number in SIGNALS[1:]:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _to_the_end(words: Sequence[str], folder: Path) -> float:

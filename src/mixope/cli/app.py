@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typer.core import TyperGroup
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
 from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
+from mixope.cli.stopping import listen, stopped
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
@@ -70,6 +70,8 @@ class Commands(TyperGroup):
 
 def _told(error: BaseException) -> tuple[str, str, int] | None:
     """What is said of an error: its kind, the words, the exit code; None for a bug, and for what is no error."""
+    if stopped() and not isinstance(error, typer.Exit | SystemExit):
+        return "interrupted", STOPPED, INTERRUPTED
     match error:
         case MixopeError():
             return "error", error.text(on_command_line), error.exit_code
@@ -145,13 +147,5 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
-            signal.signal(getattr(signal, name), _stop)
+    listen()
     app(prog_name="mixope")
-
-
-def _stop(number: int, _: object) -> None:
-    """An interruption like any other, so that everything is tidied up; told once, it is not told again."""
-    signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
