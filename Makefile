@@ -4,6 +4,7 @@
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
 #   make fuzz     a million drawn and damaged inputs, half an hour of two cores (INPUTS=… SEED=… for other runs)
+#   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
 #   make audit    look up known weaknesses of everything that is installed
@@ -12,11 +13,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 AUDIT := .venv-audit
 JOBS ?= auto
+MINUTES ?= 60
 
 INPUTS ?= 1000000
 SEED ?= 0
 
-.PHONY: demo test test-all fuzz bench docs format clean audit
+.PHONY: demo test test-all fuzz soak bench docs format clean audit
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -33,6 +35,9 @@ test-all: test
 
 fuzz: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
+
+soak: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev

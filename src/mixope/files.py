@@ -37,7 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     temporary = target.with_name(_temporary_name(stem))
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        with locked(temporary):
+        with naming(target), locked(temporary):
             yield temporary
             _to_disk(temporary)
             os.replace(temporary, target)
@@ -53,6 +53,17 @@ def has_text_name(path: str | os.PathLike[str]) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of the system that say nothing of a place, such as those of writing and of a full disk, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mixope.errors import Advice, Setting, UsageError
-from mixope.files import locked, scratch_folder, write_whole
+from mixope.files import locked, naming, scratch_folder, write_whole
 
 RECORD = ".mixope.json"
 STAGING = "mixope-part"
@@ -75,7 +75,7 @@ class Place:
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """A hidden folder to write files into; at the end they take their places, and earlier ones go."""
-        with scratch_folder(self.path, STAGING) as fresh:
+        with naming(self.path), scratch_folder(self.path, STAGING) as fresh:
             yield fresh
             new = {path.name: _hash(path) for path in sorted(fresh.iterdir())}
             strangers = [

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from pickle import PicklingError
 from typing import Any, TypeVar
 
@@ -78,12 +78,12 @@ def as_done(
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
-    with parallel_config("loky", inner_max_num_threads=1):
+    with parallel_config("loky", inner_max_num_threads=1, initializer=_begin, initargs=(os.getpid(),)):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
     lent: Generator[Any, None, None] | None = None
-    finished, left, me = False, dict(cuts), os.getpid()
+    finished, left = False, dict(cuts)
     try:
-        tasks = (delayed(_in_worker)(task, k, cut, me) for k, cut in cuts)
+        tasks = (delayed(_in_worker)(task, k, cut) for k, cut in cuts)
         lent = pool(tasks)  # may find out that workers cannot load it
         for k, found in lent:
             del left[k]
@@ -111,23 +111,20 @@ def all_cores() -> int:
     return int(cpu_count())
 
 
-def _in_worker(
-    task: Callable[[Item], Result], place: int, items: Sequence[Item], parent: int
-) -> tuple[int, list[Result]]:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; only the parent answers
-    _follow(parent)
+def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
     return place, _alone(task, items)
 
 
-@cache
-def _follow(parent: int) -> None:
-    """End this process when its parent is gone: killed at once, that has no time to end it itself."""
+def _begin(parent: int) -> None:
+    """What a process does first: it leaves Ctrl-C, which reaches all processes of a terminal, to its parent; and it
+    ends when that is gone, for one that is killed has no time to end it."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(WATCH_SECONDS)
         os._exit(1)
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
         threading.Thread(target=watch, daemon=True).start()
 

@@ -172,7 +172,7 @@ def count(logs: Any, engine: str | Engine | None = None) -> Counted:
         )
     chosen = choose(engine, logs)
     with logs.scanning():
-        groups = chosen.group_sums(logs, transition_grouping(schema))
+        groups: GroupSums = chosen.scan(logs, [Grouped(transition_grouping(schema))])[0]
         _refuse_bad_counts(logs, groups)
         counted, sure = int(groups.column("rows").sum()), logs.sure_rows
         if sure is not None and counted != sure:

@@ -48,6 +48,40 @@ def ended(processes, seconds=10):
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
+LOSES = """
+import os, signal, sys, time
+from mixope.cli import app, stopping
+class Finaliser:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)
+def lost(*_, **__):
+    Finaliser()
+    time.sleep(20)
+def wrapped(*_, **__):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(20)
+    except KeyboardInterrupt as error:
+        raise RuntimeError("as some libraries pass it on") from error
+import mixope.logs
+mixope.logs.read = {"lost": lost, "wrapped": wrapped}[sys.argv[1]]
+sys.argv[1:] = ["inspect", "log.csv"]
+from mixope.cli.app import main
+main()
+"""
+
+
+@pytest.mark.parametrize("how", ["lost", "wrapped"])
+def test_an_interruption_that_other_code_loses_or_renames_is_one(how, tmp_path):
+    (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES, how], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert done.stderr.startswith("interrupted: ")
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_a_command_that_is_told_to_stop_takes_its_processes_with_it(how, tmp_path):
     child = started(COMMAND, tmp_path, lambda pid: len(workers_of(pid)) == 2)
@@ -67,6 +101,25 @@ def test_processes_do_not_outlive_one_that_was_killed(tmp_path):
     child.kill()
     child.communicate()
     assert ended(workers)
+
+
+WAITS = """
+import time
+from mixope.processes import run_tasks
+class Slow:
+    def __reduce__(self):
+        time.sleep(100)
+run_tasks(id, [Slow() for _ in range(9)], jobs=2)
+"""
+
+
+def test_nor_do_those_that_wait_for_their_first_task(tmp_path):
+    child = started(["-c", WAITS], tmp_path, lambda pid: len(workers_of(pid)) == 2)
+    workers = psutil.Process(child.pid).children(recursive=True)
+    child.kill()
+    child.wait()
+    assert ended(workers, seconds=30)
+    child.stderr.close()
 
 
 def end_itself(number):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +13,18 @@ from typer.core import TyperGroup
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
 from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
+from mixope.cli.stopping import listen, stopped
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
 INTERRUPTED = 130
 STOPPED = "stopped before the end; no file is left half-written"
+NO_MEMORY = (
+    "there is not enough memory for this; no file is left half-written. Use --engine embedded, which spills to disk,"
+    " with --threads 1, or a machine with more memory"
+)
+NO_ROOM = ("failed to map segment", "can't start new thread")
+"""How the loader of libraries and the threads of Python say that there is no memory for them."""
 
 
 @contextmanager
@@ -46,28 +52,42 @@ class Commands(TyperGroup):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; what is not caught here is a bug, and its traceback is wanted."""
+        """Run the command; what has no words here is a bug, and its traceback is wanted."""
         try:
             with _cleaned():
                 found = super().invoke(ctx)
             sys.stdout.flush()
             return found
-        except MixopeError as error:
-            complain("error", error.text(on_command_line))
-            raise typer.Exit(error.exit_code) from None
-        except (KeyboardInterrupt, InterruptedError):
-            complain("interrupted", STOPPED)
-            raise typer.Exit(INTERRUPTED) from None
-        except BrokenPipeError:
-            raise  # the reader of stdout has seen enough
-        except OSError as error:
-            complain("error", refusal(error))
-            raise typer.Exit(UsageError.exit_code) from None
-        except RuntimeError as error:
-            if str(error) != "Query interrupted":  # how DuckDB passes on a KeyboardInterrupt
+        except BaseException as error:
+            told = _told(error)
+            if told is None:
                 raise
-            complain("interrupted", STOPPED)
-            raise typer.Exit(INTERRUPTED) from None
+            kind, words, code = told
+            with suppress(OSError):  # nobody may be there to hear it; the exit code tells
+                complain(kind, words)
+            raise typer.Exit(code) from None
+
+
+def _told(error: BaseException) -> tuple[str, str, int] | None:
+    """What is said of an error: its kind, the words, the exit code; None for a bug, and for what is no error."""
+    if stopped() and not isinstance(error, typer.Exit | SystemExit):
+        return "interrupted", STOPPED, INTERRUPTED
+    match error:
+        case MixopeError():
+            return "error", error.text(on_command_line), error.exit_code
+        case KeyboardInterrupt() | InterruptedError():
+            return "interrupted", STOPPED, INTERRUPTED
+        case BrokenPipeError():
+            return None  # the reader of stdout has seen enough
+        case OSError():
+            return "error", refusal(error), UsageError.exit_code
+        case MemoryError():
+            return "error", NO_MEMORY, UsageError.exit_code
+        case ImportError() | RuntimeError() if any(words in str(error) for words in NO_ROOM):
+            return "error", NO_MEMORY, UsageError.exit_code
+        case RuntimeError() if str(error) == "Query interrupted":  # how DuckDB passes on a KeyboardInterrupt
+            return "interrupted", STOPPED, INTERRUPTED
+    return None
 
 
 app = typer.Typer(
@@ -127,13 +147,5 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
-            signal.signal(getattr(signal, name), _stop)
+    listen()
     app(prog_name="mixope")
-
-
-def _stop(number: int, _: object) -> None:
-    """An interruption like any other, so that everything is tidied up; told once, it is not told again."""
-    signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt

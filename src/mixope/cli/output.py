@@ -6,6 +6,7 @@ matter of :mod:`mixope.report`; here are the words of the command line for what 
 
 from __future__ import annotations
 
+import errno
 import json as text
 import os
 import shlex
@@ -112,8 +113,17 @@ def refusal(error: OSError) -> str:
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return f"the output cannot be written: {error.strerror or error}"
-    where = "" if error.filename is None else f": {error.filename}"
-    return f"{error.strerror or error}{where}"
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror or error}{remedy(error)}"
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a place that takes no files, or nothing where that is plain."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "; what was there before is unchanged. Make room, or name a place that has some"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return "; what was there before is unchanged. Name a place that you may write to"
+    return ""
 
 
 class Work(list[str]):
@@ -183,7 +193,8 @@ def write_page(record: ReportedRecord, path: Path, **extras: Any) -> Path:
     except InterruptedError:
         raise
     except OSError as error:
-        raise UsageError(f"the report cannot be written to {path}: {error.strerror or error}") from None
+        found = f"the report cannot be written to {path}: {error.strerror or error}{remedy(error)}"
+        raise UsageError(found) from None
 
 
 def command_line(context: typer.Context) -> str:

@@ -1,7 +1,8 @@
 """The embedded engine: DuckDB runs the GROUP BY where the files lie, larger than memory, spilling where it must.
 
 Rows never become Python objects: keys stay raw values, sums are compensated (``fsum``) in float64 so that the order in
-which threads finish does not show in the result, and only the grouped result is brought over, as Arrow.
+which threads finish shows in the last digit at most, and only the grouped result is brought over, as Arrow. Logs that
+are not long are streamed in order instead, so that it does not show at all.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from mixope.arrays import is_whole
+from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.errors import Advice, Setting, UsageError
-from mixope.logs import EPISODE_KEYS, Logs
+from mixope.logs import Logs
 from mixope.logs.database import connect
 from mixope.logs.sources import arrow_batches, reading
 from mixope.processes import all_cores
-from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
 from mixope.statistics.request import Request, merge_in_order, wanted_columns
@@ -25,18 +26,26 @@ from mixope.statistics.request import Request, merge_in_order, wanted_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FRAGMENT_ROWS = 1 << 16
 LEAST_THREADS = 64
 """So many may be asked for on any machine; beyond eight per core they only wait for each other."""
 
 
 class EmbeddedEngine:
-    """DuckDB over Parquet, CSV or Arrow. ``memory_limit`` (such as ``"1GB"``) and ``threads`` go to DuckDB."""
+    """DuckDB over Parquet, CSV or Arrow. ``memory_limit`` (such as ``"1GB"``) and ``threads`` go to DuckDB.
+
+    ``ordered`` says whether rows are read in the order of episodes and steps, for the same bits whatever their own
+    order; None: where that is cheap (:mod:`mixope.engines.pieces`).
+    """
 
     name = "embedded"
 
     def __init__(
-        self, *, memory_limit: str | None = None, threads: int | None = None, fragment_rows: int = _FRAGMENT_ROWS
+        self,
+        *,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+        fragment_rows: int | None = None,
+        ordered: bool | None = None,
     ) -> None:
         most = max(LEAST_THREADS, 8 * all_cores())
         if threads is not None and not (is_whole(threads) and 1 <= threads <= most):
@@ -44,6 +53,7 @@ class EmbeddedEngine:
                 Advice(Setting("threads"), f" is a number from 1 to {most} on this machine, got {threads!r}")
             )
         self.memory_limit, self.threads, self.fragment_rows = memory_limit, threads, fragment_rows
+        self.ordered = ordered
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
         """One SELECT … GROUP BY over the view of canonical rows."""
@@ -57,14 +67,14 @@ class EmbeddedEngine:
         return GroupSums(grouping, sort_by_keys(table, grouping.keys))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
-        """Sums by key alone are pushed down; otherwise the rows are streamed, sorted (on disk where needed) if whole
-        episodes are asked for."""
+        """Sums by key alone are pushed down where the logs are long; otherwise the rows are streamed, sorted (on disk
+        where needed) if the logs are short or whole episodes are asked for."""
         anyhow, whole = by_kind(requests)
         answers: list[tuple[Request, Any]] = []
-        if all(isinstance(request, Grouped) for request in anyhow):
+        if not self._in_order(logs) and all(isinstance(request, Grouped) for request in anyhow):
             answers += [(r, self.group_sums(logs, r.grouping, r.lookup)) for r in anyhow if isinstance(r, Grouped)]
         else:
-            answers += self._stream(logs, anyhow, expected_rows)
+            answers += self._stream(logs, anyhow, expected_rows) if anyhow else []
         if whole:
             answers += self._stream(logs, whole, expected_rows, by_episode=True)
         return put_back(requests, answers)
@@ -73,19 +83,23 @@ class EmbeddedEngine:
         self, logs: Logs, requests: Sequence[Request], expected_rows: int | None, *, by_episode: bool = False
     ) -> list[tuple[Request, Any]]:
         columns = wanted_columns(requests, logs.schema)
-        order = (*EPISODE_KEYS, "step") if by_episode else ()
+        order = ORDER if by_episode or self._in_order(logs) else ()
+        size = self.fragment_rows or piece_rows(logs.total_rows())
         with logs.scanning(), self._connect() as connection:
             view = logs.view(connection)
             selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
             order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
             query = f"SELECT {selected} FROM {view}{order_by}"
             with reading(logs.name):
-                reader = arrow_batches(connection.sql(query), self.fragment_rows)
+                reader = arrow_batches(connection.sql(query), size)
             tables = _tables(reader, logs.name)
-            pieces = _whole_episodes(tables) if by_episode else tables
+            pieces = episode_pieces(tables, size) if by_episode else even_pieces(tables, size)
             parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))
+
+    def _in_order(self, logs: Logs) -> bool:
+        return in_order(logs.total_rows()) if self.ordered is None else self.ordered
 
     def _connect(self) -> AbstractContextManager[Any]:
         return connect(self.memory_limit, self.threads)
@@ -133,28 +147,3 @@ def _tables(reader: Any, where: str) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
     if empty:
         yield reader.schema.empty_table()
-
-
-def _whole_episodes(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Regroup a sorted stream so that no episode is cut: the last, unfinished one waits for the next batch."""
-    import pyarrow as pa
-
-    waiting: list[pa.Table] = []
-    for table in tables:
-        border = _last_border(table)
-        if border == 0 and (not waiting or _same_episode(waiting[-1], table)):
-            waiting.append(table)
-            continue
-        yield pa.concat_tables([*waiting, table.slice(0, border)])
-        waiting = [table.slice(border)]
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
-def _last_border(table: pa.Table) -> int:
-    """The first row of the last episode in a sorted table."""
-    return int(first_of_runs(table, EPISODE_KEYS)[-1]) if table.num_rows else 0
-
-
-def _same_episode(left: pa.Table, right: pa.Table) -> bool:
-    return all(left.column(key)[-1].as_py() == right.column(key)[0].as_py() for key in EPISODE_KEYS)

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
-from mixope.logs import EPISODE_KEYS, Logs
+from mixope.logs import Logs
 from mixope.processes import all_cores
-from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Request, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LEAST_ROWS, _MOST_ROWS, _FRAGMENTS = 1 << 13, 1 << 16, 8
-"""Logs are cut into about eight slices, so that several cores have something to do, within these bounds."""
-
 
 class MemoryEngine:
-    """Holds the needed columns of all rows in memory, and works on slices of ``fragment_rows`` in ``threads``.
-
-    How rows are cut depends on their number alone, so that no result depends on the machine.
-    """
+    """Holds the needed columns of all rows in memory, and works on pieces of ``fragment_rows`` in ``threads``."""
 
     name = "memory"
 
@@ -47,29 +41,18 @@ class MemoryEngine:
         return put_back(requests, answers)
 
     def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:
+        total = logs.total_rows()
+        size = self.fragment_rows or piece_rows(total)
         anyhow, whole = by_kind(requests)
         if anyhow:
-            rows = logs.table(wanted_columns(anyhow, logs.schema))
-            yield anyhow, _slices(rows, list(range(0, max(rows.num_rows, 1), self._size(rows))))
+            yield anyhow, even_pieces([_rows(logs, anyhow, ordered=in_order(total))], size)
         if whole:
-            order = (*EPISODE_KEYS, "step")
-            rows = logs.table(tuple(dict.fromkeys((*wanted_columns(whole, logs.schema), *order))))
-            rows = rows.sort_by([(key, "ascending") for key in order])
-            yield whole, _slices(rows, _episode_cuts(rows, self._size(rows)))
-
-    def _size(self, rows: pa.Table) -> int:
-        return self.fragment_rows or min(max(rows.num_rows // _FRAGMENTS + 1, _LEAST_ROWS), _MOST_ROWS)
+            yield whole, episode_pieces([_rows(logs, whole, ordered=True)], size)
 
 
-def _slices(rows: pa.Table, cuts: list[int]) -> Iterator[pa.Table]:
-    for low, high in zip(cuts, [*cuts[1:], rows.num_rows], strict=True):
-        yield rows.slice(low, high - low)
-
-
-def _episode_cuts(rows: pa.Table, size: int) -> list[int]:
-    """Borders that never cut an episode (rows are sorted by episode)."""
-    cuts = [0]
-    for border in first_of_runs(rows, EPISODE_KEYS)[1:]:
-        if border - cuts[-1] >= size:
-            cuts.append(int(border))
-    return cuts
+def _rows(logs: Logs, requests: Sequence[Request], *, ordered: bool) -> pa.Table:
+    wanted = wanted_columns(requests, logs.schema)
+    if not ordered:
+        return logs.table(wanted)
+    rows = logs.table(tuple(dict.fromkeys((*wanted, *ORDER))))
+    return rows.sort_by([(key, "ascending") for key in ORDER])

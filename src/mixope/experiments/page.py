@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mixope.experiments.experiment import Cell, Experiment, Row
+from mixope.files import write_whole
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -82,8 +83,7 @@ def write_page(
         described={name: _said(value) for name, value in described.items() if value is not None},
         word=word,
     )
-    path.write_text(page, encoding="utf-8")
-    return path
+    return write_whole(path, page.encode())
 
 
 def _said(value: object) -> str:

@@ -21,6 +21,7 @@ from mixope.errors import UsageError
 from mixope.experiments import experiment as experiments
 from mixope.experiments.experiment import Cell, Experiment, Row, Size
 from mixope.experiments.runner import Record, Tick, cost, missing, run
+from mixope.files import replacing, write_whole
 from mixope.processes import all_cores
 from mixope.version import __version__
 
@@ -50,7 +51,7 @@ def reproduce(
     rows = [row for record in records for row in record.whole_rows()]
     write_lines(experiment.summarise(settings, rows), output / f"{name}.csv")
     described = describe(experiment, settings, size, seed, records)
-    (output / f"{name}.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    write_whole(output / f"{name}.json", f"{json.dumps(described, indent=1)}\n".encode())
     return [output / f"{name}.csv", output / f"{name}.json", *draw(experiment, output)]
 
 
@@ -114,7 +115,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Path]:
 def write_lines(rows: Sequence[Row], path: Path) -> None:
     """A header with the names of all rows, in the order in which they first appear; then a line per row."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _written(value) for name, value in row.items()} for row in rows)

@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixope.experiments.experiment import Row
+from mixope.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,24 +135,26 @@ def draw_method(
 
 
 def save(draw: Callable[[Sequence[Row]], Figure], rows: Sequence[Row], stem: Path) -> list[Path]:
-    """The picture as PNG and SVG; the same rows give the same bytes."""
+    """The picture as PNG and SVG, each whole or not at all; the same rows give the same bytes."""
     written = []
     with style():
         figure = draw(rows)
         for suffix in (".png", ".svg"):
             empty = {"Software": None} if suffix == ".png" else {"Date": None, "Creator": None}
-            path = stem.with_suffix(suffix)
-            figure.savefig(path, dpi=PIXELS, metadata=empty, facecolor="white")
+            made = BytesIO()
+            figure.savefig(made, format=suffix[1:], dpi=PIXELS, metadata=empty, facecolor="white")
             figure.set_layout_engine("none")  # where things are is decided once
-            written.append(path)
-    _shrink(stem.with_suffix(".png"))
+            content = _shrunk(made) if suffix == ".png" else made.getvalue()
+            written.append(write_whole(stem.with_suffix(suffix), content))
     return written
 
 
-def _shrink(path: Path) -> None:
+def _shrunk(made: BytesIO) -> bytes:
     """A palette of 128 colours, which is all there are: a third of the bytes."""
     from PIL import Image
 
-    with Image.open(path) as picture:
+    with Image.open(made) as picture:
         few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
+    smaller = BytesIO()
+    few.save(smaller, format="PNG", optimize=True)
+    return smaller.getvalue()

@@ -1,0 +1,53 @@
+"""Signals that stop a command: each is an interruption like Ctrl-C, so that everything is tidied up on the way out.
+
+Other code may catch an interruption and pass it on as an error of its own, or lose it: DuckDB and the import system do
+the one, finalisers the other. So it is written down that one came, and one that was lost comes again.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import Any
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+GRACE = 2.0
+"""Seconds after a signal in which others change nothing: that is for tidying up."""
+AGAIN = 0.05
+"""Seconds after which a lost interruption comes again."""
+_came: list[float] = []
+
+
+def listen() -> None:
+    """Take signals that nobody else takes or ignores."""
+    for name in NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, _stop)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _interrupt)
+        sys.unraisablehook = _lost
+
+
+def stopped() -> bool:
+    """Whether a signal asked for the end."""
+    return bool(_came)
+
+
+def _stop(number: int, frame: object) -> None:
+    if not _came or time.monotonic() - _came[-1] > GRACE:
+        _interrupt(number, frame)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    _came.append(time.monotonic())
+    raise KeyboardInterrupt
+
+
+def _lost(found: Any) -> None:
+    """An exception that a finaliser could not pass on."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(found)
