@@ -51,7 +51,7 @@ STATES = ("observation", "next_observation")
 IN_ROWS = ("rows: ", "try: ")
 REMEDY = ("try: ",)
 NULLS = ("csv", "glob", "parquet", "folder", "arrow", "table", "pandas", "polars")
-READ = ("csv", "parquet", "folder", "arrays")
+READ = ("csv", "parquet", "arrays")
 DAY, NOON = dt.date(2024, 5, 1), dt.datetime(2024, 5, 1, 12, 30)
 BINARY = ("parquet", "arrow", "folder", "table", "dataset", "relation")
 

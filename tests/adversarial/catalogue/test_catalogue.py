@@ -20,9 +20,6 @@ REAL = [
     if case.name
     in {
         "as it should be (csv)",
-        "reward infinite (parquet)",
-        "text: Latin letters in a row",
-        "policy file: pickled objects",
         "policy by name: own:leaves",
         "command: evaluate log.csv --target target.csv --level 2",
         "terminal: colours in a file that is not there",
