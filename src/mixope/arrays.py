@@ -41,6 +41,11 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def short_seed(seed: int) -> int:
+    """A seed of 64 bits as scikit-learn takes it, which has 32; shorter ones as they are."""
+    return seed % 2**32
+
+
 def batches(items: IntArray, width: int, entries: int = 4_000_000) -> list[IntArray]:
     """Items in batches small enough for a table of that width."""
     step = max(1, entries // max(width, 1))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, positions, sum_by
+from mixope.arrays import AnyArray, FloatArray, IntArray, positions, short_seed, sum_by
 from mixope.behaviours.protocol import (
     Behaviour,
     FittedBehaviour,
@@ -276,7 +276,7 @@ class Boosting:
             l2_regularization=self.ridge,
             min_samples_leaf=self.smallest_leaf,
             early_stopping=False,
-            random_state=seed,
+            random_state=short_seed(seed),
         )
 
 

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, short_seed
 from mixope.behaviours.gaussian import (
     GAIN,
     VARIANCE_RIDGE,
@@ -141,5 +141,5 @@ def _first_shares(rows: Prepared, n_experts: int, seed: int) -> FloatArray:
 
         mean, log_variance = fit_gaussian(rows).experts[0].moments(rows.design)
         left = (rows.draws.value - mean) * np.exp(-0.5 * log_variance)
-        group = KMeans(n_experts, n_init=2, random_state=seed).fit(left, sample_weight=rows.weight).labels_
+        group = KMeans(n_experts, n_init=2, random_state=short_seed(seed)).fit(left, sample_weight=rows.weight).labels_
     return np.where(group[:, None] == np.arange(n_experts), 0.9, 0.1 / max(n_experts - 1, 1))

@@ -269,6 +269,8 @@ class ValueSystem:
         else:
             column, corner = (1.0 - gamma) * mean + gamma * ended, 1.0 - gamma + gamma * ends
         matrix[np.diag_indices(len(matrix))] += ridge
+        if corner == 0.0:  # no end among these rows: of a total of episodes they tell differences, and no constant
+            return np.asarray(linalg.solve(matrix, right)), 0.0
         bordered = np.block([[matrix, column[:, None]], [gap[None, :], np.full((1, 1), corner)]])
         solution = linalg.solve(bordered, np.append(right, float(use @ self.moments["r"]) / n))
         return solution[:-1], float(solution[-1])

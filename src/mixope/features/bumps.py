@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.arrays import AnyArray, FloatArray, short_seed
 from mixope.features.protocol import as_vectors, namespace
 from mixope.features.standard import Standardise
 
@@ -99,7 +99,7 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     distinct = np.unique(states, axis=0)
     if len(distinct) <= size:
         return distinct
-    found = KMeans(size, n_init=1, random_state=seed, max_iter=_SWEEPS).fit(states)
+    found = KMeans(size, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
     return np.asarray(found.cluster_centers_)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.only is not None:
         return _only(given.seed, given.only)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     started = time.monotonic()
     run = fuzz(given.seed, given.begin, given.begin + given.inputs, given.jobs, given.corpus, given.patience)
     seconds = time.monotonic() - started

@@ -68,7 +68,7 @@ def _work(seed: int, pipe: Connection, now: Any, counts: Any, trace: str) -> Non
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with open(trace, "w") as file:
+    with open(trace, "w") as file, suppress(EOFError, BrokenPipeError):  # whoever asked is gone
         faulthandler.enable(file)
         faulthandler.register(signal.SIGUSR1, file)
         duckdb.connect = SharedDatabase()
