@@ -41,7 +41,7 @@ def episode_pieces(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
     """Rows that are in order, cut between episodes, as soon as ``size`` rows are together."""
 
     def borders(table: pa.Table, held: int, last: pa.Table | None) -> Iterable[int]:
-        found = first_of_runs(table, EPISODE_KEYS).tolist()
+        found: list[int] = first_of_runs(table, EPISODE_KEYS).tolist()
         return found[1:] if last is not None and table.num_rows and _same_episode(last, table) else found
 
     return _pieces(tables, borders, size)
