@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.engines import Engine, choose
+from mixope.engines import Engine, bounded, choose
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
@@ -71,10 +71,12 @@ def look(
         features = features or (logs.features if isinstance(logs, Sampled) else None)
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
-    ask_for_ends(logs, choose(engine, logs))
+    chosen = choose(engine, logs)
+    logs = bounded(logs, chosen)
+    ask_for_ends(logs, chosen)
     if features is not None or not logs.schema.discrete:
-        return sample(logs, choose(engine, logs), features, seed)
-    return count(logs, engine)
+        return sample(logs, chosen, features, seed)
+    return count(logs, chosen)
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ def count(logs: Any, engine: str | Engine | None = None) -> Counted:
             hint="use mixope.evaluate, which takes vectors too, or discretise it into factor columns",
         )
     chosen = choose(engine, logs)
+    logs = bounded(logs, chosen)
     with logs.scanning():
         groups: GroupSums = chosen.scan(logs, [Grouped(transition_grouping(schema))])[0]
         _refuse_bad_counts(logs, groups)

@@ -26,4 +26,9 @@ def choose(engine: str | Engine | None, logs: Logs) -> Engine:
     return ENGINES[engine]()
 
 
-__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "choose"]
+def bounded(logs: Logs, engine: Engine) -> Logs:
+    """The logs, read by everything within the memory and threads of the engine, not by its own scans alone."""
+    return logs.within(getattr(engine, "memory_limit", None), getattr(engine, "threads", None))
+
+
+__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "bounded", "choose"]

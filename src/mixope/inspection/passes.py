@@ -17,7 +17,7 @@ from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
 from mixope.diagnostics import episodes_are_new, judge_dropped
-from mixope.engines import Engine, choose
+from mixope.engines import Engine, bounded, choose
 from mixope.errors import Advice, DataError
 from mixope.inspection.records import (
     Bar,
@@ -65,6 +65,7 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     """
     logs = as_logs(logs)
     chosen = choose(engine, logs)
+    logs = bounded(logs, chosen)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete

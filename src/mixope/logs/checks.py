@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
-from mixope.logs.database import connect
 from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import EPISODE_KEYS, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote, reading
@@ -57,7 +56,7 @@ def explain_rows(logs: Logs) -> DataError | None:
     """The first thing that makes rows unusable, with file, column, rows, count and remedy; None if all are sound."""
     for plan in logs.plans:
         for position, piece in enumerate(plan.source.pieces):
-            with reading(piece.files[0]), connect() as connection:
+            with reading(piece.files[0]), logs.connect() as connection:
                 found = _stray(plan, piece) or _explain(logs, plan, position, connection)
             if found is not None:
                 return found
@@ -71,7 +70,7 @@ def explain_gaps(logs: Logs) -> DataError | None:
         for piece in plan.source.pieces:
             doubts = [f"coalesce(bool_or({doubt}), false)" for doubt in _gaps(plan, piece)]
             if doubts:
-                with reading(piece.files[0]), connect() as connection:
+                with reading(piece.files[0]), logs.connect() as connection:
                     query = f"SELECT {' OR '.join(doubts)} FROM {piece.relation(connection)}"
                     if connection.execute(query).fetchall()[0][0]:
                         return explain_rows(logs)
@@ -387,7 +386,7 @@ class _Question:
 def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
     """All findings whose count is not zero, errors first."""
     questions = _questions(logs)
-    with reading(logs.name), connect() as connection:
+    with reading(logs.name), logs.connect() as connection:
         shown = {"step": "step", "episode": "episode_id"}
         asked = [(question.condition, shown) for question in questions]
         counted = _first(asked, _linked(logs, connection), connection)
@@ -400,7 +399,7 @@ def explain_steps(logs: Logs, late: Sequence[str]) -> tuple[str, ...]:
     """Of some loggers without a known start, those whose episodes all begin one step after the first."""
     if not late:
         return ()
-    with reading(logs.name), connect() as connection:
+    with reading(logs.name), logs.connect() as connection:
         rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, keep_all=True)
         chosen = ", ".join(map(literal, late))
         by_episode = (

@@ -1,7 +1,15 @@
-"""Connections to DuckDB: each with a private folder to spill to, which is gone when the connection is."""
+"""Connections to DuckDB: each with a private folder to spill to, which is gone when the connection is.
+
+A limit of memory is for the whole process. Python, its libraries and what was read so far take their part of it, so
+DuckDB gets what is left when the connection is made, and a part of that, because it takes more than it counts: what it
+unpacks from files and hands over is outside its limit. ``LEAST`` it gets in any case, or it could not work at all.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -14,6 +22,10 @@ OFFLINE = dict.fromkeys(
     ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions"), "false"
 )
 """Nothing is fetched: DuckDB would download an extension for what it finds in a query."""
+SHARE = 0.7
+"""Of what is left, the part that DuckDB may count."""
+LEAST = 128_000_000
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B")
 
 
 @contextmanager
@@ -44,3 +56,39 @@ def _limit(connection: Any, size: str) -> None:
         raise UsageError(
             Advice(Setting("memory_limit"), f" takes a size such as '500MB' or '2GB', got {size!r}")
         ) from None
+    limit = bytes_of(size)
+    if limit is not None:
+        connection.execute(f"SET memory_limit = '{share_of(limit, resident_bytes())}B'")
+
+
+def bytes_of(size: str) -> int | None:
+    """'1.5GB' as a number; None for what DuckDB may know and we do not ('50%')."""
+    found = _SIZE.fullmatch(size.strip().upper())
+    if found is None:
+        return None
+    number, unit, binary = found.groups()
+    power = "KMGT".index(unit) + 1 if unit else 0
+    return int(float(number) * (1024 if binary else 1000) ** power)
+
+
+def share_of(limit: int, taken: int) -> int:
+    """DuckDB's part of a limit for the whole process, of which so much is taken."""
+    return max(int(SHARE * (limit - taken)), min(limit, LEAST))
+
+
+def resident_bytes() -> int:
+    """What this process holds in memory now; where the system does not say, the most that it ever held."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return _peak_bytes()
+
+
+def _peak_bytes() -> int:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak if sys.platform == "darwin" else peak * 1024)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.logs import view
-from mixope.logs.database import connect
 from mixope.logs.sources import reading
 from mixope.logs.table import raw_columns
 
@@ -78,7 +77,7 @@ def _by_sql(logs: Logs) -> list[tuple[str, Earnings]]:
         f"count(*), count(*) {known}, coalesce(fsum(reward) {known}, 0), "
         f"coalesce(min(reward) {known}, 'inf'::DOUBLE), coalesce(max(reward) {known}, '-inf'::DOUBLE)"
     )
-    with connect() as connection:
+    with logs.connect() as connection:
         rows = view.rewards(logs.plans, connection)
         found = connection.execute(f"SELECT policy_id, {asked} FROM ({rows}) GROUP BY policy_id").fetchall()
     return [(str(label), Earnings(*rest)) for label, *rest in found]

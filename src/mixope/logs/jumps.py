@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mixope.logs import view
-from mixope.logs.database import connect
 from mixope.logs.schema import EPISODE_KEYS
 from mixope.logs.sources import arrow_batches, reading
 from mixope.logs.table import codes_of, marked_rows
@@ -30,6 +29,8 @@ LAST = 10
 """So many rows of an episode are looked at: a week of days, with what leads to it."""
 EPISODES = 65_536
 """So many of them are held at a time."""
+ROWS = 2_000_000
+"""About so many rows are gone through in one query."""
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,21 @@ def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:
 
 
 def _by_sql(logs: Logs) -> Iterator[_Ends]:
+    """The last rows are held for all episodes of a query, and cannot be spilled: long logs take several queries."""
     keys = ", ".join(EPISODE_KEYS)
     row = "struct_pack(reward := reward, used := used, terminated := terminated)"
-    with connect() as connection:
-        rows = view.marked(logs.plans, logs.schema, connection)
+    parts = 1 + logs.total_rows() // ROWS
+    with logs.connect() as connection:
+        rows = f"({view.marked(logs.plans, logs.schema, connection)})"
+        if parts > 1:
+            connection.execute(f"CREATE TEMP TABLE marked AS SELECT * FROM {rows}")
+            rows = "marked"
         asked = f"count(*) FILTER (used) AS n, min_by({row}, step) AS first, max_by({row}, step, {LAST}) AS rows"
-        result = connection.sql(f"SELECT policy_id, {asked} FROM ({rows}) GROUP BY {keys} ORDER BY {keys}")
-        for batch in arrow_batches(result, EPISODES):
-            yield _of_batch(batch)
+        for part in range(parts):
+            mine = f"{rows} WHERE hash({keys}) % {parts} = {part}" if parts > 1 else rows
+            result = connection.sql(f"SELECT policy_id, {asked} FROM {mine} GROUP BY {keys} ORDER BY {keys}")
+            for batch in arrow_batches(result, EPISODES):
+                yield _of_batch(batch)
 
 
 def _of_batch(batch: Any) -> _Ends:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, final
@@ -41,13 +41,15 @@ class Logs:
     plans: tuple[Plan, ...]
     schema: Schema
     notes: tuple[str, ...]
+    bounds: tuple[str | None, int | None]
+    """How much memory and how many threads any reading of the rows by SQL may take."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
             raise DataError("No logs were given", expected="at least one file or table")
         refuse_copies(sources, _one_short_episode)
         plans, schema, notes = make_plans(sources)
-        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes)
+        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes, bounds=(None, None))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Logs never change; read them again to set {name!r}")
@@ -106,7 +108,7 @@ class Logs:
             f"{', '.join(map(repr, found))} count{'s' if len(found) == 1 else ''} steps from {self.step_base + 1} and"
             f" others from {self.step_base}: the first step of each episode is taken as its start"
         )
-        known = {"_total": self._total, "step_base": self.step_base}
+        known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base}
         other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
         return other
 
@@ -120,8 +122,20 @@ class Logs:
         """The smallest step of the whole log: episodes that begin there have a known start."""
         if self.in_memory:
             return self._base_of(least_step(plan) for plan in self.plans)
-        with connect() as connection:
+        with self.connect() as connection:
             return self._base(connection)
+
+    def within(self, memory_limit: str | None, threads: int | None) -> Logs:
+        """The same logs, read with no more than this; these themselves where nothing is said."""
+        if (memory_limit, threads) in (self.bounds, (None, None)):
+            return self
+        found = object.__new__(Logs)
+        found.__dict__.update({**self.__dict__, "bounds": (memory_limit, threads)})
+        return found
+
+    def connect(self) -> AbstractContextManager[Any]:
+        """A connection to DuckDB that keeps to the bounds of these logs."""
+        return connect(*self.bounds)
 
     def view(self, connection: Any) -> str:
         """Create a temporary view of the canonical rows on a DuckDB connection; returns its name."""
