@@ -70,6 +70,7 @@ def test_what_was_earned_is_the_mean_over_the_rows_of_the_logger():
         assert row.earned_low < row.earned < row.earned_high
 
 
+@pytest.mark.long
 def test_known_policies_are_predicted_as_often_as_the_level_says():
     """Twelve logs of three loggers: about 36 · 0.95 agree; the errors have the size they claim."""
     distances, agree, together = [], [], []

@@ -144,6 +144,7 @@ def test_only_those_whose_episodes_were_cut_are_solved_for():
     assert not b.scores[a.mine].any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("states", ["ids", "floats"])
 @pytest.mark.parametrize("estimand", [Estimand(), Estimand("discounted", 0.9)], ids=str)
 def test_scores_are_what_leaving_out_an_episode_changes(states, estimand):
