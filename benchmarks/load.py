@@ -21,7 +21,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -168,12 +170,19 @@ AXES: dict[str, Axis] = {
 }
 
 
+def prepare(name: str, folder: str, size: int, seed: int) -> list[str]:
+    """Write what a command reads; gives back its words."""
+    axis = AXES[name]
+    return [*axis.command(Path(folder), Log(seed=seed), size), *(["--memory-limit", axis.limit] if axis.limit else [])]
+
+
 def measure(name: str, size: int, seed: int) -> dict[str, object]:
     """One command: its processor and wall seconds, its peak of memory, the bytes that it wrote."""
     axis = AXES[name]
     with tempfile.TemporaryDirectory() as folder:
-        words = axis.command(Path(folder), Log(seed=seed), size)
-        words += ["--memory-limit", axis.limit] if axis.limit else []
+        # Elsewhere: the peak of a process begins with what the one that started it holds.
+        with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
+            words = elsewhere.submit(prepare, name, folder, size, seed).result()
         began = time.perf_counter()
         with open(Path(folder) / "output", "wb") as output:
             child = subprocess.Popen([sys.executable, "-m", "mixope", *words], stdout=output, stderr=output)
