@@ -116,7 +116,11 @@ class TabularPolicy:
         """The policy that takes ``choices[i]`` in state i; ``actions`` defaults to those chosen, sorted."""
         from scipy import sparse
 
-        known = ActionSet(np.unique(as_keys(choices, "choices").array()) if actions is None else actions)
+        chosen = as_keys(choices, "choices")
+        if len(chosen.columns) > 1:
+            got = f"{len(chosen.columns)} columns"
+            raise DataError("the choices have the wrong shape", expected="one action per state (S,)", got=got)
+        known = ActionSet(np.unique(chosen.array()) if actions is None else actions)
         columns = known.columns(choices)
         entries = np.ones(len(columns)), (np.arange(len(columns)), columns)
         table = sparse.csr_array(entries, shape=(len(columns), len(known)))
