@@ -21,7 +21,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,6 +63,12 @@ class Found:
     kills: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+
+    def add(self, faults: Iterable[str]) -> None:
+        """Keep what went wrong, and tell it at once."""
+        for fault in faults:
+            self.faults.append(fault)
+            print(fault, file=sys.stderr, flush=True)
 
     def __str__(self) -> str:
         ends = ", ".join(f"{how} {count}" for how, count in sorted(self.ends.items()))
@@ -181,13 +187,13 @@ class Trial:
         try:
             code = child.wait(timeout=4 * self.seconds + 20)
         except subprocess.TimeoutExpired:
-            found.faults.append(f"{self.name}: goes on after {how.name}")
+            found.add([f"{self.name}: goes on after {how.name}"])
             child.kill()
             code = child.wait()
         found.kills += 1
         found.ends[f"{how.name} → {code}"] += 1
         faults = [*self._processes(mark, child.pid), *self._files(how), *self._said(how, code)]
-        found.faults += [f"{self.name}, {how.name} at {moment:.2f}: {fault}" for fault in faults]
+        found.add(f"{self.name}, {how.name} at {moment:.2f}: {fault}" for fault in faults)
 
     def finish(self, found: Found) -> None:
         """The next run to the end: it goes well, writes everything, and leaves nothing else."""
@@ -252,7 +258,8 @@ def run(kills: int, seed: int, folder: Path, names: Sequence[str] = tuple(COMMAN
             moment = draw.uniform(0.8, 1.05) if draw.random() < LATE else draw.uniform(0.0, 1.0)
             trial.kill(SIGNALS[draw.integers(len(SIGNALS))], float(moment), found)
         trial.finish(found)
-        print(f"{name}: {trial.seconds:.1f} s, {found.kills} kills, {len(found.faults)} faults", file=sys.stderr)
+        said = f"{name}: {trial.seconds:.1f} s, {found.kills} kills, {len(found.faults)} faults"
+        print(said, file=sys.stderr, flush=True)
     return found
 
 
