@@ -19,7 +19,7 @@ from mixope.processes import all_cores
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
-from mixope.statistics.request import Request, merge_in_order, wanted_columns
+from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,7 +81,7 @@ class EmbeddedEngine:
             with reading(logs.name):
                 reader = arrow_batches(connection.sql(query), self.fragment_rows)
             tables = _tables(reader, logs.name)
-            pieces = _whole_episodes(tables) if by_episode else tables
+            pieces = tables if not by_episode or all(map(joins_episodes, requests)) else _whole_episodes(tables)
             parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))
