@@ -21,7 +21,7 @@ from mixope.logs.sources import arrow_batches, reading
 from mixope.processes import all_cores
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
-from mixope.statistics.request import Request, merge_in_order, wanted_columns
+from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,8 @@ class EmbeddedEngine:
             with reading(logs.name):
                 reader = arrow_batches(connection.sql(query), size)
             tables = _tables(reader, logs.name)
-            pieces = episode_pieces(tables, size) if by_episode else even_pieces(tables, size)
+            whole = by_episode and not all(map(joins_episodes, requests))
+            pieces = episode_pieces(tables, size) if whole else even_pieces(tables, size)
             parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))

@@ -53,6 +53,8 @@ class Checksum(RowRequest):
     seed: int = 0
     whole_episodes: bool = False
 
+    joins_episodes = True
+
     def of(self, batch: Batch) -> Sums:
         """The sums of some rows."""
         rows = batch.rows

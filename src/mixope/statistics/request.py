@@ -155,6 +155,14 @@ class Part:
     partials: tuple[Any, ...]
 
 
+def joins_episodes(request: Request) -> bool:
+    """Whether the parts of a request that wants its episodes in order may cut one: neighbours put it together again.
+
+    Then no episode has to fit in memory at once with all columns that are read of it.
+    """
+    return bool(getattr(request, "joins_episodes", False))
+
+
 def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragment: int = 0) -> Part:
     """The worker: all requests on the rows of one fragment."""
     batch = Batch(table, schema)

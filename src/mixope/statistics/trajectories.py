@@ -91,6 +91,17 @@ class Trajectories:
         both = {f.name: _beside(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
         return Trajectories(**both)
 
+    def followed_by(self, other: Trajectories) -> Trajectories:
+        """Put the episodes side by side; one that was cut at the border, the last here and the first there, is one."""
+        both, border = self.merge(other), self.n_episodes
+        if not border or not other.n_episodes or not _same_key(self.keys, other.keys):
+            return both
+        length = np.delete(both.length, border)
+        length[border - 1] += other.length[0]
+        kept = np.delete(np.arange(both.n_episodes), border)
+        keys = None if both.keys is None else both.keys.take(kept)
+        return replace(both, length=length, terminated=np.delete(both.terminated, border - 1), keys=keys)
+
     def take(self, chosen: IntArray) -> Trajectories:
         """Some episodes, in this order; one may be taken several times."""
         rows = self.rows_of(chosen)
@@ -121,6 +132,13 @@ class Trajectories:
         """The episodes in the order of their keys."""
         order = self.key_order()
         return self if order is None else self.take(order)
+
+
+def _same_key(left: pa.Table | None, right: pa.Table | None) -> bool:
+    """Whether the last key of one is the first of the other."""
+    if left is None or right is None:
+        return False
+    return bool(left.slice(left.num_rows - 1).to_pylist() == right.slice(0, 1).to_pylist())
 
 
 def _beside(left: Any, right: Any) -> Any:
@@ -191,9 +209,9 @@ class OrderedRows:
         return self.episodes.n_rows
 
     def merge(self, other: OrderedRows) -> OrderedRows:
-        """Put the episodes side by side."""
+        """Put the episodes side by side; those of neighbours that cut an episode have it whole."""
         return OrderedRows(
-            self.episodes.merge(other.episodes),
+            self.episodes.followed_by(other.episodes),
             np.concatenate([self.group, other.group]),
             np.concatenate([self.propensity, other.propensity]),
         )
@@ -252,6 +270,7 @@ class NumberedSteps:
     numbers: Lookup
 
     whole_episodes = True
+    joins_episodes = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """What a trajectory needs, and the keys of a transition."""
