@@ -23,7 +23,7 @@ def counted(tmp_path_factory):
 
 @pytest.mark.parametrize("rows", [1, 7, 49, 50, 51, 1000])
 def test_steps_that_are_counted_in_pieces_are_those_of_whole_episodes(counted, rows, monkeypatch):
-    monkeypatch.setattr(embedded, "_whole_episodes", lambda _: pytest.fail("an episode is put together to be read"))
+    monkeypatch.setattr(embedded, "episode_pieces", lambda *_: pytest.fail("an episode is put together to be read"))
     request = NumberedSteps(counted.numbers)
     (whole,) = MemoryEngine().scan(counted.logs, [request])
     (pieces,) = EmbeddedEngine(fragment_rows=rows).scan(counted.logs, [request])
