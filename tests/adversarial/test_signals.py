@@ -50,7 +50,7 @@ def ended(processes, seconds=10):
 
 LOSES = """
 import os, signal, sys, time
-from mixope.cli import app, stopping
+from mixope.cli import app, main, stopping
 class Finaliser:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -177,3 +177,51 @@ def test_writers_at_the_same_time_do_not_take_each_others_files(tmp_path):
         first.write_bytes(b"1")
         second.write_bytes(b"2")
     assert np.array_equal([path.name for path in tmp_path.iterdir()], ["a.npy"])
+
+
+SWALLOWS = """
+import sys, time
+from mixope.cli import app, main, stopping
+
+def swallow():
+    print("at work", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            if len(stopping._came) > 1:
+                raise
+
+stopping.INSIST = 0.3
+app.command("swallow")(swallow)
+sys.argv = ["mixope", "swallow"]
+main()
+"""
+
+EARLY = """
+import os, signal, typer.main
+from mixope.cli import main
+
+def early(*_, **__):
+    os.kill(os.getpid(), signal.SIGINT)
+
+typer.main.get_command = early
+main()
+"""
+
+
+def test_an_interruption_that_other_code_swallows_comes_again():
+    with subprocess.Popen(
+        [sys.executable, "-c", SWALLOWS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as p:
+        assert p.stdout.readline() == "at work\n"
+        p.terminate()
+        _, said = p.communicate(timeout=30)
+    assert p.returncode == 130
+    assert said.startswith("interrupted: ")
+
+
+def test_an_interruption_before_the_command_has_words_too():
+    found = subprocess.run([sys.executable, "-c", EARLY], check=False, capture_output=True, text=True, timeout=60)
+    assert found.returncode == 130
+    assert found.stderr.startswith("interrupted: ")

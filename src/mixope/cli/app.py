@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
 from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
-from mixope.cli.stopping import listen, stopped
+from mixope.cli.stopping import finish, listen, stopped
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
@@ -62,6 +62,7 @@ class Commands(TyperGroup):
             told = _told(error)
             if told is None:
                 raise
+            finish()
             kind, words, code = told
             with suppress(OSError):  # nobody may be there to hear it; the exit code tells
                 complain(kind, words)
@@ -148,4 +149,12 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 def main() -> None:
     """The entry point of the script ``mixope``."""
     listen()
-    app(prog_name="mixope")
+    try:
+        app(prog_name="mixope")
+    except KeyboardInterrupt:  # before or after the command itself
+        finish()
+        with suppress(OSError):
+            complain("interrupted", STOPPED)
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        finish()

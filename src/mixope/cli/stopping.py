@@ -15,7 +15,9 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 GRACE = 2.0
 """Seconds after a signal in which others change nothing: that is for tidying up."""
 AGAIN = 0.05
-"""Seconds after which a lost interruption comes again."""
+"""Seconds after which an interruption that a finaliser lost comes again."""
+INSIST = 5.0
+"""Seconds after which it comes again in any case, as long as the command runs: other code may have swallowed it."""
 _came: list[float] = []
 
 
@@ -35,6 +37,21 @@ def stopped() -> bool:
     return bool(_came)
 
 
+def finish() -> None:
+    """The command is over: no signal changes how it ends."""
+    for name in NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is _stop:
+            signal.signal(number, signal.SIG_IGN)
+    _come_again(0.0)
+
+
+def _come_again(seconds: float) -> None:
+    """Interrupt after so many seconds; never, if 0. The clock is ours only where we listen."""
+    if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) is _interrupt:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def _stop(number: int, frame: object) -> None:
     if not _came or time.monotonic() - _came[-1] > GRACE:
         _interrupt(number, frame)
@@ -42,12 +59,13 @@ def _stop(number: int, frame: object) -> None:
 
 def _interrupt(number: int, frame: object) -> None:
     _came.append(time.monotonic())
+    _come_again(INSIST)
     raise KeyboardInterrupt
 
 
 def _lost(found: Any) -> None:
     """An exception that a finaliser could not pass on."""
     if isinstance(found.exc_value, KeyboardInterrupt):
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        _come_again(AGAIN)
     else:
         sys.__unraisablehook__(found)
