@@ -114,5 +114,5 @@ def test_an_interruption_keeps_what_is_done(tmp_path):
     while not (path.exists() and len(path.read_text().splitlines()) == 2) and time.monotonic() - start < 25:
         time.sleep(0.05)
     os.killpg(child.pid, signal.SIGINT)
-    assert child.wait(timeout=10) != 0
+    assert child.wait(timeout=20) != 0
     assert {r.rows[0]["square"] for r in runner.read_records(path.parent).values()} == {25, 36}
