@@ -74,6 +74,10 @@ class Problem:
         found: T = self._kept[make]
         return found
 
+    def forget(self) -> None:
+        """Drop what was kept. It refers back to the question, so that memory would be freed late."""
+        self._kept.clear()
+
     @cached_property
     def _kept(self) -> dict[Callable[[Problem], Any], Any]:
         return {}

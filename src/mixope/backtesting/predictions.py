@@ -240,6 +240,8 @@ def _from_counts(
         solution = answered(lambda: estimator.solve(problem), partial(_refuse, estimator.name))
     except DataError as error:
         return replace(found, refusal=error.problem)
+    finally:
+        problem.forget()
     return replace(found, solution=replace(solution, uncovered_mass=max(solution.uncovered_mass, found.strange)))
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 COLUMNS = (*EPISODE_KEYS, "step", "reward", "propensity", "terminated")
 MOST_ORDERED = 200_000
 """Up to so many rows, episodes are put in order for the checks."""
+AT_A_TIME = 1 << 18
+"""Rows along which scores are laid at a time."""
 TRANSITION = "transition"
 """The column that holds the number of a row's transition."""
 
@@ -247,20 +249,30 @@ class OrderedRows:
         return replace(self.episodes, log_weight=weight)
 
     def scores(self, table: FloatArray) -> FloatArray:
-        """A score table (groups × basis) by row."""
+        """A score table (groups × basis) by row; laid along some rows at a time, so that little else is held."""
+        used = [(k, name) for k, name in enumerate(BASIS) if table[:, k].any()]
+        first = np.zeros(len(self.group), dtype=np.bool_)
+        first[self.episodes.first] = True
+        laid = np.zeros(len(self.group))
+        for low in range(0, len(laid), AT_A_TIME):
+            some = slice(low, low + AT_A_TIME)
+            basis = self._basis(some, first[some])
+            for k, name in used:
+                laid[some] += table[self.group[some], k] * basis[name]
+        return laid
+
+    def _basis(self, rows: slice, first: BoolArray) -> Mapping[str, Any]:
+        """What score tables are linear in, of some rows."""
+        reward = self.episodes.reward[rows]
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = 1.0 / self.propensity
-        reward, first = self.episodes.reward, np.zeros(len(self.group))
-        first[self.episodes.first] = 1.0
-        basis: Mapping[str, Any] = {
+            inverse = 1.0 / self.propensity[rows]
+        return {
             "rows": 1.0,
             "reward": reward,
             "inverse": inverse,
             "inverse_reward": inverse * reward,
-            "starts": first,
+            "starts": first.astype(np.float64),
         }
-        used = [(k, name) for k, name in enumerate(BASIS) if table[:, k].any()]
-        return np.asarray(sum((table[self.group, k] * basis[name] for k, name in used), np.zeros(len(self.group))))
 
 
 @dataclass(frozen=True)
