@@ -11,6 +11,8 @@ from mixope.cli import app
 from mixope.environments import continuous, linear_quadratic
 from mixope.logs import write
 
+pytestmark = pytest.mark.long
+
 
 def run(*arguments):
     return CliRunner().invoke(app, ["backtest", *map(str, arguments)])

@@ -14,6 +14,8 @@ from mixope.logs import write as write_logs
 
 from .running import json_of, run
 
+pytestmark = pytest.mark.long
+
 SIZE = ("--episodes", "8", "--horizon", "40")
 MODULE = """import numpy as np
 from mixope import LinearGaussianPolicy

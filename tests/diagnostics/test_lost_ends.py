@@ -10,6 +10,8 @@ from mixope.diagnostics.ends import lengths_fit, trend_in
 from mixope.seen import count
 from mixope.statistics.episodes import EpisodeTotals
 
+pytestmark = pytest.mark.long
+
 MODEL = environments.make("sessions")
 LOGGERS = environments.stages(MODEL, 2, seed=0)
 TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))

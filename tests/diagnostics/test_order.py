@@ -14,6 +14,8 @@ from mixope.statistics.shifts import RewardShifts, reward_shifts
 from mixope.statistics.trajectories import NumberedSteps
 from mixope.statistics.transitions import transition_cells
 
+pytestmark = pytest.mark.long
+
 MODEL = environments.make("singlepath")
 LOGGERS = environments.stages(MODEL, 2, seed=0)
 TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))

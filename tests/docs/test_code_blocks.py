@@ -54,6 +54,7 @@ def test_python_blocks_run_and_print_what_they_show(page: Path, workspace: Path)
         previous = block.language
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", _with("console"), ids=lambda page: page.name)
 def test_commands_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in blocks(page):

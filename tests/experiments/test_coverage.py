@@ -16,6 +16,8 @@ from mixope.experiments.coverage_logs import NEAR, TARGET, CoveredLog, asked, ca
 from mixope.experiments.reproduction import read_lines
 from mixope.experiments.style import style
 
+pytestmark = pytest.mark.long
+
 SMALL = CoveredLog("gridworld-slip", 4, 12, 50, "emp,dr,wis-step", "scores", 0, 0, 7, "factors")
 PATH = CoveredLog("singlepath", 2, 10, 20, "emp,wis-step", "refits", 30, seed=0, repetition=3)
 

@@ -13,6 +13,8 @@ import pytest
 
 from mixope.experiments import reproduction, runner
 
+pytestmark = pytest.mark.long
+
 
 @dataclass(frozen=True)
 class Squared:

@@ -18,6 +18,8 @@ from mixope.seen import count
 
 from .logs import chain_log, ending_log, factored_log, resampled
 
+pytestmark = pytest.mark.long
+
 
 def episode_means(columns):
     return np.array([columns["reward"][columns["episode_id"] == e].mean() for e in np.unique(columns["episode_id"])])

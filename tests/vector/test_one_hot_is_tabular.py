@@ -16,6 +16,8 @@ from mixope.features import OneHot
 
 from .worlds import A, Counted, S, drop_ridges, id_columns, id_policies, posed_on_ids
 
+pytestmark = pytest.mark.long
+
 WORLDS = [pytest.param(False, id="continuing"), pytest.param(True, id="ending")]
 GAMMAS = [pytest.param(None, id="average"), pytest.param(0.8, id="discounted")]
 EXACT = {
