@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
 from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
-from mixope.cli.stopping import listen, stopped
+from mixope.cli.stopping import listening, stopped
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
@@ -147,5 +147,9 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``."""
-    listen()
-    app(prog_name="mixope")
+    with listening():
+        try:
+            app(prog_name="mixope")
+        except KeyboardInterrupt:  # before a command began
+            complain("interrupted", STOPPED)
+            sys.exit(INTERRUPTED)
