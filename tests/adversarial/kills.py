@@ -244,7 +244,7 @@ class Trial:
         said = (self.folder / "said").read_text(errors="replace")
         if code not in (0, 130, -how):
             yield f"exit {code}: {said[-300:]}"
-        if "Traceback" in said:
+        if "Traceback" in said and not (code == -how and "in main" not in said):  # Python's, before we begin
             yield f"a traceback: {said[-600:]}"
 
 

@@ -72,6 +72,33 @@ main()
 """
 
 
+IMPORTS = """
+import os, signal, sys, threading, time
+from mixope.cli.app import main
+def loading(*_, **__):
+    me = os.getpid()
+    threading.Thread(target=lambda: (time.sleep(0.3), os.kill(me, signal.SIGTERM)), daemon=True).start()
+    importlib = sys.modules["importlib._bootstrap"]
+    while True:
+        importlib._get_module_lock("mixope.nothing")
+import mixope.logs
+mixope.logs.read = loading
+sys.argv[1:] = ["inspect", "log.csv"]
+main()
+"""
+
+
+def test_the_import_system_is_not_interrupted(tmp_path):
+    """A lock that it holds at that moment would be held for ever, and the next import would wait for it."""
+    (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTS], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 130, done.stderr
+        assert done.stderr.startswith("interrupted: ")
+
+
 @pytest.mark.parametrize("how", ["lost", "wrapped"])
 def test_an_interruption_that_other_code_loses_or_renames_is_one(how, tmp_path):
     (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")

@@ -1,7 +1,8 @@
 """Signals that stop a command: each is an interruption like Ctrl-C, so that everything is tidied up on the way out.
 
-Other code may catch an interruption and pass it on as an error of its own, or lose it: DuckDB and the import system do
-the one, finalisers the other. So it is written down that one came, and one that was lost comes again.
+Other code may catch an interruption and pass it on as an error of its own, or lose it: DuckDB does the one, finalisers
+the other. So it is written down that one came, and one that was lost comes again. Python's import system must not be
+interrupted at all; there it waits for a moment.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from types import FrameType
 from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 GRACE = 2.0
 """Seconds after a signal in which others change nothing: that is for tidying up."""
 AGAIN = 0.05
-"""Seconds after which an interruption that a finaliser lost comes again."""
+"""Seconds after which an interruption comes again that a finaliser lost, or that came at a bad moment."""
+IMPORTS = "<frozen importlib"
+"""The files of Python's import system: interrupted between two of its lines it may keep its lock, and the next import
+waits for ever."""
 INSIST = 5.0
 """Seconds after which it comes again in any case, as long as the command runs: other code may have swallowed it."""
 _came: list[float] = []
@@ -52,13 +57,16 @@ def _come_again(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _stop(number: int, frame: object) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
     if not _came or time.monotonic() - _came[-1] > GRACE:
         _interrupt(number, frame)
 
 
-def _interrupt(number: int, frame: object) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     _came.append(time.monotonic())
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTS) and hasattr(signal, "setitimer"):
+        _come_again(AGAIN)
+        return
     _come_again(INSIST)
     raise KeyboardInterrupt
 
