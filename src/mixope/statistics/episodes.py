@@ -280,8 +280,9 @@ class EpisodeShape(RowRequest):
         there = np.where(rows.terminated, 0.0, signature(rows.next_observation, self.seed))
         step = np.asarray(batch.table.column("step").to_numpy(), dtype=np.float64)
         done = action_signature(rows.action, self.seed)
-        size = (np.abs(here) + np.abs(there) + np.abs(done)) * (np.abs(step) + 1.0)
-        content = here + 0.5 * there + done
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever reads the sums says so
+            size = (np.abs(here) + np.abs(there) + np.abs(done)) * (np.abs(step) + 1.0)
+            content = here + 0.5 * there + done
         table = batch.table
         for name, values in (("h_state", here), ("h_next", there), ("h_size", size), ("h_row", content)):
             table = table.append_column(name, pa.array(values))
