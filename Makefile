@@ -3,7 +3,7 @@
 #   make demo     install into .venv and run the demonstration
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
-#   make fuzz     a million drawn and damaged inputs, half an hour of two cores (INPUTS=… SEED=… for other runs)
+#   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make format   format the code           make clean    remove what these targets made (the environment too)
