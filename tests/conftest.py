@@ -1,5 +1,7 @@
 """Settings for all tests: Hypothesis draws the same examples on every run, and tests that share work run together."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -17,3 +19,14 @@ def pytest_collection_modifyitems(items):
         chosen = getattr(getattr(item, "callspec", None), "params", {})
         parts = [str(chosen[name]) for name in FINER if name in chosen]
         item.add_marker(pytest.mark.xdist_group(" ".join([item.path.stem, item.path.parent.name, *parts])))
+
+
+@pytest.fixture(autouse=True)
+def _signals_are_left_as_they_were():
+    """Programs that a later test starts inherit which signals are ignored: an interruption would not reach them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    after = {number: signal.getsignal(number) for number in before}
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert after == before

@@ -67,13 +67,13 @@ def test_commands_run(page: Path, workspace: Path, monkeypatch: pytest.MonkeyPat
 
 def _outcome() -> tuple[object, str]:
     """The exit code of the command in sys.argv, and all it said."""
-    from mixope.cli import main
+    from mixope.cli.app import app
 
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     code: object = 0
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
-            main()
+            app(prog_name="mixope")
         except SystemExit as leaving:
             code = leaving.code or 0
     said.seek(0)

@@ -147,7 +147,7 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 
 def main() -> None:
-    """The entry point of the script ``mixope``."""
+    """The entry point of the script ``mixope``: the process ends with it, so at last no signal is listened to."""
     listen()
     try:
         app(prog_name="mixope")
