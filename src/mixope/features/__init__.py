@@ -1,6 +1,7 @@
 """Feature maps: what turns a state into numbers that a model can share between states."""
 
 from mixope.features.bumps import FittedBumps, NormalisedBumps, default_size
+from mixope.features.encoding import StateEncoding
 from mixope.features.factors import FactorFeatures, cross_actions, one_hot
 from mixope.features.kernel import gaussian_kernel
 from mixope.features.one_hot import FittedOneHot, OneHot
@@ -16,6 +17,7 @@ __all__ = [
     "NormalisedBumps",
     "OneHot",
     "Standardise",
+    "StateEncoding",
     "cross_actions",
     "default_size",
     "gaussian_kernel",

@@ -12,7 +12,7 @@ from mixope.logs.fragments import Fragment
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
-from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
+from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Role, Schema
 from mixope.logs.sources import reading
 from mixope.logs.writing import write
 
@@ -27,6 +27,7 @@ __all__ = [
     "Fragment",
     "Jumps",
     "Logs",
+    "Role",
     "Schema",
     "earnings",
     "explain_episodes",

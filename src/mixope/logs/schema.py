@@ -36,6 +36,8 @@ CANONICAL = (
 
 ObservationKind = Literal["id", "factors", "vector"]
 ActionKind = Literal["discrete", "continuous"]
+Role = Literal["id", "category", "number", "missing"]
+"""What a column of an observation is. ``missing`` is a column of 0 and 1 after a number: whether it is missing."""
 Type = Literal["int", "float", "string", "bool"]
 """The four types of canonical columns: int64, float64, string, bool."""
 

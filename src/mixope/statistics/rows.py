@@ -15,7 +15,7 @@ from mixope.logs import EPISODE_KEYS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mixope.logs import Schema
+    from mixope.logs import Role, Schema
 
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ class Rows:
     Σ 1/b, ``inverse_reward`` Σ r/b and ``inverse_squared`` Σ 1/b²; ``reward`` is the mean reward, ``propensity`` the
     harmonic mean. ``state``, ``next_state`` (−1 after an end), ``action_code`` and ``pair`` number distinct values, the
     same in all batches of one log, so that nobody needs to number them again.
+
+    ``roles`` says what the columns of an observation are, where they are not all of one kind.
     """
 
     observation: AnyArray
@@ -61,6 +63,7 @@ class Rows:
     next_state: IntArray | None = None
     action_code: IntArray | None = None
     pair: IntArray | None = None
+    roles: tuple[Role, ...] | None = None
     _made: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -92,20 +95,23 @@ class Rows:
     def take(self, index: IntArray | BoolArray) -> Rows:
         """Some of the rows."""
         chosen: dict[str, Any] = {
-            each.name: None if (value := getattr(self, each.name)) is None else value[index]
-            for each in fields(self)
-            if each.init
+            name: None if (value := getattr(self, name)) is None else value[index] for name in _arrays_of(Rows)
         }
-        return Rows(**chosen)
+        return Rows(**chosen, roles=self.roles)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
         """The rows of all parts in order; what some part lacks is left out."""
-        columns = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls) if each.init}
+        columns = {name: [getattr(part, name) for part in parts] for name in _arrays_of(cls)}
         joined: dict[str, Any] = {
             name: None if any(v is None for v in of) else np.concatenate(of) for name, of in columns.items()
         }
-        return cls(**joined)
+        return cls(**joined, roles=parts[0].roles)
+
+
+def _arrays_of(rows: type[Rows]) -> list[str]:
+    """The fields with one entry per row."""
+    return [each.name for each in fields(rows) if each.init and each.name != "roles"]
 
 
 def row_columns(schema: Schema) -> tuple[str, ...]:
