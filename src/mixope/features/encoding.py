@@ -17,7 +17,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, positions
 from mixope.errors import DataError
-from mixope.features.protocol import as_rows
+from mixope.features.protocol import FeatureMap, FittedMap, as_rows
 from mixope.features.standard import Standardise
 from mixope.logs import Role
 
@@ -92,6 +92,36 @@ class StateEncoding:
         known = present(columns, self.roles, k)
         standard = (columns[k].astype(np.float64) - self.mean[k]) / self.scale[k]
         return np.where(known, standard, 0.0)[:, None]
+
+
+@dataclass(frozen=True)
+class FittedEncoded:
+    """A fitted map of encoded states."""
+
+    encoding: StateEncoding
+    inner: FittedMap
+
+    @property
+    def size(self) -> int:
+        """Of the map."""
+        return self.inner.size
+
+    def transform(self, observations: AnyArray) -> FloatArray:
+        """φ of every row."""
+        return self.inner.transform(self.encoding.transform(observations))
+
+
+def fit_encoded(features: FeatureMap, observations: AnyArray, roles: Sequence[Role] | None, seed: int = 0) -> FittedMap:
+    """Features of the states as they are, or of their encoding where their columns have roles."""
+    if roles is None:
+        return features.fit(observations, seed)
+    encoding = StateEncoding.fit(observations, roles)
+    return FittedEncoded(encoding, features.fit(encoding.transform(observations), seed))
+
+
+def standardised(observations: AnyArray, roles: Sequence[Role] | None) -> FittedMap:
+    """The columns of a state on a common scale, one-hot where they are categories."""
+    return Standardise().fit(observations) if roles is None else StateEncoding.fit(observations, roles)
 
 
 def present(columns: Sequence[AnyArray], roles: Sequence[Role], k: int) -> BoolArray:

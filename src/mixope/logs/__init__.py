@@ -6,6 +6,7 @@ logs.table()              # the same rows as an Arrow table
 logs.fragments()          # the same rows as descriptions that other processes can open
 """
 
+from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, codes_of, merge_values
 from mixope.logs.checks import LARGE, Finding, explain_episodes, explain_gaps, explain_rows
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
@@ -18,6 +19,7 @@ from mixope.logs.writing import write
 
 __all__ = [
     "CANONICAL",
+    "CODED",
     "EPISODE_KEYS",
     "LARGE",
     "NO_JUMPS",
@@ -29,11 +31,17 @@ __all__ = [
     "Logs",
     "Role",
     "Schema",
+    "StateColumns",
+    "Value",
+    "code_of",
+    "coded",
+    "codes_of",
     "earnings",
     "explain_episodes",
     "explain_gaps",
     "explain_rows",
     "jumps",
+    "merge_values",
     "read",
     "reading",
     "write",

@@ -6,19 +6,23 @@ A plan is decided once, from names and types alone, and then carried out twice: 
 one column of ints or strings          id        observation
 several, or lists of ints              factors   observation.cell, observation.taxi
 floats: one column, several, or lists  vector    observation.0, observation.1, …
+categories and numbers side by side    mixed     observation.ward, observation.age, observation.age missing
+
+Which columns are categories and which are numbers is decided by :mod:`mixope.logs.roles`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mixope.errors import Advice, DataError, Setting
-from mixope.logs.database import connect
 from mixope.logs.names import Assignment, assign, marks_of, missing, refuse_two_words
-from mixope.logs.schema import ActionKind, ObservationKind, Schema, Type
-from mixope.logs.sources import Piece, Source, field_in, quote, reading
+from mixope.logs.parts import Part, expand
+from mixope.logs.roles import counter, missing_in, notes_on_roles, roles_of
+from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, ActionKind, ObservationKind, Role, Schema, Type
+from mixope.logs.sources import Piece, Source, field_in
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
@@ -41,12 +45,19 @@ OPTIONAL = ("policy_id", "propensity")
 
 @dataclass(frozen=True)
 class Column:
-    """One canonical column of one source: a raw column (None: absent), perhaps one element of its lists, and a type."""
+    """One canonical column of one source: a raw column (None: absent), perhaps one element of its lists, and a type.
+
+    ``fill`` stands for missing values, as long as some part of the same ``state`` is known. ``indicates``: the column
+    is 1 where the raw one is missing, else 0.
+    """
 
     name: str
     type: Type
     raw: str | None
     item: int | None = None
+    fill: str | int | float | None = None
+    indicates: bool = False
+    state: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,20 +108,6 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     return fact != "null_free" or not lossy
 
 
-@dataclass(frozen=True)
-class Part:
-    """One column of an observation or action: its name after the dot (None: whole), and where it is in the file."""
-
-    suffix: str | None
-    raw: str
-    item: int | None = None
-
-    def name(self, notion: str, kind: str) -> str:
-        """The canonical name; a vector always has dotted names."""
-        suffix = "0" if self.suffix is None and kind == "vector" else self.suffix
-        return notion if suffix is None else f"{notion}.{suffix}"
-
-
 @dataclass
 class Draft:
     """One source while the plan is being made."""
@@ -119,8 +116,14 @@ class Draft:
     found: Mapping[str, Assignment]
     observation: list[Part] = field(default_factory=list)
     action: list[Part] = field(default_factory=list)
+    following: list[Part] = field(default_factory=list)
+    """The parts of the next observation, in the order of the observation's; none where it is derived."""
     observation_kind: ObservationKind = "id"
     action_kind: ActionKind = "discrete"
+    roles: tuple[Role, ...] = ()
+    """Of the parts of the observation."""
+    filled: dict[str | None, int] = field(default_factory=dict)
+    """Parts with missing values that are kept, and how many these are."""
 
 
 def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...]]:
@@ -135,7 +138,12 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
         drafts.append(Draft(source, found))
     for draft in drafts:
         _lay_out(draft)
+    count = counter([(draft.source, draft.observation) for draft in drafts])
+    for draft in drafts:
+        draft.observation_kind, draft.roles = roles_of(draft.observation, draft.source, count)
         _agree(drafts[0], draft)
+        _pair(draft)
+    _keep_missing(drafts)
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
@@ -163,9 +171,8 @@ def _require(found: Mapping[str, Assignment], source: Source) -> None:
 
 
 def _lay_out(draft: Draft) -> None:
-    draft.observation = _expand(draft.found["observation"], "observation", draft.source)
-    draft.observation_kind = _observation_kind(draft.observation, draft.source)
-    draft.action = _expand(draft.found["action"], "action", draft.source)
+    draft.observation = expand(draft.found["observation"], "observation", draft.source)
+    draft.action = expand(draft.found["action"], "action", draft.source)
     kinds = [settle(draft.source.fields_in(part.raw, part.item), part.raw) for part in draft.action]
     if "float" in kinds:
         draft.action_kind = "continuous"
@@ -176,6 +183,41 @@ def _lay_out(draft: Draft) -> None:
             column=", ".join(dict.fromkeys(part.raw for part in draft.action)),
             hint="combine the columns into one id, for example a string",
         )
+
+
+def _pair(draft: Draft) -> None:
+    """The parts of the next observation, where the log has one: the same as those of the observation."""
+    if "next_observation" in draft.found:
+        width = len(draft.observation)
+        after = expand(draft.found["next_observation"], "next_observation", draft.source, width=width)
+        _check_factors(draft.observation, after, draft.observation_kind, draft.source)
+        by_suffix = {part.suffix: part for part in after}
+        draft.following = [by_suffix.get(part.suffix, after[0]) for part in draft.observation]
+
+
+def _keep_missing(drafts: Sequence[Draft]) -> None:
+    """Where missing values are kept: which parts have some, and for each number of them a part that says so."""
+    asked = [draft for draft in drafts if draft.source.missing == "keep" and len(draft.observation) > 1]
+    for draft in asked:
+        draft.filled = missing_in(draft.observation, draft.source)
+        for suffix, n in (missing_in(draft.following, draft.source) if draft.following else {}).items():
+            draft.filled.setdefault(suffix, 0)
+            draft.filled[suffix] = max(draft.filled[suffix], n)
+    gappy = {suffix for draft in asked for suffix in draft.filled}
+    for draft in drafts if gappy else ():
+        draft.filled = {suffix: draft.filled.get(suffix, 0) for suffix in gappy}
+        roles = list(zip(draft.observation, draft.roles, strict=True))
+        gaps = {part.suffix for part, role in roles if role == "number" and part.suffix in gappy}
+        draft.observation = _with_indicators(draft.observation, gaps)
+        draft.following = _with_indicators(draft.following, gaps)
+        draft.roles = tuple(
+            each for part, role in roles for each in ((role, "missing") if part.suffix in gaps else (role,))
+        )
+        draft.observation_kind = "mixed" if gaps else draft.observation_kind
+
+
+def _with_indicators(parts: Sequence[Part], gaps: Container[str | None]) -> list[Part]:
+    return [each for part in parts for each in ((part, part.indicator) if part.suffix in gaps else (part,))]
 
 
 def _agree(first: Draft, other: Draft) -> None:
@@ -204,6 +246,11 @@ def _shape(draft: Draft, notion: str) -> str:
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
     """The type of every observation, action and episode column, over all sources."""
     types: dict[str, Type] = dict(FIXED)
+    first = drafts[0]
+    states = (part.name("observation", first.observation_kind) for part in first.observation)
+    numbers = {name for name, role in zip(states, first.roles, strict=True) if role in {"number", "missing"}}
+    if first.action_kind == "continuous":
+        numbers |= {part.name("action", "continuous") for part in first.action}
     for notion in ("observation", "action"):
         kind = drafts[0].observation_kind if notion == "observation" else drafts[0].action_kind
         for name in (part.name(notion, kind) for part in getattr(drafts[0], notion)):
@@ -214,8 +261,7 @@ def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
                 if part.name(notion, kind) == name
                 for entry in draft.source.fields_in(part.raw, part.item)
             ]
-            settled = settle(entries, name)
-            types[name] = "float" if kind in {"vector", "continuous"} else settled
+            types[name] = "float" if name in numbers else settle(entries, name)
     given = [(d.source, d.found["episode_id"].columns[None]) for d in drafts if "episode_id" in d.found]
     entries = [entry for source, raw in given for entry in source.fields_in(raw)]
     settled = settle(entries, "episode_id") if entries else "int"
@@ -227,10 +273,20 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     found, source, kind = draft.found, draft.source, draft.observation_kind
     columns: dict[str, Column] = {}
 
-    def add(name: str, type_: Type, raw: str | None, item: int | None = None) -> None:
+    def add(name: str, type_: Type, raw: str | None, part: Part | None = None) -> None:
+        item = part.item if part else None
         if raw is not None:
             _check(source, raw, item, type_, name)
         columns[name] = Column(name, type_, raw, item)
+
+    def add_state(notion: str, parts: Sequence[Part]) -> None:
+        for part, role in zip(parts, draft.roles if parts else (), strict=True):
+            name = part.name(notion, kind)
+            add(name, types[name.removeprefix("next_")], part.raw, part)
+            if part.indicates or part.suffix in draft.filled:
+                fill = None if part.indicates else _fill(columns[name].type, role)
+                state = tuple(other for other in parts if not other.indicates)
+                columns[name] = replace(columns[name], fill=fill, indicates=part.indicates, state=state)
 
     for notion in ("policy_id", "episode_id", "step", "reward", "terminated", "truncated"):
         add(notion, types[notion], found[notion].columns[None] if notion in found else None)
@@ -239,22 +295,23 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     add("propensity", "float", chosen.columns[None] if chosen else None)
     for part in draft.action:
         name = part.name("action", draft.action_kind)
-        add(name, types[name], part.raw, part.item)
+        add(name, types[name], part.raw, part)
     now = tuple(part.name("observation", kind) for part in draft.observation)
-    for name, part in zip(now, draft.observation, strict=True):
-        add(name, types[name], part.raw, part.item)
-    if "next_observation" in found:
-        after = _expand(found["next_observation"], "next_observation", source, width=len(now))
-        _check_factors(draft.observation, after, kind, source)
-        for part in after:
-            name = part.name("next_observation", kind)
-            add(name, types[name.removeprefix("next_")], part.raw, part.item)
+    add_state("observation", draft.observation)
+    add_state("next_observation", draft.following)
     derived = {"episode_id", "step", "next_observation"} - set(found)
     derived |= {"terminated"} if source.ends == "terminated" else set()
     following = tuple(f"next_{name}" for name in now)
     action = tuple(part.name("action", draft.action_kind) for part in draft.action)
     marked = bool(marks_of(found))
     return Plan(source, index, columns, now, following, action, frozenset(derived), logp, marked)
+
+
+def _fill(type_: Type, role: Role) -> str | int | float:
+    """What stands for a missing value: 0 for a number, which its indicator takes back; for a category its own value."""
+    if role == "number":
+        return 0.0
+    return MISSING_WORD if type_ == "string" else MISSING_NUMBER
 
 
 def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -> None:
@@ -282,56 +339,6 @@ def _spared(name: str) -> str | None:
     notion = name.partition(".")[0]
     needed = {"observation", "action", "reward"}
     return None if notion in needed else "action_prob" if notion == "propensity" else notion
-
-
-def _expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[Part]:
-    """The parts of a notion, lists unpacked into their elements (``width``: of lists that do not say)."""
-    parts: list[Part] = []
-    for factor, raw in assignment.columns.items():
-        lists = [field for _, field in source.fields_in(raw) if field.kind == "list"]
-        if not lists:
-            parts.append(Part(factor, raw))
-            continue
-        size = lists[0].width or width or _first_width(source, raw)
-        if size == 1 and factor is None and lists[0].element != "float":
-            parts.append(Part(None, raw, 0))
-        else:
-            parts += [Part(str(i) if factor is None else f"{factor}.{i}", raw, i) for i in range(size)]
-    if not parts:
-        raise DataError(f"The {notion} has no elements", where=source.name, expected="at least one number")
-    return parts
-
-
-def _first_width(source: Source, raw: str) -> int:
-    for piece in source.pieces:
-        if raw in piece.fields and piece.fields[raw].kind == "list":
-            with reading(piece.files[0]), connect() as connection:
-                rows = piece.relation(connection)
-                query = f"SELECT len({quote(raw)}) FROM {rows} WHERE {quote(raw)} IS NOT NULL LIMIT 1"
-                found = connection.execute(query).fetchall()
-            if found:
-                return int(found[0][0])
-    return 0
-
-
-def _observation_kind(parts: Sequence[Part], source: Source) -> ObservationKind:
-    """Any float makes a vector; then all must be numbers."""
-    kinds = {part.raw: settle(source.fields_in(part.raw, part.item), part.raw) for part in parts}
-    if "float" not in kinds.values():
-        return "id" if len(parts) == 1 and parts[0].suffix is None else "factors"
-    words = [raw for raw, kind in kinds.items() if kind == "string"]
-    if words:
-        raise DataError(
-            "The observation mixes numbers and words",
-            where=source.name,
-            column=words[0],
-            expected="all floats (a vector), or all integers and strings (factors)",
-            hint=Advice(
-                "turn the float columns into classes, or leave this one out: ",
-                Setting("columns", {"observation": [...]}),
-            ),
-        )
-    return "vector"
 
 
 def _check_factors(now: Sequence[Part], after: Sequence[Part], kind: ObservationKind, source: Source) -> None:
@@ -369,6 +376,7 @@ def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[st
         has_policy_id=labelled,
         types=every,
         mapping=_mapping(draft),
+        roles=draft.roles,
     )
 
 
@@ -408,4 +416,17 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
         notes.append(f"{name}: has both action_prob and action_logp; action_prob is used")
     if draft.observation_kind == "vector" and draft.observation[0].suffix is None:
         notes.append(f"{name}: observation is one column of floats, taken as a number; if they are ids, store integers")
+    return [*notes, *_notes_on_state(draft)]
+
+
+def _notes_on_state(draft: Draft) -> list[str]:
+    """Which integers were taken for numbers, and which missing values were kept."""
+    values = [(part, role) for part, role in zip(draft.observation, draft.roles, strict=True) if not part.indicates]
+    notes = notes_on_roles([part for part, _ in values], [role for _, role in values], draft.source)
+    rows = sum(draft.source.counts()) if draft.filled else 0
+    for part, role in values:
+        if draft.filled.get(part.suffix):
+            kept = "the mean of the others, and a column that says so" if role == "number" else "a class of its own"
+            share = f"{draft.filled[part.suffix]:,} of {rows:,} rows"
+            notes.append(f"{draft.source.name}: column {part.raw!r} is missing on {share}; there it is {kept}")
     return notes
