@@ -49,6 +49,9 @@ def test_levels_have_a_column_each_and_rare_or_unknown_ones_share_one():
     encoding = StateEncoding.fit(states, ROLES)
     found = encoding.transform(states)[:, 2:]
     np.testing.assert_array_equal(found, np.stack([states[:, 2] == c for c in (1.25, 1.5, 1.75)], axis=1))
+    renamed = states.copy()
+    renamed[:, 2] = 3.0 - states[:, 2]
+    np.testing.assert_array_equal(StateEncoding.fit(renamed, ROLES).transform(renamed)[:, 2:], found)
     states[0, 2] = 1.99
     np.testing.assert_array_equal(encoding.transform(states)[0, 2:], [0, 0, 1])
 

@@ -70,7 +70,7 @@ class Patients:
 
 def admit(count: int, generator: np.random.Generator) -> Patients:
     """Patients on their first day."""
-    age: FloatArray = np.round(np.clip(generator.normal(62.0, 14.0, count), 20.0, 95.0), 1)
+    age = np.asarray(np.clip(generator.normal(62, 14, count), 20, 95).round(1), dtype=np.float64)
     habit = np.where(generator.random(count) < 0.3, "yes", "no")
     smoker = np.where(generator.random(count) < _UNASKED, "(missing)", habit)
     diagnosis = generator.choice(_DIAGNOSES, count, p=(0.3, 0.35, 0.15, 0.2))

@@ -36,7 +36,7 @@ class StateEncoding:
     scale: FloatArray
     """Not a number where a number does not vary: it has no column."""
     levels: tuple[AnyArray, ...]
-    """Of each category, those with a column of their own, in order; of other columns none."""
+    """Of each category, those with a column of their own, the most frequent first; of other columns none."""
     pooled: tuple[bool, ...]
     """Whether a category has a column for all other levels."""
 
@@ -86,8 +86,9 @@ class StateEncoding:
         if self._width(k) == 0:
             return np.zeros((n, 0))
         if self.roles[k] in {"category", "id"}:
-            code = positions(columns[k], self.levels[k])
-            code = np.where(code < 0, len(self.levels[k]), code)
+            order = np.argsort(self.levels[k])
+            code = positions(columns[k], self.levels[k][order])
+            code = np.where(code < 0, len(order), np.append(order, 0)[code])
             return np.asarray(code[:, None] == np.arange(self._width(k)), dtype=np.float64)
         known = present(columns, self.roles, k)
         standard = (columns[k].astype(np.float64) - self.mean[k]) / self.scale[k]
@@ -158,10 +159,13 @@ def _moments(column: AnyArray, known: BoolArray) -> tuple[float, float]:
 
 
 def _frequent(column: AnyArray) -> tuple[AnyArray, bool]:
-    """The levels with a column of their own, and whether others share one; none where all rows are alike."""
+    """The levels with a column of their own, and whether others share one; none where all rows are alike.
+
+    The most frequent come first, so that what is made of them does not depend on how levels are called.
+    """
     levels, count = np.unique(column, return_counts=True)
     if len(levels) < 2:
         return levels[:0], False
-    often = np.sort(np.argsort(-count, kind="stable")[:MOST_LEVELS])
+    often = np.argsort(-count, kind="stable")[:MOST_LEVELS]
     kept = often[count[often] >= FEWEST_ROWS]
     return levels[kept], len(kept) < len(levels)

@@ -13,7 +13,7 @@ from mixope.logs.fragments import Fragment
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
-from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Role, Schema
+from mixope.logs.schema import CANONICAL, EPISODE_KEYS, MISSING_NUMBER, MISSING_WORD, UNLABELLED, Role, Schema
 from mixope.logs.sources import reading
 from mixope.logs.writing import write
 
@@ -22,6 +22,8 @@ __all__ = [
     "CODED",
     "EPISODE_KEYS",
     "LARGE",
+    "MISSING_NUMBER",
+    "MISSING_WORD",
     "NO_JUMPS",
     "UNLABELLED",
     "Earnings",

@@ -148,6 +148,7 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
+    notes += _notes_on_missing(drafts)
     return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
 
 
@@ -416,17 +417,19 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
         notes.append(f"{name}: has both action_prob and action_logp; action_prob is used")
     if draft.observation_kind == "vector" and draft.observation[0].suffix is None:
         notes.append(f"{name}: observation is one column of floats, taken as a number; if they are ids, store integers")
-    return [*notes, *_notes_on_state(draft)]
-
-
-def _notes_on_state(draft: Draft) -> list[str]:
-    """Which integers were taken for numbers, and which missing values were kept."""
     values = [(part, role) for part, role in zip(draft.observation, draft.roles, strict=True) if not part.indicates]
-    notes = notes_on_roles([part for part, _ in values], [role for _, role in values], draft.source)
-    rows = sum(draft.source.counts()) if draft.filled else 0
-    for part, role in values:
-        if draft.filled.get(part.suffix):
-            kept = "the mean of the others, and a column that says so" if role == "number" else "a class of its own"
-            share = f"{draft.filled[part.suffix]:,} of {rows:,} rows"
-            notes.append(f"{draft.source.name}: column {part.raw!r} is missing on {share}; there it is {kept}")
+    return [*notes, *notes_on_roles([part for part, _ in values], [role for _, role in values], plan.source)]
+
+
+def _notes_on_missing(drafts: Sequence[Draft]) -> list[str]:
+    """Which missing values were kept, over all sources."""
+    roles = {part.suffix: role for part, role in zip(drafts[0].observation, drafts[0].roles, strict=True)}
+    rows = sum(sum(draft.source.counts()) for draft in drafts) if drafts[0].filled else 0
+    notes = []
+    for suffix in sorted(map(str, drafts[0].filled)):
+        kept = (
+            "the mean of the others, and a column that says so" if roles[suffix] == "number" else "a class of its own"
+        )
+        share = f"{sum(draft.filled[suffix] for draft in drafts):,} of {rows:,} rows"
+        notes.append(f"the state's column {suffix!r} is missing on {share}; there it is {kept}")
     return notes

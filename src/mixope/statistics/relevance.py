@@ -1,50 +1,56 @@
 """How much each column of a state matters for what follows.
 
 A column matters if it helps to tell the reward, the end or the action of a row, or how a column that matters will
-change. Trees are fitted to one half of the episodes; on the other half, I(k → y) is the share of the variance of y that
-they lose where column k is shuffled. From there
+change. To see that, every outcome y is explained by boosting: round after round the one column that explains most of
+what is left is given a step towards the means of its cells (its levels, or eight ranges of a number, for each action).
+This is done on one half of the episodes and judged on the other, and the other way round: I(k → y) is the share of the
+variance of y that the steps of column k explain there. From there
 
     ρ_k = max( I(k → reward), I(k → end), I(k → action) ),  each divided by its largest,
     ρ_k ← max( ρ_k, ρ_j I(k → s′_j − s_j) / max_i I(i → s′_j − s_j) )      until nothing changes,
 
-and the relevance is √ρ_k, at least a tenth: a target may look at what nobody looked at before. Shares within what
-shuffling does by chance are 0. Where nothing can be told from any column, all matter alike.
+and the relevance is √ρ_k, at least a tenth: a target may look at what nobody looked at before. Outcomes of which
+nothing can be told are left out; where nothing can be told at all, all columns matter alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, short_seed
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, positions, sum_by
 from mixope.features import StateEncoding
 from mixope.statistics.rows import Rows, fold_of
 
 LEAST = 0.1
 """What a column matters at least."""
-MOST_ROWS = 4000
-_TREES = 30
-_LEAF = 5
-_CHANCE = 2.0
-"""A share counts if it is so many standard errors above nothing."""
-_MOST_ACTIONS = 20
+RANGES = 8
+_ROUNDS, _STEP, _SHRINK = 40, 0.3, 5.0
+"""Rounds of boosting, the length of a step, and the rows that are added to a cell to pull its mean to nothing."""
+_TOLD = 10
+"""Times 1/rows: the share of its variance that must be told of an outcome, if it is to say what matters."""
+_FEWEST = 50
+_MOST_ACTIONS = 12
 
 
 def relevance_of(rows: Rows, seed: int = 0) -> FloatArray:
     """Of every column of the state, from 0.1 to 1."""
-    width = rows.observation.reshape(len(rows), -1).shape[1]
-    encoding = StateEncoding.fit(rows.observation, rows.roles)
-    inside, outside = _halves(rows, seed)
-    if encoding.size < 2 or min(len(inside), len(outside)) < 10 * _LEAF:
-        return np.ones(width)
-    owners = _owners(encoding)
+    states = rows.observation.reshape(len(rows), -1)
+    encoding = StateEncoding.fit(states, rows.roles)
+    owners = np.array([k - (encoding.roles[k] == "missing") for k in encoding.source], dtype=np.int64)
+    columns = np.unique(owners)
+    first = fold_of(rows.draw if rows.draw is not None else np.arange(len(rows)), 2) == 0
+    if len(columns) < 2 or min(first.sum(), (~first).sum()) < _FEWEST:
+        return np.ones(states.shape[1])
+    cells = [_cells(encoding, states, int(k)) for k in columns]
     outcomes = _outcomes(rows, encoding, owners)
-    shares = _shares(rows, encoding, owners, outcomes, (inside, outside), seed)
-    columns = np.array(sorted(set(owners.tolist())))
-    reached = _closure(shares, outcomes.about, columns)
-    relevance = np.ones(width)
-    if reached.max(initial=0.0) > 0:
+    shares = sum(_shares(cells, outcomes, _action_cells(rows.action), half) for half in (first, ~first))
+    reached = _closure(np.asarray(shares) / 2.0, outcomes.about, columns, _TOLD / len(rows))
+    relevance = np.ones(states.shape[1])
+    if reached.max() > 0:
         relevance[:] = LEAST
         relevance[columns] = np.maximum(np.sqrt(reached / reached.max()), LEAST)
         gaps = [k for k, role in enumerate(encoding.roles) if role == "missing"]
@@ -52,27 +58,33 @@ def relevance_of(rows: Rows, seed: int = 0) -> FloatArray:
     return relevance
 
 
-def _halves(rows: Rows, seed: int) -> tuple[IntArray, IntArray]:
-    """Rows of one half of the episodes and of the other, a few thousand at most."""
-    draw = rows.draw if rows.draw is not None else np.arange(len(rows))
-    first = fold_of(draw, 2) == 0
-    generator = np.random.default_rng([seed, 41])
-    halves = (np.flatnonzero(first), np.flatnonzero(~first))
-    half = MOST_ROWS // 2
-    taken = [h if len(h) <= half else np.sort(generator.choice(h, half, replace=False)) for h in halves]
-    return taken[0], taken[1]
+def _cells(encoding: StateEncoding, states: AnyArray, k: int) -> IntArray:
+    """The cell of every row by one column: its level, or the range in which the number lies; missing ones apart."""
+    if encoding.roles[k] in {"category", "id"}:
+        column = states[:, k].astype(str) if states.dtype.kind == "O" else states[:, k]
+        levels = np.sort(encoding.levels[k])
+        return positions(column, levels) + 1
+    known = states[:, k + 1] == 0 if encoding.roles[k + 1 : k + 2] == ("missing",) else np.ones(len(states), dtype=bool)
+    edges = np.quantile(states[known, k], np.arange(1, RANGES) / RANGES)
+    return np.where(known, np.searchsorted(edges, states[:, k]) + 1, 0)
 
 
-def _owners(encoding: StateEncoding) -> IntArray:
-    """The column of the state behind each column of the encoding; an indicator belongs to its number."""
-    return np.array([k - (encoding.roles[k] == "missing") for k in encoding.source], dtype=np.int64)
+def _action_cells(actions: AnyArray) -> IntArray:
+    """The actions, numbered; of vectors, thirds of each of the first two components."""
+    if actions.dtype.kind != "f":
+        _, code, count = np.unique(actions, return_inverse=True, return_counts=True)
+        rank = np.argsort(np.argsort(-count, kind="stable"), kind="stable")
+        return np.minimum(rank[code], _MOST_ACTIONS)
+    parts = actions.reshape(len(actions), -1)[:, :2]
+    thirds = [np.searchsorted(np.quantile(part, (1 / 3, 2 / 3)), part) for part in parts.T]
+    return np.asarray(thirds[0] if len(thirds) == 1 else 3 * thirds[0] + thirds[1], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What is to be told, side by side; ``about`` is the column of the state that changes, −1 for the rest.
+    """What is to be told, centred, side by side; ``group`` says which belong together (the levels of a category).
 
-    ``group`` numbers the outcomes: those of one category, or of the action, are told together.
+    ``about`` is, for every group, the column of the state that changes: −1 for reward and end, −2 for the action.
     """
 
     values: FloatArray
@@ -81,85 +93,68 @@ class Outcomes:
 
 
 def _outcomes(rows: Rows, encoding: StateEncoding, owners: IntArray) -> Outcomes:
-    """Reward, end and action; and the change of every column, unknown after an end."""
+    """Reward, end and action; and the change of every column, none after an end."""
     change = encoding.transform(rows.next_observation) - encoding.transform(rows.observation)
     change[rows.terminated] = 0.0
-    action = _action_columns(rows.action)
-    parts: list[tuple[AnyArray, int]] = [(rows.reward[:, None], -1), (rows.terminated[:, None], -1), (action, -1)]
+    done = _action_cells(rows.action)
+    taken = np.asarray(done[:, None] == np.unique(done), dtype=np.float64)
+    parts: list[tuple[AnyArray, int]] = [(rows.reward[:, None], -1), (rows.terminated[:, None], -1), (taken, -2)]
     parts += [(change[:, owners == k], int(k)) for k in np.unique(owners)]
     values = np.concatenate([values for values, _ in parts], axis=1, dtype=np.float64)
-    spread = values.std(axis=0)
-    values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    values -= values.mean(axis=0)
+    spread = np.abs(values).max(axis=0)
     group = np.concatenate([np.full(v.shape[1], g) for g, (v, _) in enumerate(parts)]).astype(np.int64)
-    return Outcomes(values, group, np.array([about for _, about in parts]))
+    return Outcomes(values / np.where(spread > 0, spread, 1.0), group, np.array([about for _, about in parts]))
 
 
-def _action_columns(actions: AnyArray) -> FloatArray:
-    if actions.dtype.kind == "f":
-        return np.asarray(actions.reshape(len(actions), -1), dtype=np.float64)
-    names, count = np.unique(actions, return_counts=True)
-    names = names[np.argsort(-count, kind="stable")[:_MOST_ACTIONS]]
-    return np.asarray(actions[:, None] == names, dtype=np.float64)
+def _shares(cells: Sequence[IntArray], outcomes: Outcomes, actions: IntArray, inside: BoolArray) -> FloatArray:
+    """I(k → y) of every column and group of outcomes, boosted on the rows inside and judged on the others."""
+    n_groups = len(outcomes.about)
+    told = np.zeros((len(cells), n_groups))
+    of_state = outcomes.about[outcomes.group] != -2
+    both = [cell * (int(actions.max()) + 1) + actions for cell in cells]
+    for chosen, learners in ((of_state, [*both, actions]), (~of_state, list(cells))):
+        gains = _boosted(learners, outcomes.values[:, chosen], inside)[: len(cells)]
+        for g in np.unique(outcomes.group[chosen]):
+            mine = outcomes.group[chosen] == g
+            total = float((outcomes.values[~inside][:, chosen][:, mine] ** 2).sum())
+            told[:, g] = gains[:, mine].sum(axis=1) / total if total > 0 else 0.0
+    return told
 
 
-def _shares(
-    rows: Rows,
-    encoding: StateEncoding,
-    owners: IntArray,
-    outcomes: Outcomes,
-    halves: tuple[IntArray, IntArray],
-    seed: int,
-) -> FloatArray:
-    """I(k → y) of every column (in order of ``owners``) and group of outcomes; 0 where chance explains it."""
-    from sklearn.ensemble import ExtraTreesRegressor
-
-    inside, outside = halves
-    design = np.concatenate([encoding.transform(rows.observation), _action_columns(rows.action)], axis=1)
-    told = outcomes.group != 2  # the action is told from the state alone
-    found = np.zeros((len(np.unique(owners)), len(outcomes.about)))
-    for chosen, inputs in ((told, design), (~told, design[:, : encoding.size])):
-        model = ExtraTreesRegressor(
-            _TREES, min_samples_leaf=_LEAF, max_features=0.5, random_state=short_seed(seed), n_jobs=1
-        )
-        values = outcomes.values[:, chosen]
-        model.fit(inputs[inside], values[inside])
-        found += _losses(model, inputs[outside], values[outside], owners, outcomes.group[chosen], found.shape, seed)
-    return found
-
-
-def _losses(
-    model: object,
-    inputs: FloatArray,
-    values: FloatArray,
-    owners: IntArray,
-    group: IntArray,
-    shape: tuple[int, ...],
-    seed: int,
-) -> FloatArray:
-    """What is lost of each group of outcomes where a column is shuffled, in shares of its variance."""
-    found, generator = np.zeros(shape), np.random.default_rng([seed, 43])
-    predict = model.predict  # type: ignore[attr-defined]
-    before = (values - predict(inputs).reshape(values.shape)) ** 2
-    for position, k in enumerate(np.unique(owners)):
-        shuffled = inputs.copy()
-        mine = np.flatnonzero(owners == k)
-        shuffled[:, mine] = inputs[generator.permutation(len(inputs))][:, mine]
-        lost = (values - predict(shuffled).reshape(values.shape)) ** 2 - before
-        for g in np.unique(group):
-            each = lost[:, group == g].mean(axis=1)
-            error = float(each.std()) / np.sqrt(len(each))
-            found[position, g] = max(float(each.mean()), 0.0) if each.mean() > _CHANCE * error else 0.0
-    return found
+def _boosted(learners: Sequence[IntArray], values: FloatArray, inside: BoolArray) -> FloatArray:
+    """How much of the squares outside the steps of each learner take away, for every outcome."""
+    sizes = [int(cell.max()) + 1 for cell in learners]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    n, every = len(values), np.stack([cell + low for cell, low in zip(learners, start, strict=False)], axis=1)
+    where = sparse.csr_matrix(
+        (np.ones(every.size), every.ravel(), np.arange(n + 1) * len(learners)), shape=(n, int(start[-1]))
+    )
+    belongs = np.repeat(np.arange(len(learners)), sizes)
+    fitted, judged = where[inside].T.tocsr(), every[~inside]
+    rows = np.asarray(fitted.sum(axis=1)) + _SHRINK
+    left, rest, gains = values[inside].copy(), values[~inside].copy(), np.zeros((len(learners), values.shape[1]))
+    for _ in range(_ROUNDS):
+        sums = fitted @ left
+        means = sums / rows
+        explained = np.stack([sum_by(belongs, column) for column in (sums * means).T], axis=1)
+        best = explained.argmax(axis=0)
+        for j, k in enumerate(best):
+            left[:, j] -= _STEP * means[every[inside, k], j]
+            after = rest[:, j] - _STEP * means[judged[:, k], j]
+            gains[k, j] += float((rest[:, j] ** 2).sum() - (after**2).sum())
+            rest[:, j] = after
+    return gains
 
 
-def _closure(shares: FloatArray, about: IntArray, columns: IntArray) -> FloatArray:
-    """ρ of every column."""
+def _closure(shares: FloatArray, about: IntArray, columns: IntArray, least: float) -> FloatArray:
+    """ρ of every column, by outcomes of which some column tells more than the least share."""
     most = shares.max(axis=0)
-    relative = shares / np.where(most > 0, most, 1.0)
-    reached = relative[:, about < 0].max(axis=1)
+    relative = np.where(most > least, np.maximum(shares, 0.0) / np.where(most > least, most, 1.0), 0.0)
+    reached, onward = relative[:, about < 0].max(axis=1), relative[:, about >= 0]
+    place = np.searchsorted(columns, about[about >= 0])
     while True:
-        onward = reached[np.searchsorted(columns, about[about >= 0])]
-        farther = np.maximum(reached, (relative[:, about >= 0] * onward).max(axis=1, initial=0.0))
+        farther = np.maximum(reached, (onward * reached[place]).max(axis=1))
         if np.array_equal(farther, reached):
             return np.asarray(reached)
         reached = farther
