@@ -13,15 +13,16 @@ Which columns are categories and which are numbers is decided by :mod:`mixope.lo
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixope.errors import Advice, DataError, Setting
-from mixope.logs.names import Assignment, assign, marks_of, missing, refuse_two_words
-from mixope.logs.parts import Part, expand
-from mixope.logs.roles import counter, missing_in, notes_on_roles, roles_of
-from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, ActionKind, ObservationKind, Role, Schema, Type
+from mixope.errors import DataError
+from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing, require
+from mixope.logs.names import assign, marks_of, refuse_two_words
+from mixope.logs.parts import Part
+from mixope.logs.roles import notes_on_roles
+from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Role, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
@@ -108,140 +109,23 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     return fact != "null_free" or not lossy
 
 
-@dataclass
-class Draft:
-    """One source while the plan is being made."""
-
-    source: Source
-    found: Mapping[str, Assignment]
-    observation: list[Part] = field(default_factory=list)
-    action: list[Part] = field(default_factory=list)
-    following: list[Part] = field(default_factory=list)
-    """The parts of the next observation, in the order of the observation's; none where it is derived."""
-    observation_kind: ObservationKind = "id"
-    action_kind: ActionKind = "discrete"
-    roles: tuple[Role, ...] = ()
-    """Of the parts of the observation."""
-    filled: dict[str | None, int] = field(default_factory=dict)
-    """Parts with missing values that are kept, and how many these are."""
-
-
 def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...]]:
     """The plans of all sources, the common schema, and notes for the user."""
     notes: list[str] = []
     drafts = []
     for source in sources:
         found, said = assign(source.names, source.name, source.columns, source.done)
-        notes += (*source.notes, *said, *_leave_out_empty(found, source))
-        _require(found, source)
+        notes += (*source.notes, *said, *leave_out_empty(found, source))
+        require(found, source)
         refuse_two_words(found, source.name, source.ends)
         drafts.append(Draft(source, found))
-    for draft in drafts:
-        _lay_out(draft)
-    count = counter([(draft.source, draft.observation) for draft in drafts])
-    for draft in drafts:
-        draft.observation_kind, draft.roles = roles_of(draft.observation, draft.source, count)
-        _agree(drafts[0], draft)
-        _pair(draft)
-    _keep_missing(drafts)
+    lay_out(drafts)
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
-    notes += _notes_on_missing(drafts)
+    notes += notes_on_missing(drafts)
     return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
-
-
-def _leave_out_empty(found: dict[str, Assignment], source: Source) -> list[str]:
-    """A flag without a single value says nothing: it is absent, and a note says so."""
-    empty = {
-        notion: found[notion].columns[None]
-        for notion in ("terminated", "truncated")
-        if notion in found
-        and all(field.kind == "null" for _, field in source.fields_in(found[notion].columns[None] or ""))
-    }
-    for notion in empty:
-        del found[notion]
-    return [f"{source.name}: column {raw!r} holds nothing and is left out" for raw in empty.values()]
-
-
-def _require(found: Mapping[str, Assignment], source: Source) -> None:
-    for notion in ("observation", "action", "reward"):
-        if notion not in found:
-            raise missing(notion, source.names, source.name, problem=f"The log has no column for the {notion}")
-
-
-def _lay_out(draft: Draft) -> None:
-    draft.observation = expand(draft.found["observation"], "observation", draft.source)
-    draft.action = expand(draft.found["action"], "action", draft.source)
-    kinds = [settle(draft.source.fields_in(part.raw, part.item), part.raw) for part in draft.action]
-    if "float" in kinds:
-        draft.action_kind = "continuous"
-    elif len(draft.action) > 1:
-        raise DataError(
-            "A discrete action is one column",
-            where=draft.source.name,
-            column=", ".join(dict.fromkeys(part.raw for part in draft.action)),
-            hint="combine the columns into one id, for example a string",
-        )
-
-
-def _pair(draft: Draft) -> None:
-    """The parts of the next observation, where the log has one: the same as those of the observation."""
-    if "next_observation" in draft.found:
-        width = len(draft.observation)
-        after = expand(draft.found["next_observation"], "next_observation", draft.source, width=width)
-        _check_factors(draft.observation, after, draft.observation_kind, draft.source)
-        by_suffix = {part.suffix: part for part in after}
-        draft.following = [by_suffix.get(part.suffix, after[0]) for part in draft.observation]
-
-
-def _keep_missing(drafts: Sequence[Draft]) -> None:
-    """Where missing values are kept: which parts have some, and for each number of them a part that says so."""
-    asked = [draft for draft in drafts if draft.source.missing == "keep" and len(draft.observation) > 1]
-    for draft in asked:
-        draft.filled = missing_in(draft.observation, draft.source)
-        for suffix, n in (missing_in(draft.following, draft.source) if draft.following else {}).items():
-            draft.filled.setdefault(suffix, 0)
-            draft.filled[suffix] = max(draft.filled[suffix], n)
-    gappy = {suffix for draft in asked for suffix in draft.filled}
-    for draft in drafts if gappy else ():
-        draft.filled = {suffix: draft.filled.get(suffix, 0) for suffix in gappy}
-        roles = list(zip(draft.observation, draft.roles, strict=True))
-        gaps = {part.suffix for part, role in roles if role == "number" and part.suffix in gappy}
-        draft.observation = _with_indicators(draft.observation, gaps)
-        draft.following = _with_indicators(draft.following, gaps)
-        draft.roles = tuple(
-            each for part, role in roles for each in ((role, "missing") if part.suffix in gaps else (role,))
-        )
-        draft.observation_kind = "mixed" if gaps else draft.observation_kind
-
-
-def _with_indicators(parts: Sequence[Part], gaps: Container[str | None]) -> list[Part]:
-    return [each for part in parts for each in ((part, part.indicator) if part.suffix in gaps else (part,))]
-
-
-def _agree(first: Draft, other: Draft) -> None:
-    """Observations and actions have the same shape in every source."""
-    for notion in ("observation", "action"):
-        mine, theirs = _shape(first, notion), _shape(other, notion)
-        if mine != theirs:
-            raise DataError(
-                f"The sources disagree on the {notion}",
-                where=f"{first.source.name} and {other.source.name}",
-                column=notion,
-                expected=mine,
-                got=theirs,
-                hint=Advice(
-                    "read logs of the same problem together, or map the columns: ", Setting("columns", {...: ...})
-                ),
-            )
-
-
-def _shape(draft: Draft, notion: str) -> str:
-    kind = draft.observation_kind if notion == "observation" else draft.action_kind
-    parts = draft.observation if notion == "observation" else draft.action
-    return f"{kind} " + ", ".join(sorted(part.name(notion, kind) for part in parts))
 
 
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
@@ -342,24 +226,6 @@ def _spared(name: str) -> str | None:
     return None if notion in needed else "action_prob" if notion == "propensity" else notion
 
 
-def _check_factors(now: Sequence[Part], after: Sequence[Part], kind: ObservationKind, source: Source) -> None:
-    """Observation and next observation have the same factors."""
-    mine = {part.name("observation", kind).partition(".")[2] for part in now}
-    theirs = {part.name("next_observation", kind).partition(".")[2] for part in after}
-    if mine != theirs:
-        raise DataError(
-            "observation and next_observation have different factors",
-            where=source.name,
-            column=", ".join(sorted(mine ^ theirs)),
-            expected="next_observation: " + (", ".join(sorted(mine)) if mine != {""} else "one column"),
-            got=", ".join(sorted(theirs)) if theirs != {""} else "one column",
-            hint=Advice(
-                "map both with lists of the same length: ",
-                Setting("columns", {"observation": [...], "next_observation": [...]}),
-            ),
-        )
-
-
 def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
     """The schema that all sources share; the mapping is that of the first."""
     first, draft = plans[0], drafts[0]
@@ -419,17 +285,3 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
         notes.append(f"{name}: observation is one column of floats, taken as a number; if they are ids, store integers")
     values = [(part, role) for part, role in zip(draft.observation, draft.roles, strict=True) if not part.indicates]
     return [*notes, *notes_on_roles([part for part, _ in values], [role for _, role in values], plan.source)]
-
-
-def _notes_on_missing(drafts: Sequence[Draft]) -> list[str]:
-    """Which missing values were kept, over all sources."""
-    roles = {part.suffix: role for part, role in zip(drafts[0].observation, drafts[0].roles, strict=True)}
-    rows = sum(sum(draft.source.counts()) for draft in drafts) if drafts[0].filled else 0
-    notes = []
-    for suffix in sorted(map(str, drafts[0].filled)):
-        kept = (
-            "the mean of the others, and a column that says so" if roles[suffix] == "number" else "a class of its own"
-        )
-        share = f"{sum(draft.filled[suffix] for draft in drafts):,} of {rows:,} rows"
-        notes.append(f"the state's column {suffix!r} is missing on {share}; there it is {kept}")
-    return notes

@@ -28,7 +28,7 @@ from mixope.statistics.rows import Rows, fold_of
 LEAST = 0.1
 """What a column matters at least."""
 RANGES = 8
-_ROUNDS, _STEP, _SHRINK = 40, 0.3, 5.0
+_ROUNDS, _STEP, _SHRINK = 40, 0.3, 20.0
 """Rounds of boosting, the length of a step, and the rows that are added to a cell to pull its mean to nothing."""
 _TOLD = 10
 """Times 1/rows: the share of its variance that must be told of an outcome, if it is to say what matters."""
@@ -123,7 +123,7 @@ def _shares(cells: Sequence[IntArray], outcomes: Outcomes, actions: IntArray, in
 
 
 def _boosted(learners: Sequence[IntArray], values: FloatArray, inside: BoolArray) -> FloatArray:
-    """How much of the squares outside the steps of each learner take away, for every outcome."""
+    """How much of the squares outside the steps of each learner take away, for every outcome, until more do harm."""
     sizes = [int(cell.max()) + 1 for cell in learners]
     start = np.concatenate([[0], np.cumsum(sizes)])
     n, every = len(values), np.stack([cell + low for cell, low in zip(learners, start, strict=False)], axis=1)
@@ -134,6 +134,7 @@ def _boosted(learners: Sequence[IntArray], values: FloatArray, inside: BoolArray
     fitted, judged = where[inside].T.tocsr(), every[~inside]
     rows = np.asarray(fitted.sum(axis=1)) + _SHRINK
     left, rest, gains = values[inside].copy(), values[~inside].copy(), np.zeros((len(learners), values.shape[1]))
+    least, best_gains = (rest**2).sum(axis=0), gains.copy()
     for _ in range(_ROUNDS):
         sums = fitted @ left
         means = sums / rows
@@ -144,7 +145,9 @@ def _boosted(learners: Sequence[IntArray], values: FloatArray, inside: BoolArray
             after = rest[:, j] - _STEP * means[judged[:, k], j]
             gains[k, j] += float((rest[:, j] ** 2).sum() - (after**2).sum())
             rest[:, j] = after
-    return gains
+        now = (rest**2).sum(axis=0)
+        best_gains[:, now < least], least = gains[:, now < least], np.minimum(now, least)
+    return best_gains
 
 
 def _closure(shares: FloatArray, about: IntArray, columns: IntArray, least: float) -> FloatArray:
