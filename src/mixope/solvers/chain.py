@@ -7,7 +7,7 @@ With P the transition matrix (rows sum to one, or to less where the process ends
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
 Small chains are solved directly (one sparse LU gives d and V). Large ones lose their states with few neighbours first
-(:mod:`mixope.solvers.thinning`); what is left is solved directly if it is small, else by iteration (sweeps, then Krylov
+(:mod:`mixope.solvers.thinning`); what is left is solved directly if it is tiny, else by iteration (sweeps, then Krylov
 methods), whose cost does not depend on fill-in. What does not converge mixes slowly, is close to a grid or a line, and
 has little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a
 large chain. The residual is reported. The same ladder serves chains that leak (:class:`Resolvent`).
@@ -42,9 +42,14 @@ _CYCLES = 5
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain given by its sparse transition matrix."""
+    """A chain given by its sparse transition matrix.
+
+    ``thinned`` says that states with few neighbours are gone already. Such a chain mixes fast and its factors fill up,
+    so that it is iterated unless it is very small.
+    """
 
     transition: sparse.csr_matrix
+    thinned: bool = False
 
     @property
     def n_states(self) -> int:
@@ -53,7 +58,7 @@ class Chain:
 
     @cached_property
     def _direct(self) -> bool:
-        return self.n_states <= _DIRECT_STATES
+        return self.n_states <= _most_direct(self.thinned)
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, Solved]:
@@ -91,12 +96,14 @@ class Chain:
 
     @cached_property
     def _thinned(self) -> Thinned:
-        return thin_out(self.transition, np.zeros(self.n_states), _DIRECT_STATES)
+        return thin_out(self.transition, np.zeros(self.n_states), _DENSE_STATES)
 
     @cached_property
     def _core(self) -> Chain | None:
         """What is left of a large chain without the states that have few neighbours; None where nothing was gained."""
-        return None if self._direct or not self._thinned.rounds else Chain(self._thinned.transition)
+        if self._direct or self.thinned or not self._thinned.rounds:
+            return None
+        return Chain(self._thinned.transition, thinned=True)
 
     def _stationary_by_core(self, core: Chain) -> tuple[FloatArray, Solved]:
         """x A = 0 on the core, with x = d D⁻¹ since its steps take unequal time, and then on all states."""
@@ -211,10 +218,11 @@ class Chain:
 
 @dataclass(frozen=True)
 class Resolvent:
-    """Solves with I − γP and its transpose; P may leak mass, and must where γ is 1."""
+    """Solves with I − γP and its transpose; P may leak mass, and must where γ is 1. ``thinned`` as for a chain."""
 
     transition: sparse.csr_matrix
     gamma: float
+    thinned: bool = False
 
     def solve(self, right: FloatArray, trans: Side = "N") -> tuple[FloatArray, Outcome]:
         """Directly if it is small, else without its thin states, by a Krylov method, directly where that stalls.
@@ -240,17 +248,19 @@ class Resolvent:
 
     @property
     def _large(self) -> bool:
-        return int(self.transition.shape[0]) > _DIRECT_STATES
+        return int(self.transition.shape[0]) > _most_direct(self.thinned)
 
     @cached_property
     def _thinned(self) -> Thinned:
         step = self.gamma * self.transition
-        return thin_out(step, np.asarray(1.0 - step @ np.ones(step.shape[0])), _DIRECT_STATES)
+        return thin_out(step, np.asarray(1.0 - step @ np.ones(step.shape[0])), _DENSE_STATES)
 
     @cached_property
     def _core(self) -> Resolvent | None:
         """What is left without the states that have few neighbours; None where nothing was gained."""
-        return Resolvent(self._thinned.transition, 1.0) if self._large and self._thinned.rounds else None
+        if self.thinned or not self._large or not self._thinned.rounds:
+            return None
+        return Resolvent(self._thinned.transition, 1.0, thinned=True)
 
     def _solve_by_core(self, core: Resolvent, right: FloatArray, trans: Side) -> tuple[FloatArray, Outcome]:
         """D (I − D⁻¹N) is what is left of I − γP."""
@@ -267,6 +277,11 @@ class Resolvent:
     def _factor(self) -> Callable[[FloatArray, str], FloatArray]:
         n = self.transition.shape[0]
         return factorised(sparse.csc_matrix(sparse.eye_array(n, format="csc") - self.gamma * self.transition))
+
+
+def _most_direct(thinned: bool) -> int:
+    """Up to how many states factors come first."""
+    return min(_DENSE_STATES, _DIRECT_STATES) if thinned else _DIRECT_STATES
 
 
 def krylov(
