@@ -55,7 +55,9 @@ class Estimand:
             )
         self._check_gamma()
         if self.horizon is not None and not (is_whole(self.horizon) and 1 <= self.horizon <= LONGEST):
-            raise UsageError(f"horizon must be a whole number of steps from 1 to {LONGEST:,}, got {self.horizon!r}")
+            raise UsageError(
+                f"horizon must be a whole number, at least 1 step and at most {LONGEST:,}, got {self.horizon!r}"
+            )
 
     def _check_gamma(self) -> None:
         gamma = self.discount
