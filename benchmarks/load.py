@@ -152,7 +152,7 @@ AXES: dict[str, Axis] = {
     ),
     "steps": Axis((10**5, 10**6, 10**7), lambda f, log, n: evaluate(f, replace(log, rows=n, steps=n, loggers=1))),
     "states": Axis(
-        (2 * 10**4, 2 * 10**5, 2 * 10**6), lambda f, log, n: evaluate(f, replace(log, rows=5 * n, states=n))
+        (2 * 10**4, 2 * 10**5, 10**6, 2 * 10**6), lambda f, log, n: evaluate(f, replace(log, rows=5 * n, states=n))
     ),
     "actions": Axis(
         (10**3, 10**4, 10**5), lambda f, log, n: evaluate(f, replace(log, rows=10**6, states=10, actions=n))

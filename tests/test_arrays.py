@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixope.arrays import TupleIndex, number_tuples
+from mixope.arrays import TupleIndex, distinct, number_tuples
 
 ROWS = st.lists(
     st.tuples(st.integers(-3, 3), st.sampled_from(["a", "b", "door"]), st.integers(-(2**62), 2**62)), min_size=1
@@ -38,3 +38,11 @@ def test_many_wide_columns_do_not_overflow():
     codes, first = number_tuples(list(wide.T))
     np.testing.assert_array_equal(wide[first][codes], wide)
     assert sorted(codes.tolist()) == list(range(300))
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=20), st.sampled_from([31, 1000]))
+def test_distinct_codes_are_those_that_sorting_finds(codes, n_codes):
+    found, place = distinct(np.array(codes), n_codes)
+    wanted, inverse = np.unique(codes, return_inverse=True)
+    assert found.tolist() == wanted.tolist()
+    assert place.tolist() == inverse.tolist()

@@ -21,6 +21,8 @@ from mixope.arrays import is_number, is_whole
 from mixope.errors import Advice, Setting, UnknownName, UsageError
 
 Kind = Literal["average", "discounted", "horizon", "episode"]
+LONGEST = 2**53
+"""Steps beyond which floats no longer tell one number from the next."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,10 @@ class Estimand:
                 )
             )
         self._check_gamma()
-        if self.horizon is not None and not (is_whole(self.horizon) and self.horizon >= 1):
-            raise UsageError(f"horizon must be a whole number, at least 1 step, got {self.horizon!r}")
+        if self.horizon is not None and not (is_whole(self.horizon) and 1 <= self.horizon <= LONGEST):
+            raise UsageError(
+                f"horizon must be a whole number, at least 1 step and at most {LONGEST:,}, got {self.horizon!r}"
+            )
 
     def _check_gamma(self) -> None:
         gamma = self.discount

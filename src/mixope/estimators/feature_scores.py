@@ -267,6 +267,11 @@ def _summed_value(problem: FeatureProblem, terms: EpisodeTerms, doubly_robust: b
     """Self-normalised by what the weights account for."""
     base = _accounted(problem.estimand, terms)
     size, n_starts = float(base.sum()), max(float(terms.starts.sum()), 1.0)
+    if size <= 0:
+        raise DataError(
+            "the weights account for no episode: none of the rows that the target would reach ends one",
+            hint="ask for a discounted value, or give logs in which episodes end where the target goes",
+        )
     first = float(terms.first_value.sum()) / n_starts
     correction = float(terms.difference.sum()) / size
     scores = (terms.difference - correction * base) / size

@@ -96,14 +96,14 @@ def _horizon(flow: Flow) -> Occupancy:
     chain, reward, start = flow.chain(), flow.state_reward(), flow.start
     must_fit("the law of the states at every step of the horizon", (horizon, chain.n_states), "Use a discount instead")
     laws = chain.laws(start, horizon)
-    source = flow.number[flow.rows.state]
-    alive = flow.rows.next_state >= 0
-    destination = flow.number[flow.rows.next_state]
-    value_to_go, carried = np.zeros(len(flow.states)), np.zeros(flow.rows.n_groups)
+    source, alive = flow.number[flow.rows.state], np.flatnonzero(flow.rows.next_state >= 0)
+    left, entered = source[alive], flow.number[flow.rows.next_state[alive]]
+    value_to_go, carried_on = np.zeros(len(flow.states)), np.zeros(len(alive))
     for t in range(horizon - 1, -1, -1):
-        carried[alive] += laws[t][source[alive]] * value_to_go[destination[alive]]
+        carried_on += laws[t][left] * value_to_go[entered]
         value_to_go = reward + chain.transition @ value_to_go
-    visits = laws.sum(axis=0)
+    carried, visits = np.zeros(flow.rows.n_groups), laws.sum(axis=0)
+    carried[alive] = carried_on
     tail = np.divide(carried, visits[source], out=np.zeros_like(carried), where=visits[source] > 0)
     d = visits / horizon
     first = _spread(flow, value_to_go - start @ value_to_go) / horizon

@@ -18,7 +18,7 @@ loggers' values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -150,37 +150,40 @@ def _from_chain(chain: Solution, mine: BoolArray, table: FloatArray | None, summ
 
 def own_on_counts(transitions: Transitions, estimand: Estimand) -> OwnChains:
     """The chains of every logger's rows and of all rows, where episodes may have been cut."""
-    everything = np.arange(transitions.n_groups)
-    pool = _chain(transitions, estimand, everything)
-    of_pool = _table(transitions, [(everything, pool)])
+    pool = _chain(transitions, estimand)
+    of_pool = pool.scores if isinstance(pool, Solution) else None
+    pool = _without_table(pool)
     if len(transitions.loggers) == 1:
         return OwnChains((pool, pool), (of_pool, of_pool))
-    groups = [np.flatnonzero(transitions.logger == j) for j in range(len(transitions.loggers))]
-    chains = [_chain(transitions, estimand, mine) for mine in groups]
-    return OwnChains((*chains, pool), (_table(transitions, zip(groups, chains, strict=True)), of_pool))
+    table, chains = np.zeros((transitions.n_groups, len(BASIS))), []
+    in_turn = np.argsort(transitions.logger, kind="stable")
+    ends = np.cumsum(np.bincount(transitions.logger, minlength=len(transitions.loggers)))
+    for mine in np.split(in_turn, ends[:-1]):
+        chain = _chain(restrict(transitions, mine), estimand)
+        if isinstance(chain, Solution):
+            table[mine] = chain.scores
+        chains.append(_without_table(chain))
+    known = any(isinstance(chain, Solution) for chain in chains)
+    return OwnChains((*chains, pool), (table if known else None, of_pool))
 
 
-def _table(
-    transitions: Transitions, parts: Iterable[tuple[IntArray, Solution | MixopeError | None]]
-) -> FloatArray | None:
-    """The scores of several chains, each on its own groups; None where there is no chain."""
-    known = [(groups, chain.scores) for groups, chain in parts if isinstance(chain, Solution)]
-    table = np.zeros((transitions.n_groups, len(BASIS)))
-    for groups, scores in known:
-        table[groups] = scores
-    return table if known else None
+def _without_table(chain: Solution | MixopeError | None) -> Solution | MixopeError | None:
+    """Its scores are in the table of all loggers, and nobody asks for its weights: memory is not held twice."""
+    return replace(chain, scores=None, weights=None) if isinstance(chain, Solution) else chain
 
 
-def _chain(transitions: Transitions, estimand: Estimand, groups: IntArray) -> Solution | MixopeError | None:
-    """The rows of some groups as a world with one action, which everybody takes: all ratios are 1."""
-    mine = restrict(transitions, groups)
+def _chain(mine: Transitions, estimand: Estimand) -> Solution | MixopeError | None:
+    """Rows as a world with one action, which everybody takes: all ratios are 1."""
     if estimand.horizon is None and float(mine.rows[mine.terminated].sum()) == float(mine.starts.sum()):
         return None  # every episode ended
     alone = replace(mine, action=np.zeros_like(mine.action), actions=np.zeros(1, dtype=np.int64))
+    problem = Problem(alone, uniform([0]), estimand)
     try:
-        found = solve_on_counts(Problem(alone, uniform([0]), estimand), CountedMixture())
+        found = solve_on_counts(problem, CountedMixture())
     except MixopeError as refusal:
         return refusal
+    finally:
+        problem.forget()
     if found.scores is None or not (found.solved.ok and np.isfinite(found.value)):
         return UsageError(found.solved.outcome.value)
     return found

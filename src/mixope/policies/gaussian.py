@@ -185,7 +185,8 @@ class Linear:
                 expected=f"(n, {self.weights.shape[1]})",
                 got=f"shape {np.shape(observations)}",
             )
-        return np.asarray(states @ self.weights.T + self.bias, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused with its rows
+            return np.asarray(states @ self.weights.T + self.bias, dtype=np.float64)
 
 
 @final

@@ -6,9 +6,10 @@ With P the transition matrix (rows sum to one, or to less where the process ends
     discounted   d = μ + γ d P                            value       V = r + γ P V
     T-step       d_t = d_{t−1} P,  d_0 = μ
 
-Small chains are solved directly (one sparse LU gives d and V), large ones by iteration (sweeps, then Krylov methods),
-whose cost does not depend on fill-in. A large chain that does not converge mixes slowly, is close to a grid or a line,
-and has little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a
+Small chains are solved directly (one sparse LU gives d and V). Large ones lose their states with few neighbours first
+(:mod:`mixope.solvers.thinning`); what is left is solved directly if it is tiny, else by iteration (sweeps, then Krylov
+methods), whose cost does not depend on fill-in. What does not converge mixes slowly, is close to a grid or a line, and
+has little fill-in: LU again, or ARPACK where even the factors would be too large. No dense matrix is ever made of a
 large chain. The residual is reported. The same ladder serves chains that leak (:class:`Resolvent`).
 """
 
@@ -25,6 +26,7 @@ from scipy.sparse import linalg
 
 from mixope.arrays import FloatArray
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.solvers.thinning import Thinned, thin_out
 
 Side = Literal["N", "T"]
 """Solve with a matrix as it is, or with its transpose."""
@@ -33,14 +35,21 @@ _DENSE_STATES = 400
 _DIRECT_STATES = 6000
 _FACTOR_STATES = 500_000
 _SWEEPS = 1000
+_LOOK = 50
+"""After so many sweeps each time, those that would take too long are given up."""
 _CYCLES = 5
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain given by its sparse transition matrix."""
+    """A chain given by its sparse transition matrix.
+
+    ``thinned`` says that states with few neighbours are gone already. Such a chain mixes fast and its factors fill up,
+    so that it is iterated unless it is very small.
+    """
 
     transition: sparse.csr_matrix
+    thinned: bool = False
 
     @property
     def n_states(self) -> int:
@@ -49,7 +58,7 @@ class Chain:
 
     @cached_property
     def _direct(self) -> bool:
-        return self.n_states <= _DIRECT_STATES
+        return self.n_states <= _most_direct(self.thinned)
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, Solved]:
@@ -58,6 +67,8 @@ class Chain:
             return np.ones(1), Solved(Outcome.DIRECT, 0.0)
         if self._direct:
             return self._report(self._stationary_by_elimination(), Outcome.DIRECT)
+        if self._core is not None:
+            return self._stationary_by_core(self._core)
         d, sweeps, converged = self._stationary_by_iteration()
         if not converged:
             found = self._stationary_by_krylov()
@@ -74,11 +85,31 @@ class Chain:
         if self.n_states == 1:
             return np.zeros(1)
         value = None
-        if solved.outcome is Outcome.ITERATED:
+        if self._core is not None:
+            right, sides = self._thinned.shorten(gain, "N")
+            value = self._thinned.lengthen(self._core.potential(right / self._thinned.rate), sides, "N")
+        elif solved.outcome is Outcome.ITERATED:
             value = krylov(lambda v: v - self.transition @ v + float(d @ v), gain, TOLERANCE * 0.1)
         if value is None:
             value = np.append(self._factor(gain[:-1], "N"), 0.0)
         return np.asarray(value - d @ value)
+
+    @cached_property
+    def _thinned(self) -> Thinned:
+        return thin_out(self.transition, np.zeros(self.n_states), _DENSE_STATES)
+
+    @cached_property
+    def _core(self) -> Chain | None:
+        """What is left of a large chain without the states that have few neighbours; None where nothing was gained."""
+        if self._direct or self.thinned or not self._thinned.rounds:
+            return None
+        return Chain(self._thinned.transition, thinned=True)
+
+    def _stationary_by_core(self, core: Chain) -> tuple[FloatArray, Solved]:
+        """x A = 0 on the core, with x = d D⁻¹ since its steps take unequal time, and then on all states."""
+        law, solved = core.stationary
+        visits = self._thinned.lengthen(law / self._thinned.rate, None, "T")
+        return self._report(visits / visits.sum(), solved.outcome, solved.iterations)
 
     @cached_property
     def _factor(self) -> Callable[[FloatArray, str], FloatArray]:
@@ -95,8 +126,11 @@ class Chain:
         return np.asarray(visits / visits.sum())
 
     def _stationary_by_iteration(self) -> tuple[FloatArray, int, bool]:
-        """Power iteration on (I + P)/2, which has the same stationary law and no period."""
-        backwards = self.transition.T.tocsr()
+        """Power iteration on (I + P)/2, which has the same stationary law and no period.
+
+        It is given up where it would take too many sweeps even if it went on as fast as it did lately.
+        """
+        backwards, before = self.transition.T.tocsr(), np.inf
         d = np.full(self.n_states, 1.0 / self.n_states)
         for sweep in range(1, _SWEEPS + 1):
             moved = backwards @ d
@@ -105,6 +139,10 @@ class Chain:
             d /= d.sum()
             if change < TOLERANCE * 1e-2:
                 return d, sweep, True
+            if sweep % _LOOK == 0:
+                if change * min(change / before, 1.0) ** ((_SWEEPS - sweep) / _LOOK) > TOLERANCE * 1e-2:
+                    return d, sweep, False
+                before = change
         return d, _SWEEPS, False
 
     def _stationary_by_krylov(self) -> FloatArray | None:
@@ -157,6 +195,9 @@ class Chain:
         alone it keeps the matrix sparse.
         """
         n = self.n_states
+        if self._core is not None:
+            earned, lasted = (self._thinned.shorten(each, "N")[0] / self._thinned.rate for each in (reward, time))
+            return self._core.gain(earned, lasted)
         if not self._direct:
             v = krylov(lambda x: x - self.transition @ x + time * x.mean(), reward, TOLERANCE * 0.1)
             if v is not None:
@@ -177,17 +218,20 @@ class Chain:
 
 @dataclass(frozen=True)
 class Resolvent:
-    """Solves with I − γP and its transpose; P may leak mass, and must where γ is 1."""
+    """Solves with I − γP and its transpose; P may leak mass, and must where γ is 1. ``thinned`` as for a chain."""
 
     transition: sparse.csr_matrix
     gamma: float
+    thinned: bool = False
 
     def solve(self, right: FloatArray, trans: Side = "N") -> tuple[FloatArray, Outcome]:
-        """Directly if it is small, else by a Krylov method, directly where that stalls.
+        """Directly if it is small, else without its thin states, by a Krylov method, directly where that stalls.
 
         The error of a solution is at most its residual over 1 − γ, so that is what must be small.
         """
-        if self.transition.shape[0] > _DIRECT_STATES:
+        if self._core is not None:
+            return self._solve_by_core(self._core, right, trans)
+        if self._large:
             matrix = self.transition if trans == "N" else self._backwards
             close = TOLERANCE * (max(1.0 - self.gamma, 1e-2) if self.gamma < 1.0 else 0.1)
             found = krylov(lambda x: x - self.gamma * (matrix @ x), right, close)
@@ -198,8 +242,32 @@ class Resolvent:
     @property
     def outcome(self) -> Outcome:
         """How the solves so far ended."""
-        direct = self.transition.shape[0] <= _DIRECT_STATES or "_factor" in self.__dict__
-        return Outcome.DIRECT if direct else Outcome.ITERATED
+        if self._core is not None:
+            return self._core.outcome
+        return Outcome.ITERATED if self._large and "_factor" not in self.__dict__ else Outcome.DIRECT
+
+    @property
+    def _large(self) -> bool:
+        return int(self.transition.shape[0]) > _most_direct(self.thinned)
+
+    @cached_property
+    def _thinned(self) -> Thinned:
+        step = self.gamma * self.transition
+        return thin_out(step, np.asarray(1.0 - step @ np.ones(step.shape[0])), _DENSE_STATES)
+
+    @cached_property
+    def _core(self) -> Resolvent | None:
+        """What is left without the states that have few neighbours; None where nothing was gained."""
+        if self.thinned or not self._large or not self._thinned.rounds:
+            return None
+        return Resolvent(self._thinned.transition, 1.0, thinned=True)
+
+    def _solve_by_core(self, core: Resolvent, right: FloatArray, trans: Side) -> tuple[FloatArray, Outcome]:
+        """D (I − D⁻¹N) is what is left of I − γP."""
+        shorter, sides = self._thinned.shorten(right, trans)
+        rate = self._thinned.rate
+        found, outcome = core.solve(shorter / rate if trans == "N" else shorter, trans)
+        return self._thinned.lengthen(found if trans == "N" else found / rate, sides, trans), outcome
 
     @cached_property
     def _backwards(self) -> sparse.csr_matrix:
@@ -211,6 +279,11 @@ class Resolvent:
         return factorised(sparse.csc_matrix(sparse.eye_array(n, format="csc") - self.gamma * self.transition))
 
 
+def _most_direct(thinned: bool) -> int:
+    """Up to how many states factors come first."""
+    return min(_DENSE_STATES, _DIRECT_STATES) if thinned else _DIRECT_STATES
+
+
 def krylov(
     apply: Callable[[FloatArray], FloatArray], right: FloatArray, close: float, accepted: float | None = None
 ) -> FloatArray | None:
@@ -218,21 +291,21 @@ def krylov(
 
     A residual that ends between ``close`` and ``accepted`` will do. Counts of few rows make chains with many shallow
     traps, where BiCGSTAB diverges. GMRES that keeps some directions over its restarts (LGMRES) gets out of them, and
-    goes on as long as each round makes the residual ten times smaller.
+    goes on as long as each round makes the residual ten times smaller; BiCGSTAB has the rest.
     """
     system = linalg.LinearOperator((len(right), len(right)), matvec=apply, dtype=np.float64)
     size = max(float(np.abs(right).sum()), 1e-300)
     enough, wanted = (accepted or close) * size, 1e-2 * close
-    with np.errstate(over="ignore", invalid="ignore"):
-        found, _ = linalg.bicgstab(system, right, maxiter=_SWEEPS, rtol=wanted, atol=0.0)
-        left = float(np.abs(apply(found) - right).sum())
-    if np.isfinite(left) and left <= enough:
-        return np.asarray(found)
     found, before, left = np.zeros(len(right)), np.inf, size
     while left > enough and left < before / 10:
         found, _ = linalg.lgmres(system, right, found, rtol=wanted, atol=0.0, maxiter=_CYCLES, inner_m=60, outer_k=10)
         before, left = left, float(np.abs(apply(found) - right).sum())
-    return np.asarray(found) if left <= enough else None
+    if left <= enough:
+        return np.asarray(found)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found, _ = linalg.bicgstab(system, right, maxiter=_SWEEPS, rtol=wanted, atol=0.0)
+        left = float(np.abs(apply(found) - right).sum())
+    return np.asarray(found) if np.isfinite(left) and left <= enough else None
 
 
 def factorised(matrix: sparse.csc_matrix) -> Callable[[FloatArray, str], FloatArray]:

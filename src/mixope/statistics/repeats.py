@@ -125,9 +125,9 @@ def _log_ties(ordered: OrderedRows, cell: IntArray) -> FloatArray:
 def _many_digits(values: FloatArray) -> BoolArray:
     """Whether a number has more decimal digits than people write."""
     size = np.abs(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a number too small for its power of ten: nothing is said
         scaled = np.where(size > 0, size / 10.0 ** np.floor(np.log10(size)), 0.0) * 10.0**_DIGITS
-    return np.asarray(np.abs(scaled - np.round(scaled)) > 1e-3)
+        return np.asarray(np.abs(scaled - np.round(scaled)) > 1e-3)
 
 
 def repeats_of_rows(groups: GroupSums, sample: Rows) -> Repeats:

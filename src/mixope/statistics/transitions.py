@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.arrays import AnyArray, FloatArray, IntArray, distinct, number_tuples, sum_by
 from mixope.errors import MixopeError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.rows import Rows
@@ -94,9 +94,7 @@ class Transitions:
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
-        code = self.state * len(self.actions) + self.action
-        unique, inverse = np.unique(code, return_inverse=True)
-        return unique, inverse.astype(np.int64)
+        return distinct(self.state * len(self.actions) + self.action, self.n_states * len(self.actions))
 
     @property
     def pair(self) -> IntArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -172,10 +173,11 @@ FAULTS: dict[str, Callable[[Any, Draw], Any]] = {
 
 
 def spoil(values: Any, name: str, seed: int) -> Any:
-    """The values after a fault; what NumPy has to say of it is of no interest."""
-    with warnings.catch_warnings():
+    """The values after a fault; as they are, where NumPy or pandas do not let it happen to them."""
+    with warnings.catch_warnings(), suppress(ValueError):
         warnings.simplefilter("ignore")
         return FAULTS[name](values, np.random.default_rng(seed))
+    return values
 
 
 # --- faults of the whole table
