@@ -1,0 +1,127 @@
+"""Pairs of state and action as numbers for a learner, and the pairs that a policy would make of a state.
+
+    state        encoded by the roles of its columns (:mod:`mixope.features.encoding`)
+    action       one-hot for ids; the executed action (clipped to the box where one is known) in standard units
+    under π      K pairs (s, a_k) with shares p_k, so that E_π f(s,a) is Σ p_k f(s, a_k)
+
+The pairs under a policy depend on the state alone, never on the rows beside it: all actions with their probabilities
+where there are few, else actions at fixed quantiles of the law; a Gaussian at fixed noises, in opposite pairs. Only of
+a policy that can do nothing but draw are they draws, with fixed seeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError
+from mixope.features.actions import DiscreteActions
+from mixope.features.encoding import StateEncoding
+from mixope.policies import ContinuousPolicy, Policy
+from mixope.policies.own_code import asking
+
+MOST_ACTIONS = 12
+"""All actions of a law are looked at up to so many."""
+DRAWS = 8
+"""Pairs per state where not all actions are looked at; even, so that noises come in opposite pairs."""
+FARTHEST = 10.0
+"""Standardised numbers are clipped at so many standard deviations: a learner must not follow them further."""
+
+
+@dataclass(frozen=True)
+class PairInputs:
+    """Encoded states beside encoded actions."""
+
+    states: StateEncoding
+    actions: DiscreteActions | ExecutedActions
+
+    @property
+    def size(self) -> int:
+        """Columns of a pair."""
+        return self.states.size + self.actions.size
+
+    def of(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
+        """The pairs of the rows, shape (n, size), in single precision."""
+        return _single(np.concatenate([self._states(observations), self.actions.of(actions)], axis=1))
+
+    def under(self, policy: Policy, observations: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """The pairs that a policy makes of states, shape (n, K, size), and their shares, (n, K)."""
+        states = self._states(observations)
+        chosen, shares = chosen_by(self.actions, policy, observations)
+        repeated = np.broadcast_to(states[:, None, :], (*chosen.shape[:2], states.shape[1]))
+        return _single(np.concatenate([repeated, chosen], axis=2)), _single(shares)
+
+    def _states(self, observations: AnyArray) -> FloatArray:
+        return np.clip(self.states.transform(observations), -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True)
+class ExecutedActions:
+    """What the environment does with an action: clipped to the box, in standard units."""
+
+    mean: FloatArray
+    scale: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    seed: int = 0
+
+    @property
+    def size(self) -> int:
+        """Components."""
+        return len(self.mean)
+
+    def of(self, actions: AnyArray) -> FloatArray:
+        """Of recorded actions, shape (…, d)."""
+        executed = np.asarray(actions, dtype=np.float64)
+        if self.low is not None or self.high is not None:
+            executed = np.clip(executed, self.low, self.high)
+        return np.clip((executed - self.mean) / self.scale, -FARTHEST, FARTHEST)
+
+
+def chosen_by(
+    actions: DiscreteActions | ExecutedActions, policy: Policy, observations: AnyArray
+) -> tuple[FloatArray, FloatArray]:
+    """Encoded actions of a policy in every state, (n, K, d), and their shares."""
+    if isinstance(actions, DiscreteActions):
+        return _of_law(actions.under(policy, observations))
+    if hasattr(policy, "at_noise"):
+        with asking(policy):
+            found = [actions.of(policy.at_noise(observations, noise)) for noise in _noises(actions.size)]
+    elif isinstance(policy, ContinuousPolicy):
+        with asking(policy):
+            seeds = [np.random.default_rng([actions.seed, k]) for k in range(DRAWS)]
+            found = [actions.of(policy.sample(observations, seed)) for seed in seeds]
+    else:
+        raise DataError(
+            "the target cannot be drawn from, so that a learned value has no mean over its actions",
+            expected="a policy with sample(observations, generator)",
+            hint="use a GaussianPolicy, or an estimator without a value model such as 'emp'",
+        )
+    chosen = np.stack(found, axis=1)
+    return chosen, np.full(chosen.shape[:2], 1.0 / len(found))
+
+
+def _of_law(law: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """One-hot actions with their probabilities; at fixed quantiles of the law where there are many."""
+    n, width = law.shape
+    hot = np.eye(width)
+    if width <= MOST_ACTIONS:
+        return np.broadcast_to(hot, (n, width, width)), law
+    total = law.sum(axis=1, keepdims=True)
+    at = np.cumsum(law, axis=1) / np.maximum(total, 1e-300)
+    quantiles = (np.arange(DRAWS) + 0.5) / DRAWS
+    column = np.minimum((at[:, None, :] < quantiles[None, :, None]).sum(axis=2), width - 1)
+    return hot[column], np.broadcast_to(total / DRAWS, (n, DRAWS))
+
+
+def _noises(size: int) -> FloatArray:
+    """Standard normal noises in opposite pairs, each component of variance one over them: the same for all states."""
+    half = np.random.default_rng(size).standard_normal((DRAWS // 2, size))
+    half /= np.sqrt((half**2).mean(axis=0))
+    return np.concatenate([half, -half])
+
+
+def _single(values: AnyArray) -> FloatArray:
+    return np.asarray(values, dtype=np.float32)
