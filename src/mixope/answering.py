@@ -83,7 +83,8 @@ def answer(
 
     An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
     """
-    questions = ask(seen.logs, seen.labels, targets, estimand=estimand, loggers=loggers, level=level, seed=seed)
+    said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed}
+    questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
     made = [(make(name), interval) for name in estimators]
     companions = [(make(name), interval.without_refits) for name in beside]
     tasks = [

@@ -9,8 +9,8 @@ from typing import Any
 from mixope.arrays import is_number, is_whole
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand, Kind
-from mixope.logs import Logs, read
-from mixope.policies import Policy, TabularPolicy, read_policy
+from mixope.logs import Logs, StateColumns, read
+from mixope.policies import Policy, TabularPolicy, on_columns, read_policy
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,16 @@ def ask(
     loggers: Mapping[str, Any] | None = None,
     level: float = 0.95,
     seed: int = 0,
+    columns: StateColumns | None = None,
 ) -> list[Question]:
-    """One question per target; every policy is resolved once, and a label without rows is refused."""
+    """One question per target; every policy is resolved once, and a label without rows is refused.
+
+    ``columns`` says what the numbers of mixed states mean, so that policies see them by name.
+    """
     check_level(level)
-    known = known_policies(loggers, logs, labels)
+    known = known_policies(loggers, logs, labels, columns)
     return [
-        Question(name, resolve_policy(policy, logs), estimand, known, level, seed)
+        Question(name, resolve_policy(policy, logs, columns), estimand, known, level, seed)
         for name, policy in by_name("targets", targets).items()
     ]
 
@@ -49,9 +53,11 @@ def as_logs(logs: Any) -> Logs:
     return logs if isinstance(logs, Logs) else read(logs)
 
 
-def resolve_policy(policy: Any, logs: Logs) -> Policy:
-    """Any policy source; factor columns in the order of the logs."""
+def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None) -> Policy:
+    """Any policy source; factor columns in the order of the logs, columns of mixed states by name."""
     found = read_policy(policy)
+    if columns is not None:
+        return on_columns(found, columns)
     real = [
         what
         for what, kind in (("states", logs.schema.observation_kind), ("actions", logs.schema.action_kind))
@@ -80,10 +86,12 @@ def by_name(what: str, policies: Any) -> Mapping[str, Any]:
     return policies
 
 
-def known_policies(loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str]) -> dict[str, Policy]:
+def known_policies(
+    loggers: Mapping[str, Any] | None, logs: Logs, labels: Sequence[str], columns: StateColumns | None = None
+) -> dict[str, Policy]:
     """The loggers' policies; one for a logger that wrote no row is a misspelt label."""
     given = by_name("loggers", {} if loggers is None else loggers)
-    known = {str(label): resolve_policy(policy, logs) for label, policy in given.items()}
+    known = {str(label): resolve_policy(policy, logs, columns) for label, policy in given.items()}
     strangers = [label for label in known if label not in labels]
     if strangers:
         raise UsageError(f"no rows belong to logger {strangers[0]!r}; the logs know {', '.join(map(repr, labels))}")

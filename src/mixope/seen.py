@@ -8,7 +8,7 @@ scores of the estimators are summed by episode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from mixope.estimators.own_on_features import own_on_features
 from mixope.estimators.own_values import OwnChains, own_on_counts
 from mixope.estimators.solution import Solution
 from mixope.features import FeatureMap
-from mixope.logs import LARGE, Logs, explain_gaps, explain_rows
+from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs, check_seed
 from mixope.statistics.checksum import Checksum, Sums
@@ -49,6 +49,7 @@ from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 
 MOST_PIECES = 200_000
@@ -92,6 +93,11 @@ class Counted:
     def labels(self) -> tuple[str, ...]:
         """All loggers."""
         return self.transitions.loggers
+
+    @property
+    def columns(self) -> StateColumns | None:
+        """Of mixed states; what is counted has none."""
+        return None
 
     @property
     def automatic(self) -> tuple[str, ...]:
@@ -165,9 +171,9 @@ def count(logs: Any, engine: str | Engine | None = None) -> Counted:
     logs = as_logs(logs)
     schema = logs.schema
     if not schema.discrete:
-        what = "observation" if schema.observation_kind == "vector" else "action"
+        what = "action" if schema.observation_kind in {"id", "factors"} else "observation"
         raise DataError(
-            f"the {what} is a vector of floats and cannot be counted",
+            f"the {what} has numbers among its columns and cannot be counted",
             column=what,
             expected="integer or string ids, or factors of these",
             hint="use mixope.evaluate, which takes vectors too, or discretise it into factor columns",
@@ -254,6 +260,11 @@ class Sampled:
         return self.rows.features
 
     @property
+    def columns(self) -> StateColumns | None:
+        """Of mixed states."""
+        return self.rows.columns
+
+    @property
     def seed(self) -> int:
         """Of the sample."""
         return self.rows.seed
@@ -298,11 +309,12 @@ class Sampled:
 def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:
     """One scan: the totals and the structure of every episode, a sample of the rows, the actions where they are ids."""
     schema = logs.schema
-    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed)]
+    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed), CategoryValues()]
     if schema.action_kind == "discrete":
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
     with logs.scanning():
-        shape, chosen, *actions = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None)
+        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
+        shape, chosen, values, *actions = scanned
         if shape is None or shape.n_groups == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows)
@@ -325,12 +337,22 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         has_propensities=float(shape.column("unrecorded").sum()) == 0,
         logged_actions=np.sort(actions[0].values(schema.action[0])) if actions else None,
         any_end=bool(totals.ended.any()),
+        columns=_columns_of(schema, values.found, facts.n_rows),
     )
     repeats = repeats_of_rows(shape, chosen.rows)
     shifts = shifts_of_vectors(known.sample)
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats, shifts=shifts)
     sums = replace(sums, limit=limit_of(shape, known.sample))
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
+
+
+def _columns_of(schema: Schema, values: Sequence[Mapping[float, Value]], n_rows: int) -> StateColumns | None:
+    """How the columns of mixed states are called and what their codes mean; None for other states."""
+    if schema.observation_kind != "mixed":
+        return None
+    columns = StateColumns.of(schema, values)
+    columns.refuse_ids(n_rows)
+    return columns
 
 
 def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:

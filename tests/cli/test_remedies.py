@@ -76,8 +76,9 @@ def durations(folder: Path) -> Path:
 
 
 def mixed(folder: Path) -> Path:
-    states = {"observation.x": [0.5, 1.5], "observation.y": ["one", "two"]}
-    table = pa.table({**states, **{f"next_{k}": v for k, v in states.items()}, "action": [0, 1], "reward": [0.0, 1.0]})
+    states = {"observation.x": [None, 1.5], "observation.y": ["one", "two"]}
+    following = {"next_observation.x": [1.5, 0.5], "next_observation.y": ["two", "one"]}
+    table = pa.table({**states, **following, "action": [0, 1], "reward": [0.0, 1.0]})
     pq.write_table(table, folder / "log.parquet")
     return folder / "log.parquet"
 
@@ -168,11 +169,14 @@ CASES = {
         "--column action_logp=pscore --column action_prob=",
         log=with_column("pscore", [-0.5] * 6),
     ),
-    "numbers and words": Case(
-        "columns={'observation': […]}",
-        "--column observation=COLUMN,COLUMN",
+    "words as a number": Case(
+        "roles={'observation.y': 'category'}",
+        "--role observation.y=category",
         made=mixed,
+        options=("--role", "y=number"),
+        reading={"roles": {"y": "number"}},
     ),
+    "a missing value of a state": Case("missing='keep'", "--missing keep", made=mixed),
     "other factors": Case(
         "columns={'observation': […], 'next_observation': […]}",
         "--column observation=COLUMN,COLUMN --column next_observation=COLUMN,COLUMN",
@@ -307,7 +311,7 @@ def test_every_setting_in_use_has_the_words_of_both_surfaces():
     used, options = settings_in_use(), options_of_the_application()
     assert len(used) > 12
     for name, values in used.items():
-        for value in values or [{"observation": "x"} if name == "columns" else "x"]:
+        for value in values or [{"observation": "x"} if name in {"columns", "roles"} else "x"]:
             python, command = in_python(Setting(name, value)), on_command_line(Setting(name, value))
             assert not OPTION.search(python), python
             assert not PYTHON.search(command), command

@@ -18,7 +18,7 @@ from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
 from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import REGISTRY
-from mixope.features import NormalisedBumps, OneHot
+from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
 from mixope.questions import as_estimand
 from mixope.seen import look
 from random_worlds import random_model
@@ -46,6 +46,7 @@ class World:
     features: object = None
     behaviour: object = None
     estimands: tuple = ("average", "discounted", "horizon")
+    missing: str | None = None
 
     @property
     def kind(self):
@@ -140,7 +141,53 @@ def continuous_actions():
     return World(columns, lambda names: laws, {}, NormalisedBumps(8), HeteroscedasticGaussian())
 
 
+def mixed():
+    """Wards, a habit that is sometimes not recorded, and a number that is sometimes not measured."""
+    generator, steps, lines = np.random.default_rng(8), 12, []
+
+    def chance(ward, x, urge):
+        return 1 / (1 + np.exp(-urge - 0.5 * (ward == 2) - 0.4 * np.nan_to_num(x)))
+
+    def measured(x):
+        return np.nan if generator.random() < 0.15 else x
+
+    for episode in range(40):
+        ward, x, habit = int(generator.integers(3)), generator.normal(), [None, "yes", "no"][generator.integers(3)]
+        seen = measured(x)
+        for step in range(steps):
+            logger = episode % 2
+            p = float(chance(ward, seen, (-0.4, 0.5)[logger]))
+            a = int(generator.random() < p)
+            after = ward if generator.random() < 0.6 else int(generator.integers(3))
+            x_after = 0.5 * x + 0.3 * a + 0.3 * generator.normal()
+            reward = x - 0.5 * (ward == 1) + 0.2 * (habit == "yes") + 0.3 * a + 0.2 * generator.normal()
+            seen_after, taken = measured(x_after), (1 - p, p)[a]
+            here, there = (ward, habit, seen), (after, habit, seen_after)
+            lines.append((episode, step, *here, a, reward, *there, LABELS[logger], taken))
+            ward, x, seen = after, x_after, seen_after
+    named = ("episode_id", "step", "observation.ward", "observation.habit", "observation.x", "action", "reward")
+    named += ("next_observation.ward", "next_observation.habit", "next_observation.x", "policy_id", "action_prob")
+    columns = {name: np.array(values) for name, values in zip(named, zip(*lines, strict=True), strict=True)}
+
+    def policies(names):
+        wards, actions = names.get("observation.ward", np.arange(3)), list(names.get("action", (0, 1)))
+
+        def policy(urge):
+            def law(states):
+                p = chance(np.where(states["ward"] == wards[2], 2, 0), states["x"], urge)
+                return np.stack([1 - p, p], axis=1)
+
+            return mixope.CallablePolicy(law, actions=actions)
+
+        return [policy(urge) for urge in (1.0, -0.4, 0.5)]
+
+    names = {"observation.ward": np.array(["north", "east", "south"]), "action": np.array(["give", "hold"])}
+    columns["terminated"] = np.zeros(len(lines), dtype=bool)
+    return World(columns, policies, names, ColumnFeatures(8), ClassifierMixture(GaussianNB()), missing="keep")
+
+
 WORLDS = {
+    "mixed": mixed,
     "ids": lambda: ids(False),
     "ids that end": lambda: ids(True),
     "factors": factors,
@@ -205,7 +252,7 @@ def answers(name, variant, estimand):
     if variant == "renamed":
         names, labels, tables = here.names, OTHER_LABELS, [renamed(here.columns, here.names)]
     target, *loggers = here.policies(names)
-    logs = mixope.read(*(tables or VARIANTS[variant](here.columns)))
+    logs = mixope.read(*(tables or VARIANTS[variant](here.columns)), missing=here.missing)
     seen, refusals = look(logs, MemoryEngine(threads=1), here.features), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known, "BY_ROWS", {})  # who acted where: by shares, not by the best of several classifiers

@@ -1,4 +1,4 @@
-"""The small data that the pages speak of: logs of two loggers on Gridworld, and policies for them."""
+"""The small data that the pages speak of: logs of two loggers on Gridworld and of hospitals, and policies for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ import pytest
 
 from mixope import environments
 from mixope.logs import write
+
+PLAN = """import numpy as np
+
+def treat_early(states):
+    wants = (states["pressure"] > 140) | (states["severity"] >= 3)
+    chance = np.where(wants & (states["diagnosis"] != "stroke"), 0.85, 0.25)
+    return np.stack([1 - chance, chance], axis=1)
+
+treat_early.actions = ["observe", "treat"]
+"""
+"""The policy of the page on mixed states, as a file."""
 
 
 def _policy_columns(probabilities: np.ndarray, states: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -37,7 +48,7 @@ def _write_policies(folder: Path, model: environments.Model, loggers: list[np.nd
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with logs/*.parquet (ids), factored/*.parquet (factors) and the policy tables."""
+    """A folder with logs/*.parquet (ids), factored/*.parquet (factors), stays.csv (mixed) and the policies."""
     folder = tmp_path_factory.mktemp("documents")
     model = environments.make("gridworld-slip")
     loggers, target = environments.stages(model, 2), environments.target(model)
@@ -47,4 +58,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             columns["episode_id"] = columns["episode_id"] + 20 * part
             write(columns, folder / name / f"part-{part}.parquet")
     _write_policies(folder, model, loggers, target)
+    write(environments.hospital.simulate(500, seed=1), folder / "stays.csv")
+    (folder / "plan.py").write_text(PLAN, encoding="utf-8")
     return folder

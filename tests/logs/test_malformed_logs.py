@@ -108,10 +108,6 @@ CANNOT_READ: dict[str, tuple[Any, list[str]]] = {
     "next of another type": (table(next_observation=["a", "b", "c"]), ["unknown dtype 'string'", "'next_observation'"]),
     "only nulls": (table(observation=pa.nulls(3), next_observation=None), ["nothing but nulls"]),
     "several discrete actions": (table(action=None, **{"action.x": [1, 1, 1], "action.y": [1, 1, 1]}), ["one column"]),
-    "numbers beside words": (
-        table(observation=None, next_observation=None, **{"obs.x": [0.5, 1, 1], "obs.y": ["a", "b", "c"]}),
-        ["mixes numbers and words", "'obs.y'"],
-    ),
     "different factors": (
         table(
             observation=None,

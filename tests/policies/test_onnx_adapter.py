@@ -171,3 +171,29 @@ def test_without_the_extra_the_error_is_the_install_line(tmp_path, monkeypatch):
     (tmp_path / "policy.onnx").write_bytes(b"never opened")
     with pytest.raises(UsageError, match=r"pip install 'mixope\[onnx\]'"):
         read_policy(tmp_path / "policy.onnx")
+
+
+def test_columns_of_mixed_states_go_in_by_name(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    onnx = pytest.importorskip("onnx", reason="networks for the tests are written with onnx")
+    from onnx import TensorProto, helper
+
+    entries = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 1]) for n in ("age", "pressure")]
+    result = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 2])
+    nodes = [helper.make_node("Concat", ["age", "pressure"], ["logits"], axis=1)]
+    graph = helper.make_graph(nodes, "policy", entries, [result])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), tmp_path / "p.onnx")
+    policy = onnx_policy(tmp_path / "p.onnx")
+    states = np.array(
+        [("icu", 1.0, 2.0), ("day", 0.5, 0.5)], dtype=[("ward", "U3"), ("pressure", float), ("age", float)]
+    )
+    np.testing.assert_allclose(
+        policy.probs(states), [[1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))], [0.5, 0.5]], atol=1e-6
+    )
+    with pytest.raises(DataError, match="no column of the states"):
+        policy.probs(states[["ward", "age"]])
+    with pytest.raises(DataError, match="takes columns by name"):
+        policy.probs(np.ones((2, 2)))
+    words = states.astype([("ward", "U3"), ("pressure", "U3"), ("age", float)])
+    with pytest.raises(DataError, match="not what the network takes"):
+        policy.probs(words)

@@ -81,7 +81,7 @@ def backtest(
     check_level(level)
     seen = look(logs, engine, features, seed)
     labels = _labels(seen.labels)
-    known = known_policies(loggers, seen.logs, seen.labels)
+    known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
     if isinstance(seen, Counted):
         rounds = seen.rounds()

@@ -11,7 +11,7 @@ pair with all its rows as its weight, and boosting may split down to single pair
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,9 @@ from mixope.behaviours.protocol import (
     vectors,
 )
 from mixope.errors import DataError, UsageError
+from mixope.features import StateEncoding
 from mixope.features.quadratic import FittedQuadratic, Quadratic
+from mixope.logs import Role
 from mixope.statistics.rows import Rows
 
 #: As many rows settle which classifier does; the fit itself takes all.
@@ -158,7 +160,7 @@ def fit_state_law(
     features: Callable[[AnyArray], FloatArray] | None = None,
 ) -> StateLaw:
     """The candidate with the best held-out log-loss, fitted to all rows; of counted pairs the first, and no loss."""
-    encoder = Encoder.fit(rows.observation, features)
+    encoder = Encoder.fit(rows.observation, features, rows.roles)
     classes, code = np.unique(labels, return_inverse=True)
     code, design = code.astype(np.int64), encoder.transform(rows.observation)
     examples = Examples(design, code, weight, np.unique(rows.logger, return_inverse=True)[1].astype(np.int64))
@@ -322,15 +324,25 @@ BY_PAIRS: Mapping[str, Candidate] = {"boosting of pairs": Boosting(200, leaves=3
 
 @dataclass(frozen=True)
 class Encoder:
-    """Vectors as they are; factors and ids by the rank of their ``levels`` in the sample, −1 if it had none such."""
+    """Vectors as they are; factors and ids by the rank of their ``levels`` in the sample, −1 if it had none such.
+
+    Columns with roles of their own become vectors by their encoding, which is one of ``features``.
+    """
 
     levels: tuple[AnyArray, ...]
     quadratic: FittedQuadratic | None
     features: Callable[[AnyArray], FloatArray] | None = None
 
     @classmethod
-    def fit(cls, observations: AnyArray, features: Callable[[AnyArray], FloatArray] | None = None) -> Encoder:
+    def fit(
+        cls,
+        observations: AnyArray,
+        features: Callable[[AnyArray], FloatArray] | None = None,
+        roles: Sequence[Role] | None = None,
+    ) -> Encoder:
         """From the states of the sample, or from features of them."""
+        if features is None and roles is not None:
+            features = StateEncoding.fit(observations, roles).transform
         if features is not None:
             observations = np.asarray(features(observations), dtype=np.float64)
         if observations.dtype.kind == "f":

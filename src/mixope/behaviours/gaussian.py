@@ -34,6 +34,7 @@ from mixope.behaviours.boxes import Box, Draws, boxes
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, first_best, held_out, usable_rows, vectors
 from mixope.errors import DataError
 from mixope.features.bumps import NormalisedBumps
+from mixope.features.encoding import fit_encoded
 from mixope.features.protocol import FeatureMap, FittedMap
 from mixope.features.quadratic import FittedJoined, Quadratic
 from mixope.statistics.rows import Rows
@@ -150,7 +151,7 @@ def choose(features: FeatureMap | None, rows: Rows, weight: FloatArray, seed: in
     tried: list[Choice] = []
 
     def scores() -> Iterator[FloatArray]:
-        for label, fitted in _fitted_maps(features, _states(rows), seed):
+        for label, fitted in _fitted_maps(features, rows, seed):
             for box in boxes(_actions(rows)):
                 tried.append(Choice(label, fitted, box))
                 yield tried[-1].prepare(rows, weight).held_out(fit_gaussian, seed)
@@ -159,16 +160,18 @@ def choose(features: FeatureMap | None, rows: Rows, weight: FloatArray, seed: in
     return replace(tried[best], held_out=reached)
 
 
-def _fitted_maps(features: FeatureMap | None, states: FloatArray, seed: int) -> Iterator[tuple[str, FittedMap]]:
+def _fitted_maps(features: FeatureMap | None, rows: Rows, seed: int) -> Iterator[tuple[str, FittedMap]]:
     """The user's, or candidates in order of size, with at least ten rows per feature."""
+    states = _states(rows)
     if features is not None:
-        yield type(features).__name__, features.fit(states, seed)
+        yield type(features).__name__, fit_encoded(features, states, rows.roles, seed)
         return
-    quadratic = Quadratic().fit(states, seed)
+    quadratic = fit_encoded(Quadratic(), states, rows.roles, seed)
     yield "quadratic", quadratic
     for size in BUMPS:
         if 10 * size <= len(states):
-            yield f"quadratic + {size} bumps", FittedJoined(quadratic, NormalisedBumps(size).fit(states, seed))
+            bumps = fit_encoded(NormalisedBumps(size), states, rows.roles, seed)
+            yield f"quadratic + {size} bumps", FittedJoined(quadratic, bumps)
 
 
 def _states(rows: Rows) -> FloatArray:

@@ -25,6 +25,8 @@ def command(
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
     ends: o.Ends = None,
+    role: o.Role = [],  # noqa: B006
+    missing: o.Missing = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -50,7 +52,7 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
         result = backtest(
-            inputs.read_logs(logs, column, done, ends),
+            inputs.read_logs(logs, column, done, ends, role, missing),
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
             estimator=estimator,
             level=level,

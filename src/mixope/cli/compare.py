@@ -34,6 +34,8 @@ def command(
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
     ends: o.Ends = None,
+    role: o.Role = [],  # noqa: B006
+    missing: o.Missing = None,
     target_default: o.TargetDefault = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
@@ -69,7 +71,7 @@ def command(
     inputs.check_outputs(outputs, [*named.values(), *logger])
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing)
         policies = {
             name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
             for name, path in named.items()

@@ -32,6 +32,8 @@ def command(
     column: o.Column = [],  # noqa: B006
     done: o.Done = None,
     ends: o.Ends = None,
+    role: o.Role = [],  # noqa: B006
+    missing: o.Missing = None,
     target_default: o.TargetDefault = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
@@ -66,7 +68,7 @@ def command(
     inputs.check_outputs(outputs, [target, *logger])
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing)
         policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
         known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
         seen = look(rows, chosen)

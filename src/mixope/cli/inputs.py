@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mixope.cli.options import Ending, FormName, OutputsName, UnknownActions
+from mixope.cli.options import Ending, FormName, MissingName, OutputsName, UnknownActions
 from mixope.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -19,12 +19,31 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
-def read_logs(paths: Sequence[str], columns: Sequence[str], done: Ending | None, ends: Ending | None) -> Logs:
+def read_logs(
+    paths: Sequence[str],
+    columns: Sequence[str],
+    done: Ending | None,
+    ends: Ending | None,
+    roles: Sequence[str] = (),
+    missing: MissingName | None = None,
+) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
-    said = {name: word.value for name, word in (("done", done), ("ends", ends)) if word is not None}
-    return read(*paths, columns=parse_columns(columns), **said)
+    words = (("done", done), ("ends", ends), ("missing", missing))
+    said: dict[str, Any] = {name: word.value for name, word in words if word is not None}
+    return read(*paths, columns=parse_columns(columns), roles=parse_roles(roles), **said)
+
+
+def parse_roles(given: Sequence[str]) -> dict[str, str]:
+    """``column=role``."""
+    roles: dict[str, str] = {}
+    for text in given:
+        name, role = _pair("--role", text, "COLUMN=ROLE, such as age=number")
+        if name in roles:
+            raise UsageError(f"--role {name} is given twice")
+        roles[name] = role
+    return roles
 
 
 def parse_columns(given: Sequence[str]) -> dict[str, str | list[str] | None]:

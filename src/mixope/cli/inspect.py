@@ -22,6 +22,8 @@ def command(
     column: o.Column = [],  # noqa: B006 (typer's way to say: any number)
     done: o.Done = None,
     ends: o.Ends = None,
+    role: o.Role = [],  # noqa: B006
+    missing: o.Missing = None,
     target_default: o.TargetDefault = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
@@ -46,7 +48,7 @@ def command(
     with working("inspecting …") as notes:
         read = inputs.read_target
         policy = None if target is None else read(target, target_default, unknown_actions, trust, outputs)
-        found = inspect(inputs.read_logs(logs, column, done, ends), policy, chosen, check=check)
+        found = inspect(inputs.read_logs(logs, column, done, ends, role, missing), policy, chosen, check=check)
     if json:
         tell(notes)
         print_json(found.to_dict())

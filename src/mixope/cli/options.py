@@ -26,6 +26,7 @@ class UnknownActions(StrEnum):
 
 
 Ending = StrEnum("Ending", ["terminated", "truncated"])
+MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
 OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
 Paths = Annotated[
@@ -57,6 +58,24 @@ Ends = Annotated[
         show_default=False,
         help="Where no column of the logs marks how episodes end: terminated, if their last rows ended them; "
         "truncated, if the recorder stopped.",
+    ),
+]
+Role = Annotated[
+    list[str],
+    typer.Option(
+        "--role",
+        metavar="COLUMN=id|category|number",
+        show_default=False,
+        help="What a column of the state is, where the guess that inspect shows is wrong. Repeatable.",
+    ),
+]
+Missing = Annotated[
+    MissingName | None,
+    typer.Option(
+        "--missing",
+        show_default=False,
+        help="Take missing values of the state as they are: a class of its own in a category; in a number the mean, "
+        "and a column that says so. Without it they are an error.",
     ),
 ]
 Target = Annotated[

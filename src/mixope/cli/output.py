@@ -39,6 +39,8 @@ def on_command_line(setting: Setting) -> str:
     match setting.name:
         case "columns":
             return " ".join(f"--column {'NAME' if k is ... else k}={_column(v)}" for k, v in value.items())
+        case "roles":
+            return " ".join(f"--role {name}={role}" for name, role in value.items())
         case "policy_column":
             return f"rename the right column to {value} in the file"
         case "loggers":

@@ -8,7 +8,7 @@
 Policies are plain (n_states, n_actions) arrays here. To add an environment: one file with a builder, one line in
 ``BUILDERS``. Worlds of vectors (``CONTINUOUS``) have their own simulator, ``continuous.simulate``, and Gaussian
 policies (CartPole: controllers of two actions); their truth is closed (linear–quadratic) or simulated with a standard
-error.
+error. ``hospital`` has states of categories and numbers, some of them missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mixope.environments import actor_critic, cartpole, continuous, linear_quadratic, pendulum, soft_q, truth
+from mixope.environments import (
+    actor_critic,
+    cartpole,
+    continuous,
+    hospital,
+    linear_quadratic,
+    pendulum,
+    soft_q,
+    truth,
+)
 from mixope.environments.continuous import ContinuousEnvironment
 from mixope.environments.efficiency import efficiency_bound, logged_law, paper_form_bias
 from mixope.environments.games import blackjack, frozenlake
@@ -47,6 +56,7 @@ __all__ = [
     "from_outcomes",
     "frozenlake",
     "gridworld",
+    "hospital",
     "linear_quadratic",
     "logged_law",
     "machines",

@@ -19,10 +19,11 @@ from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.flow import no_ends
-from mixope.features import FeatureMap, FittedMap, NormalisedBumps, default_size
+from mixope.features import ColumnFeatures, FeatureMap, FittedMap, NormalisedBumps, default_size, fit_encoded
 from mixope.features.actions import ActionMap, DiscreteActions, QuadraticActions
-from mixope.logs import Schema
+from mixope.logs import Schema, StateColumns
 from mixope.policies import ContinuousPolicy, Policy
+from mixope.statistics.relevance import relevance_of
 from mixope.statistics.request import content_key
 from mixope.statistics.rows import FOLDS, Rows, fold_of
 
@@ -40,7 +41,8 @@ class SampledRows:
     """What is known of the logs before any estimator asks: all loggers with their rows and starts, and a sample.
 
     ``has_propensities`` says whether every row has one, ``any_end`` whether some episode ends; ``logged_actions`` are
-    all discrete actions, in order. ``fits`` and ``maps`` keep what was fitted on the sample, by content.
+    all discrete actions, in order; ``columns`` says what the numbers of mixed states mean. ``fits`` and ``maps`` keep
+    what was fitted on the sample, by content.
     """
 
     schema: Schema
@@ -53,6 +55,7 @@ class SampledRows:
     has_propensities: bool = False
     logged_actions: AnyArray | None = None
     any_end: bool = True
+    columns: StateColumns | None = None
     fits: dict[str, tuple[object, object]] = field(default_factory=dict, repr=False, compare=False)
     maps: dict[str, FittedMap] = field(default_factory=dict, repr=False, compare=False)
 
@@ -114,13 +117,27 @@ class SampledRows:
         size = min(int(_VALUE_GROWTH * self.n_rows ** (1 / 3)), _MOST_COLUMNS // n_actions)
         return self._map(f"value {n_actions}", self.features or self._bumps(max(size, 10)), self.seed + 1)
 
-    def _bumps(self, size: int) -> NormalisedBumps:
-        return NormalisedBumps(size, single=self.n_rows >= _SINGLE_FROM)
+    def _bumps(self, size: int) -> FeatureMap:
+        """Bumps on vectors; on the columns of mixed states, each as it matters."""
+        single = self.n_rows >= _SINGLE_FROM
+        return (
+            NormalisedBumps(size, single=single) if self.sample.roles is None else ColumnFeatures(size, single=single)
+        )
 
     def _map(self, what: str, features: FeatureMap, seed: int) -> FittedMap:
         if what not in self.maps:
-            self.maps[what] = features.fit(self.sample.observation, seed)
+            sample = self.sample
+            if isinstance(features, ColumnFeatures):
+                made = features.on(sample.roles, self.relevance)
+                self.maps[what] = made.fit(sample.observation, seed)
+            else:
+                self.maps[what] = fit_encoded(features, sample.observation, sample.roles, seed)
         return self.maps[what]
+
+    @property
+    def relevance(self) -> FloatArray:
+        """How much each column of the state matters for what follows, learned on the sample."""
+        return self.once(("relevance",), lambda: relevance_of(self.judges, self.seed))
 
     def fitted(self, behaviour: Behaviour, weights: Mapping[str, float]) -> FittedBehaviour:
         """A behaviour fitted on the sample with row weights by logger, once."""

@@ -14,7 +14,7 @@ O(N²), hence the limit on rows; :mod:`mixope.estimators.feature_ratio` is the e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -30,8 +30,9 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import CalibratedRatio, RatioFit, calibrate, calibration_requests, phi_of
 from mixope.estimators.feature_scores import score
 from mixope.estimators.solution import Solution
-from mixope.features import Standardise, gaussian_kernel
+from mixope.features import gaussian_kernel, standardised
 from mixope.features.kernel import median_bandwidth
+from mixope.logs import Role
 from mixope.solvers.linear import RIDGE, Whitening
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.rows import Rows
@@ -75,7 +76,7 @@ class KernelRatio:
 
     def _theta(self, problem: FeatureProblem, rows: Rows, ratio: CalibratedRatio) -> tuple[FloatArray, Solved, float]:
         """θ from the quadratic form, how it was solved, the condition number of φ."""
-        kernel = self.kernel or median_kernel(rows.observation, problem.seed)
+        kernel = self.kernel or median_kernel(rows.observation, problem.seed, rows.roles)
         phi, c = phi_of(ratio.features, rows), ratio.raw.weight(rows)
         white = Whitening.of(phi.T @ (phi * c[:, None]) / c.sum())
         points, masses, source = self.masses(problem, rows, ratio)
@@ -125,9 +126,9 @@ def quadratic_form(kernel: Kernel, points: FloatArray, masses: FloatArray) -> Fl
     return np.asarray(0.5 * (total + total.T))
 
 
-def median_kernel(observations: FloatArray, seed: int = 0) -> Kernel:
+def median_kernel(observations: FloatArray, seed: int = 0, roles: Sequence[Role] | None = None) -> Kernel:
     """exp(−|z − y|²/2h²) of standardised states, h the median distance."""
-    scale = Standardise().fit(observations, seed)
+    scale = standardised(observations, roles)
     bandwidth = median_bandwidth(scale.transform(observations), seed)
     return lambda left, right: gaussian_kernel(scale.transform(left), scale.transform(right), bandwidth)
 

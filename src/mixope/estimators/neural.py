@@ -23,8 +23,7 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import CalibratedRatio, calibrate, calibration_requests
 from mixope.estimators.feature_scores import score
 from mixope.estimators.solution import Solution
-from mixope.features import NormalisedBumps, default_size
-from mixope.features.standard import FittedStandard, Standardise
+from mixope.features import FittedMap, NormalisedBumps, default_size, fit_encoded, standardised
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, load_jax, train
 from mixope.solvers.outcome import Outcome, Solved
@@ -80,7 +79,7 @@ class NeuralFit:
     """
 
     ratio: CalibratedRatio
-    scale: FittedStandard
+    scale: FittedMap
     trained: tuple[Training, ...]
     levels: tuple[FloatArray, ...]
 
@@ -106,16 +105,16 @@ class NeuralTrainer:
     tests: int
 
     @cached_property
-    def scale(self) -> FittedStandard:
+    def scale(self) -> FittedMap:
         """z."""
-        return Standardise().fit(self.problem.known.sample.observation)
+        return standardised(self.problem.known.sample.observation, self.problem.known.sample.roles)
 
     @cached_property
     def prepared(self) -> tuple[NeuralRows, float]:
         """The sample as the solver wants it, and the condition number of the tests."""
         sample, gamma = self.problem.known.sample, self.problem.gamma
         rho, weight = self.ratio.of(sample)[0], self.ratio.raw.weight(sample)
-        psi = NormalisedBumps(self.tests).fit(sample.observation, self.problem.seed)
+        psi = fit_encoded(NormalisedBumps(self.tests), sample.observation, sample.roles, self.problem.seed)
         here, ahead = psi.transform(sample.observation), psi.transform(sample.next_observation)
         white = Whitening.of(here.T @ (here * weight[:, None]) / weight.sum(), _SMALLEST)
         begun = sample.begun / max(float(sample.begun.sum()), 1.0)

@@ -45,9 +45,8 @@ class NormalisedBumps:
         """Standardise, place the centres, choose the widths."""
         scale = Standardise().fit(observations, seed)
         states = scale.transform(np.asarray(as_vectors(observations), dtype=np.float64))
-        centres = _centres(states, self.size or default_size(len(states)), seed)
-        widths = self.stretch * _widths(centres, self.neighbour)
-        return FittedBumps(scale.mean, scale.scale, centres, widths, self.single)
+        centres, widths = place(states, self.size or default_size(len(states)), self.neighbour, seed)
+        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * widths, self.single)
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,12 @@ class FittedBumps:
         np.exp(logits, out=logits)
         logits /= logits.sum(axis=1)[:, None]
         return np.asarray(logits)
+
+
+def place(states: FloatArray, size: int, neighbour: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Landmarks of states on a common scale, and how wide the bump on each is."""
+    centres = _centres(states, size, seed)
+    return centres, _widths(centres, neighbour)
 
 
 def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:

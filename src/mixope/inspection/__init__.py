@@ -1,7 +1,7 @@
 """What is in these logs, before any estimate."""
 
 from mixope.inspection.passes import cover, coverage_of, inspect
-from mixope.inspection.records import Columns, Component, Contents, Coverage, Gap, Inspection, Vectors
+from mixope.inspection.records import Columns, Component, Contents, Coverage, Gap, Inspection, StateColumn, Vectors
 
 __all__ = [
     "Columns",
@@ -10,6 +10,7 @@ __all__ = [
     "Coverage",
     "Gap",
     "Inspection",
+    "StateColumn",
     "Vectors",
     "cover",
     "coverage_of",

@@ -9,6 +9,7 @@ vectors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,9 +33,11 @@ from mixope.inspection.records import (
     LoggerRows,
     Remark,
     Space,
+    StateColumn,
     Vectors,
     Words,
 )
+from mixope.inspection.states import categories, columns_of_counts, columns_of_rows, requests_of
 from mixope.logs import EPISODE_KEYS, Logs, Schema, explain_episodes, explain_rows
 from mixope.policies import DiscretePolicy, Policy
 from mixope.policies.own_code import asking
@@ -69,10 +72,12 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete
-    counted, contents, vectors, dropped = None, None, None, None
+    counted, contents, dropped = None, None, None
+    shown = Shown()
     if bad_rows is None:
         counted = count(logs, chosen) if countable else None
-        logs, contents, vectors, dropped = _look(logs if counted is None else counted.logs, chosen)
+        logs, contents, shown, dropped = _look(logs if counted is None else counted.logs, chosen)
+        shown = shown if counted is None else Shown(None, tuple(columns_of_counts(logs.schema, counted.transitions)))
     findings = explain_episodes(logs) if check and bad_rows is None else ()
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
     if contents is not None:
@@ -81,7 +86,7 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
         remarks += _remarks_on_copies(counted or sample(logs, chosen)) if fit else []
     elif bad_rows is not None:
         remarks.append(Remark("bad-rows", "error", bad_rows.total, str(bad_rows)))
-        vectors = None if countable else _bad_vectors(logs, chosen)
+        shown = Shown() if countable else _bad_columns(logs, chosen)
     return Inspection(
         name=logs.name,
         engine=chosen.name,
@@ -99,7 +104,8 @@ def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *
         remarks=tuple(remarks),
         checked=check,
         error=bad_rows or next((f.error for f in findings if f.error is not None), None),
-        vectors=vectors,
+        vectors=shown.vectors,
+        state=shown.state,
     )
 
 
@@ -149,20 +155,27 @@ def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:
     return [Remark("repeated-episodes", _SEVERITY[found.status], repeats.copies, found.sentence)]
 
 
-def _look(logs: Logs, engine: Engine) -> tuple[Logs, Contents, Vectors | None, Dropped | None]:
-    """One scan: the totals of the episodes, and the columns of vectors; and what the dropped rows earned.
+class Shown(NamedTuple):
+    """What is shown of the columns of states and actions."""
+
+    vectors: Vectors | None = None
+    state: tuple[StateColumn, ...] = ()
+
+
+def _look(logs: Logs, engine: Engine) -> tuple[Logs, Contents, Shown, Dropped | None]:
+    """One scan: the totals of the episodes, and the columns of states; and what the dropped rows earned.
 
     The logs are those whose loggers all count their steps from the same number.
     """
     schema = logs.schema
-    totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_vectors(schema))])
+    totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_columns(schema))])
     if totals is None or totals.n_groups == 0:
         raise no_rows(logs)
     survey = survey_of_episodes(logs, engine.name, totals, suspicious=None)
     alike = logs.counted_alike(survey.late)
     if alike is not logs:
         return _look(alike, engine)
-    return logs, _contents(survey, totals), _vectors(schema, *found) if found else None, survey.dropped
+    return logs, _contents(survey, totals), _shown(schema, found) if found else Shown(), survey.dropped
 
 
 def _contents(survey: Survey, totals: GroupSums) -> Contents:
@@ -192,17 +205,25 @@ def _lengths(rows: AnyArray) -> Lengths:
     return Lengths(low, float(np.median(rows)), float(rows.mean()), high, bars)
 
 
-def _of_vectors(schema: Schema) -> list[Request]:
-    """The columns of floats; where actions are ids, how many rows each of them has."""
+def _of_columns(schema: Schema) -> list[Request]:
+    """The columns of floats and the categories; where actions are ids, how many rows each of them has."""
     names = _float_columns(schema)
     listed = Grouping(schema.action, (Aggregate("rows", "count"),))
-    return [Measure((*names[0], *names[1])), *([] if names[1] else [Grouped(listed)])]
+    return [Measure((*names[0], *names[1])), *requests_of(schema), *([] if names[1] else [Grouped(listed)])]
+
+
+def _shown(schema: Schema, found: Sequence[Any]) -> Shown:
+    """From the answers to these requests."""
+    measured, rest = found[0], found[1:]
+    groups, actions = rest[: len(categories(schema))], rest[len(categories(schema)) :]
+    vectors = _vectors(schema, measured, *actions)
+    mixed = schema.observation_kind == "mixed"
+    return Shown(vectors, tuple(columns_of_rows(schema, groups, vectors.observations)) if mixed else ())
 
 
 def _float_columns(schema: Schema) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Those of the states, and those of the actions."""
-    states = schema.observation if schema.observation_kind == "vector" else ()
-    return states, schema.action if schema.action_kind == "continuous" else ()
+    return schema.numbers, schema.action if schema.action_kind == "continuous" else ()
 
 
 def _vectors(schema: Schema, measured: MeasuredColumns, actions: GroupSums | None = None) -> Vectors:
@@ -212,44 +233,53 @@ def _vectors(schema: Schema, measured: MeasuredColumns, actions: GroupSums | Non
     if actions is not None:
         rows = actions.column("rows").astype(np.int64).tolist()
         listed = sorted(zip(actions.values(schema.action[0]).tolist(), rows, strict=True))
-    return Vectors(measured.measured[0].rows, parts[: len(states)], parts[len(states) :], tuple(listed))
+    return Vectors(measured.rows, parts[: len(states)], parts[len(states) :], tuple(listed))
 
 
-def _bad_vectors(logs: Logs, engine: Engine) -> Vectors | None:
+def _bad_columns(logs: Logs, engine: Engine) -> Shown:
     """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all."""
     try:
-        return _vectors(logs.schema, *engine.scan(logs, _of_vectors(logs.schema)))
+        return _shown(logs.schema, engine.scan(logs, _of_columns(logs.schema)))
     except DataError:
-        return None
+        return Shown()
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The request: mean, spread and extremes of some columns."""
+    """The request: mean, spread and extremes of some columns; what is missing is no number."""
 
     names: tuple[str, ...]
 
     whole_episodes = False
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
-        """These columns."""
-        return self.names
+        """These columns, and those that say where they are missing."""
+        gaps = (f"{name} missing" for name in self.names)
+        return (*self.names, *(name for name in gaps if name in schema.observation), "reward")
 
     def of(self, batch: Batch) -> MeasuredColumns:
         """Of some rows."""
-        values = (np.asarray(batch.table.column(name).to_numpy(), dtype=np.float64) for name in self.names)
-        return MeasuredColumns(tuple(_measured(column) for column in values))
+        columns = (self._values(batch, name) for name in self.names)
+        return MeasuredColumns(tuple(_measured(column) for column in columns), len(batch))
+
+    def _values(self, batch: Batch, name: str) -> FloatArray:
+        values, gap = np.asarray(batch.table.column(name).to_numpy(), dtype=np.float64), f"{name} missing"
+        if gap not in batch.schema.observation:
+            return values
+        return np.where(np.asarray(batch.table.column(gap).to_numpy(), dtype=np.float64) == 1, np.nan, values)
 
 
 @dataclass(frozen=True)
 class MeasuredColumns:
-    """One measurement per column."""
+    """One measurement per column, and the rows."""
 
     measured: tuple[_Measured, ...]
+    rows: int
 
     def merge(self, other: MeasuredColumns) -> MeasuredColumns:
         """Of the rows of both."""
-        return MeasuredColumns(tuple(_merged(a, b) for a, b in zip(self.measured, other.measured, strict=True)))
+        both = zip(self.measured, other.measured, strict=True)
+        return MeasuredColumns(tuple(_merged(a, b) for a, b in both), self.rows + other.rows)
 
 
 class _Measured(NamedTuple):

@@ -114,6 +114,22 @@ class Vectors:
 
 
 @dataclass(frozen=True)
+class StateColumn:
+    """One column of a state: its role; the number of values and the most frequent ones, or the range; rows without it.
+
+    ``values`` is None for a number, ``lowest`` and ``highest`` are None for anything else.
+    """
+
+    name: str
+    role: str
+    values: int | None
+    most: tuple[tuple[str, int], ...]
+    lowest: float | None
+    highest: float | None
+    missing: int
+
+
+@dataclass(frozen=True)
 class Gap:
     """An action of the target that was never logged in a state: its probability, and its share of all steps."""
 
@@ -169,6 +185,8 @@ class Inspection(Record):
     checked: bool
     error: DataError | None = None
     vectors: Vectors | None = None
+    state: tuple[StateColumn, ...] = ()
+    """The columns of a state, where it has several of ids or categories."""
 
     @property
     def dropped(self) -> int:

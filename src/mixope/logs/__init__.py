@@ -6,20 +6,24 @@ logs.table()              # the same rows as an Arrow table
 logs.fragments()          # the same rows as descriptions that other processes can open
 """
 
+from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, codes_of, merge_values
 from mixope.logs.checks import LARGE, Finding, explain_episodes, explain_gaps, explain_rows
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
-from mixope.logs.schema import CANONICAL, EPISODE_KEYS, UNLABELLED, Schema
+from mixope.logs.schema import CANONICAL, EPISODE_KEYS, MISSING_NUMBER, MISSING_WORD, UNLABELLED, Role, Schema
 from mixope.logs.sources import reading
 from mixope.logs.writing import write
 
 __all__ = [
     "CANONICAL",
+    "CODED",
     "EPISODE_KEYS",
     "LARGE",
+    "MISSING_NUMBER",
+    "MISSING_WORD",
     "NO_JUMPS",
     "UNLABELLED",
     "Earnings",
@@ -27,12 +31,19 @@ __all__ = [
     "Fragment",
     "Jumps",
     "Logs",
+    "Role",
     "Schema",
+    "StateColumns",
+    "Value",
+    "code_of",
+    "coded",
+    "codes_of",
     "earnings",
     "explain_episodes",
     "explain_gaps",
     "explain_rows",
     "jumps",
+    "merge_values",
     "read",
     "reading",
     "write",

@@ -209,13 +209,13 @@ def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
     yield from _flags(plan, piece)
     yield from _texts(plan, piece)
     finite = ["reward"]
-    finite += plan.observation if schema.observation_kind == "vector" else ()
+    finite += schema.numbers
     finite += plan.action if schema.action_kind == "continuous" else ()
     for name in finite:
         yield _finite(plan, name, f"NOT isfinite({quote(name)})")
         yield _within(plan, name)
-    if schema.observation_kind == "vector" and "next_observation" not in plan.derived:
-        for name in plan.next_observation:
+    if "next_observation" not in plan.derived:
+        for name in (f"next_{name}" for name in schema.numbers):
             yield _finite(plan, name, f"NOT terminated AND NOT isfinite({quote(name)})")
             yield _within(plan, name, "NOT terminated")
     if "step" not in plan.derived:
@@ -239,7 +239,7 @@ def _missing(plan: Plan, name: str) -> Check:
         f"{quote(name)} IS NULL",
         "'null'",
         "a value on every row",
-        _remedy(notion),
+        _remedy_of_gaps(plan, notion),
     )
 
 
@@ -255,11 +255,18 @@ def _within(plan: Plan, name: str, where: str = "true") -> Check:
 def _finite(plan: Plan, name: str, condition: str) -> Check:
     notion = name.partition(".")[0]
     problem = f"The {notion} is not a finite number"
-    return Check(problem, _raw(plan, name), condition, quote(name), "finite numbers", _remedy(notion))
+    return Check(problem, _raw(plan, name), condition, quote(name), "finite numbers", _remedy_of_gaps(plan, notion))
 
 
 def _remedy(notion: str) -> str:
     return f"drop the episodes with a bad {notion}, or fix how it is recorded"
+
+
+def _remedy_of_gaps(plan: Plan, notion: str) -> str:
+    """Of a state with several columns, what is known can be kept."""
+    if notion not in {"observation", "next_observation"} or len(plan.observation) < 2 or plan.source.missing:
+        return _remedy(notion)
+    return Advice(f"{_remedy(notion)}, or keep what is known of such states: ", Setting("missing", "keep"))
 
 
 def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
 from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
+from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.schema import EPISODE_KEYS, Schema
 from mixope.logs.sources import Source, reading, unique
 from mixope.logs.sources.arrays import table_of_arrays
@@ -41,6 +42,8 @@ class Logs:
     plans: tuple[Plan, ...]
     schema: Schema
     notes: tuple[str, ...]
+    assumed: tuple[str, ...]
+    """Those of the notes that nobody asked for."""
     bounds: tuple[str | None, int | None]
     """How much memory and how many threads any reading of the rows by SQL may take."""
 
@@ -48,8 +51,9 @@ class Logs:
         if not sources:
             raise DataError("No logs were given", expected="at least one file or table")
         refuse_copies(sources, _one_short_episode)
-        plans, schema, notes = make_plans(sources)
-        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes, bounds=(None, None))
+        plans, schema, assumed, asked = make_plans(sources)
+        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, bounds=(None, None))
+        self.__dict__.update(assumed=assumed, notes=(*assumed, *asked))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Logs never change; read them again to set {name!r}")
@@ -70,12 +74,16 @@ class Logs:
         action_prob: Any = None,
         action_logp: Any = None,
         ends: str | None = None,
+        roles: Mapping[str, str] | None = None,
+        missing: str | None = None,
     ) -> Logs:
         """Logs from arrays with one entry per row.
 
-        ``observation``: (n,) ids; an (n, k) integer array or a dict of columns: factors; (n, k) floats: a vector.
+        ``observation``: (n,) ids; an (n, k) integer array or a dict of columns: factors; (n, k) floats: a vector; a
+        dict of words and floats: a mixed state.
         ``action``: (n,) ids or floats, or an (n, k) float array. What is None is derived as for files, see ``notes``.
-        ``ends``: without terminated and truncated, what the last row of every episode is, as for ``read``.
+        ``ends``: without terminated and truncated, what the last row of every episode is, as for ``read``; so are
+        ``roles`` and ``missing``.
         """
         given = {
             "observation": observation,
@@ -91,7 +99,8 @@ class Logs:
             "action_logp": action_logp,
         }
         pieces = (ArrowTable(table_of_arrays(given), ("arrays",)),)
-        return cls([Source("arrays", pieces, ends=check_ends(ends))])
+        state: dict[str, Any] = {"roles": check_roles(roles), "missing": check_missing(missing)}
+        return cls([Source("arrays", pieces, ends=check_ends(ends), **state)])
 
     def counted_alike(self, late: Sequence[str]) -> Logs:
         """The same logs with the steps of some loggers counted from the number from which the others count.
@@ -108,7 +117,7 @@ class Logs:
             f"{', '.join(map(repr, found))} count{'s' if len(found) == 1 else ''} steps from {self.step_base + 1} and"
             f" others from {self.step_base}: the first step of each episode is taken as its start"
         )
-        known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base}
+        known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base, "assumed": self.assumed}
         other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
         return other
 
@@ -230,7 +239,9 @@ class Logs:
         parts = [(os.path.basename(record["path"]), record["sha256"]) for record in self._inputs]
         said = [(s.label, sorted(s.columns.items()), s.done, s.ends) for s in self.sources]
         folders = [sorted(piece.constants.items()) for s in self.sources for piece in s.pieces]
-        return hashlib.sha256(repr((parts, said, folders)).encode()).hexdigest()[:16]
+        state = [(sorted(s.roles.items()), s.missing) for s in self.sources if s.roles or s.missing]
+        known = (parts, said, folders, *([state] if state else []))
+        return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     @cached_property
     def _inputs(self) -> tuple[dict[str, Any], ...]:

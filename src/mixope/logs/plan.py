@@ -6,19 +6,24 @@ A plan is decided once, from names and types alone, and then carried out twice: 
 one column of ints or strings          id        observation
 several, or lists of ints              factors   observation.cell, observation.taxi
 floats: one column, several, or lists  vector    observation.0, observation.1, …
+categories and numbers side by side    mixed     observation.ward, observation.age, observation.age missing
+
+Which columns are categories and which are numbers is decided by :mod:`mixope.logs.roles`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixope.errors import Advice, DataError, Setting
-from mixope.logs.database import connect
-from mixope.logs.names import Assignment, assign, marks_of, missing, refuse_two_words
-from mixope.logs.schema import ActionKind, ObservationKind, Schema, Type
-from mixope.logs.sources import Piece, Source, field_in, quote, reading
+from mixope.errors import DataError
+from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing, require
+from mixope.logs.names import assign, marks_of, refuse_two_words
+from mixope.logs.parts import Part
+from mixope.logs.roles import notes_on_roles
+from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Role, Schema, Type
+from mixope.logs.sources import Piece, Source, field_in
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
@@ -41,12 +46,19 @@ OPTIONAL = ("policy_id", "propensity")
 
 @dataclass(frozen=True)
 class Column:
-    """One canonical column of one source: a raw column (None: absent), perhaps one element of its lists, and a type."""
+    """One canonical column of one source: a raw column (None: absent), perhaps one element of its lists, and a type.
+
+    ``fill`` stands for missing values, as long as some part of the same ``state`` is known. ``indicates``: the column
+    is 1 where the raw one is missing, else 0.
+    """
 
     name: str
     type: Type
     raw: str | None
     item: int | None = None
+    fill: str | int | float | None = None
+    indicates: bool = False
+    state: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,113 +109,32 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     return fact != "null_free" or not lossy
 
 
-@dataclass(frozen=True)
-class Part:
-    """One column of an observation or action: its name after the dot (None: whole), and where it is in the file."""
-
-    suffix: str | None
-    raw: str
-    item: int | None = None
-
-    def name(self, notion: str, kind: str) -> str:
-        """The canonical name; a vector always has dotted names."""
-        suffix = "0" if self.suffix is None and kind == "vector" else self.suffix
-        return notion if suffix is None else f"{notion}.{suffix}"
-
-
-@dataclass
-class Draft:
-    """One source while the plan is being made."""
-
-    source: Source
-    found: Mapping[str, Assignment]
-    observation: list[Part] = field(default_factory=list)
-    action: list[Part] = field(default_factory=list)
-    observation_kind: ObservationKind = "id"
-    action_kind: ActionKind = "discrete"
-
-
-def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...]]:
-    """The plans of all sources, the common schema, and notes for the user."""
+def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...], tuple[str, ...]]:
+    """The plans of all sources, the common schema, and notes for the user: what was assumed, and what was asked for."""
     notes: list[str] = []
     drafts = []
     for source in sources:
         found, said = assign(source.names, source.name, source.columns, source.done)
-        notes += (*source.notes, *said, *_leave_out_empty(found, source))
-        _require(found, source)
+        notes += (*source.notes, *said, *leave_out_empty(found, source))
+        require(found, source)
         refuse_two_words(found, source.name, source.ends)
         drafts.append(Draft(source, found))
-    for draft in drafts:
-        _lay_out(draft)
-        _agree(drafts[0], draft)
+    lay_out(drafts)
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
-    return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
-
-
-def _leave_out_empty(found: dict[str, Assignment], source: Source) -> list[str]:
-    """A flag without a single value says nothing: it is absent, and a note says so."""
-    empty = {
-        notion: found[notion].columns[None]
-        for notion in ("terminated", "truncated")
-        if notion in found
-        and all(field.kind == "null" for _, field in source.fields_in(found[notion].columns[None] or ""))
-    }
-    for notion in empty:
-        del found[notion]
-    return [f"{source.name}: column {raw!r} holds nothing and is left out" for raw in empty.values()]
-
-
-def _require(found: Mapping[str, Assignment], source: Source) -> None:
-    for notion in ("observation", "action", "reward"):
-        if notion not in found:
-            raise missing(notion, source.names, source.name, problem=f"The log has no column for the {notion}")
-
-
-def _lay_out(draft: Draft) -> None:
-    draft.observation = _expand(draft.found["observation"], "observation", draft.source)
-    draft.observation_kind = _observation_kind(draft.observation, draft.source)
-    draft.action = _expand(draft.found["action"], "action", draft.source)
-    kinds = [settle(draft.source.fields_in(part.raw, part.item), part.raw) for part in draft.action]
-    if "float" in kinds:
-        draft.action_kind = "continuous"
-    elif len(draft.action) > 1:
-        raise DataError(
-            "A discrete action is one column",
-            where=draft.source.name,
-            column=", ".join(dict.fromkeys(part.raw for part in draft.action)),
-            hint="combine the columns into one id, for example a string",
-        )
-
-
-def _agree(first: Draft, other: Draft) -> None:
-    """Observations and actions have the same shape in every source."""
-    for notion in ("observation", "action"):
-        mine, theirs = _shape(first, notion), _shape(other, notion)
-        if mine != theirs:
-            raise DataError(
-                f"The sources disagree on the {notion}",
-                where=f"{first.source.name} and {other.source.name}",
-                column=notion,
-                expected=mine,
-                got=theirs,
-                hint=Advice(
-                    "read logs of the same problem together, or map the columns: ", Setting("columns", {...: ...})
-                ),
-            )
-
-
-def _shape(draft: Draft, notion: str) -> str:
-    kind = draft.observation_kind if notion == "observation" else draft.action_kind
-    parts = draft.observation if notion == "observation" else draft.action
-    return f"{kind} " + ", ".join(sorted(part.name(notion, kind) for part in parts))
+    return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes)), tuple(notes_on_missing(drafts))
 
 
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
     """The type of every observation, action and episode column, over all sources."""
     types: dict[str, Type] = dict(FIXED)
+    first = drafts[0]
+    states = (part.name("observation", first.observation_kind) for part in first.observation)
+    numbers = {name for name, role in zip(states, first.roles, strict=True) if role in {"number", "missing"}}
+    if first.action_kind == "continuous":
+        numbers |= {part.name("action", "continuous") for part in first.action}
     for notion in ("observation", "action"):
         kind = drafts[0].observation_kind if notion == "observation" else drafts[0].action_kind
         for name in (part.name(notion, kind) for part in getattr(drafts[0], notion)):
@@ -214,8 +145,7 @@ def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
                 if part.name(notion, kind) == name
                 for entry in draft.source.fields_in(part.raw, part.item)
             ]
-            settled = settle(entries, name)
-            types[name] = "float" if kind in {"vector", "continuous"} else settled
+            types[name] = "float" if name in numbers else settle(entries, name)
     given = [(d.source, d.found["episode_id"].columns[None]) for d in drafts if "episode_id" in d.found]
     entries = [entry for source, raw in given for entry in source.fields_in(raw)]
     settled = settle(entries, "episode_id") if entries else "int"
@@ -227,10 +157,20 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     found, source, kind = draft.found, draft.source, draft.observation_kind
     columns: dict[str, Column] = {}
 
-    def add(name: str, type_: Type, raw: str | None, item: int | None = None) -> None:
+    def add(name: str, type_: Type, raw: str | None, part: Part | None = None) -> None:
+        item = part.item if part else None
         if raw is not None:
             _check(source, raw, item, type_, name)
         columns[name] = Column(name, type_, raw, item)
+
+    def add_state(notion: str, parts: Sequence[Part]) -> None:
+        for part, role in zip(parts, draft.roles if parts else (), strict=True):
+            name = part.name(notion, kind)
+            add(name, types[name.removeprefix("next_")], part.raw, part)
+            if part.indicates or part.suffix in draft.filled:
+                fill = None if part.indicates else _fill(columns[name].type, role)
+                state = tuple(other for other in parts if not other.indicates)
+                columns[name] = replace(columns[name], fill=fill, indicates=part.indicates, state=state)
 
     for notion in ("policy_id", "episode_id", "step", "reward", "terminated", "truncated"):
         add(notion, types[notion], found[notion].columns[None] if notion in found else None)
@@ -239,22 +179,23 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     add("propensity", "float", chosen.columns[None] if chosen else None)
     for part in draft.action:
         name = part.name("action", draft.action_kind)
-        add(name, types[name], part.raw, part.item)
+        add(name, types[name], part.raw, part)
     now = tuple(part.name("observation", kind) for part in draft.observation)
-    for name, part in zip(now, draft.observation, strict=True):
-        add(name, types[name], part.raw, part.item)
-    if "next_observation" in found:
-        after = _expand(found["next_observation"], "next_observation", source, width=len(now))
-        _check_factors(draft.observation, after, kind, source)
-        for part in after:
-            name = part.name("next_observation", kind)
-            add(name, types[name.removeprefix("next_")], part.raw, part.item)
+    add_state("observation", draft.observation)
+    add_state("next_observation", draft.following)
     derived = {"episode_id", "step", "next_observation"} - set(found)
     derived |= {"terminated"} if source.ends == "terminated" else set()
     following = tuple(f"next_{name}" for name in now)
     action = tuple(part.name("action", draft.action_kind) for part in draft.action)
     marked = bool(marks_of(found))
     return Plan(source, index, columns, now, following, action, frozenset(derived), logp, marked)
+
+
+def _fill(type_: Type, role: Role) -> str | int | float:
+    """What stands for a missing value: 0 for a number, which its indicator takes back; for a category its own value."""
+    if role == "number":
+        return 0.0
+    return MISSING_WORD if type_ == "string" else MISSING_NUMBER
 
 
 def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -> None:
@@ -284,74 +225,6 @@ def _spared(name: str) -> str | None:
     return None if notion in needed else "action_prob" if notion == "propensity" else notion
 
 
-def _expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[Part]:
-    """The parts of a notion, lists unpacked into their elements (``width``: of lists that do not say)."""
-    parts: list[Part] = []
-    for factor, raw in assignment.columns.items():
-        lists = [field for _, field in source.fields_in(raw) if field.kind == "list"]
-        if not lists:
-            parts.append(Part(factor, raw))
-            continue
-        size = lists[0].width or width or _first_width(source, raw)
-        if size == 1 and factor is None and lists[0].element != "float":
-            parts.append(Part(None, raw, 0))
-        else:
-            parts += [Part(str(i) if factor is None else f"{factor}.{i}", raw, i) for i in range(size)]
-    if not parts:
-        raise DataError(f"The {notion} has no elements", where=source.name, expected="at least one number")
-    return parts
-
-
-def _first_width(source: Source, raw: str) -> int:
-    for piece in source.pieces:
-        if raw in piece.fields and piece.fields[raw].kind == "list":
-            with reading(piece.files[0]), connect() as connection:
-                rows = piece.relation(connection)
-                query = f"SELECT len({quote(raw)}) FROM {rows} WHERE {quote(raw)} IS NOT NULL LIMIT 1"
-                found = connection.execute(query).fetchall()
-            if found:
-                return int(found[0][0])
-    return 0
-
-
-def _observation_kind(parts: Sequence[Part], source: Source) -> ObservationKind:
-    """Any float makes a vector; then all must be numbers."""
-    kinds = {part.raw: settle(source.fields_in(part.raw, part.item), part.raw) for part in parts}
-    if "float" not in kinds.values():
-        return "id" if len(parts) == 1 and parts[0].suffix is None else "factors"
-    words = [raw for raw, kind in kinds.items() if kind == "string"]
-    if words:
-        raise DataError(
-            "The observation mixes numbers and words",
-            where=source.name,
-            column=words[0],
-            expected="all floats (a vector), or all integers and strings (factors)",
-            hint=Advice(
-                "turn the float columns into classes, or leave this one out: ",
-                Setting("columns", {"observation": [...]}),
-            ),
-        )
-    return "vector"
-
-
-def _check_factors(now: Sequence[Part], after: Sequence[Part], kind: ObservationKind, source: Source) -> None:
-    """Observation and next observation have the same factors."""
-    mine = {part.name("observation", kind).partition(".")[2] for part in now}
-    theirs = {part.name("next_observation", kind).partition(".")[2] for part in after}
-    if mine != theirs:
-        raise DataError(
-            "observation and next_observation have different factors",
-            where=source.name,
-            column=", ".join(sorted(mine ^ theirs)),
-            expected="next_observation: " + (", ".join(sorted(mine)) if mine != {""} else "one column"),
-            got=", ".join(sorted(theirs)) if theirs != {""} else "one column",
-            hint=Advice(
-                "map both with lists of the same length: ",
-                Setting("columns", {"observation": [...], "next_observation": [...]}),
-            ),
-        )
-
-
 def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
     """The schema that all sources share; the mapping is that of the first."""
     first, draft = plans[0], drafts[0]
@@ -369,6 +242,7 @@ def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[st
         has_policy_id=labelled,
         types=every,
         mapping=_mapping(draft),
+        roles=draft.roles,
     )
 
 
@@ -408,4 +282,5 @@ def _notes_of(plan: Plan, draft: Draft) -> list[str]:
         notes.append(f"{name}: has both action_prob and action_logp; action_prob is used")
     if draft.observation_kind == "vector" and draft.observation[0].suffix is None:
         notes.append(f"{name}: observation is one column of floats, taken as a number; if they are ids, store integers")
-    return notes
+    values = [(part, role) for part, role in zip(draft.observation, draft.roles, strict=True) if not part.indicates]
+    return [*notes, *notes_on_roles([part for part, _ in values], [role for _, role in values], plan.source)]

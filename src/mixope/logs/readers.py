@@ -11,6 +11,7 @@ from typing import Any
 from mixope.errors import DataError, MixopeWarning, UsageError
 from mixope.logs.logs import Logs
 from mixope.logs.names import Columns, assign, check_columns, check_done, check_ends, meaning_of
+from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
@@ -27,6 +28,8 @@ def read(
     ends: str | None = None,
     label: str | Sequence[str] | None = None,
     format: str | None = None,
+    roles: Mapping[str, str] | None = None,
+    missing: str | None = None,
 ) -> Logs:
     """Logs from files or tables.
 
@@ -37,14 +40,18 @@ def read(
     ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
     or "truncated" (the recorder stopped; without a next observation they are dropped).
     ``label``: the logger, one for all sources or one per source. ``format``: where the name of a file does not say it.
+    ``roles``: column of the observation → "id", "category" or "number", where the guess is wrong.
+    ``missing``: "keep" takes missing values of the observation as they are: in a category a class of its own, in a
+    number the mean with a column that says so. Otherwise they are refused.
     """
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
-    said = Said(check_columns(columns), check_done(done), check_ends(ends), format)
+    state = {"roles": check_roles(roles), "missing": check_missing(missing)}
+    said = Said(check_columns(columns), check_done(done), check_ends(ends), format, state)
     labels = _labels(label, len(sources))
     opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
     logs = Logs(opened)
-    for note in logs.notes:
+    for note in logs.assumed:
         warnings.warn(note, MixopeWarning, stacklevel=2)
     return logs
 
@@ -62,8 +69,15 @@ def _labels(label: Any, count: int) -> list[str | None]:
 class Said:
     """What the user said of all sources."""
 
-    def __init__(self, columns: Mapping[str, Any], done: str | None, ends: str | None, format: str | None) -> None:
-        self.columns, self.done, self.ends, self.format = columns, done, ends, format
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        done: str | None,
+        ends: str | None,
+        format: str | None,
+        state: Mapping[str, Any],
+    ) -> None:
+        self.columns, self.done, self.ends, self.format, self.state = columns, done, ends, format, state
 
     def source(
         self,
@@ -75,7 +89,12 @@ class Said:
     ) -> list[Source]:
         """A source with these words attached."""
         said = self.columns, self.done, self.ends, tuple(notes)
-        return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps))]
+        return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps), **self.state)]
+
+    def again(self, source: Source, label: str | None) -> Source:
+        """A source that was opened before, with what is said now."""
+        state = {name: word for name, word in self.state.items() if word}
+        return replace(source, label=source.label or label, ends=self.ends or source.ends, **state)
 
     def files(self, name: str, found: Sequence[Found], label: str | None, notes: Sequence[str] = ()) -> list[Source]:
         """A source of files, each of which is still what it was before it was opened."""
@@ -88,7 +107,7 @@ class Said:
 
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
     if isinstance(given, Logs):
-        return [replace(s, label=s.label or label, ends=said.ends or s.ends) for s in given.sources]
+        return [said.again(source, label) for source in given.sources]
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
     if isinstance(given, Mapping):

@@ -34,10 +34,16 @@ CANONICAL = (
 )
 """What a column of a file can mean; the keys of ``read(columns=…)``."""
 
-ObservationKind = Literal["id", "factors", "vector"]
+ObservationKind = Literal["id", "factors", "vector", "mixed"]
 ActionKind = Literal["discrete", "continuous"]
+Role = Literal["id", "category", "number", "missing"]
+"""What a column of an observation is. ``missing`` is a column of 0 and 1 after a number: whether it is missing."""
 Type = Literal["int", "float", "string", "bool"]
 """The four types of canonical columns: int64, float64, string, bool."""
+
+MISSING_WORD = "(missing)"
+MISSING_NUMBER = -(2**63)
+"""The class of missing values of a category, where it is words and where it is whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Schema:
 
     ``observation``, ``next_observation`` and ``action`` are names of canonical columns; ``types`` gives the type of
     every canonical column; ``mapping`` says for each notion which column of the file it came from, or how it was
-    derived.
+    derived; ``roles`` what the columns of the observation are.
     """
 
     observation: tuple[str, ...]
@@ -58,6 +64,7 @@ class Schema:
     has_policy_id: bool
     types: Mapping[str, Type] = field(default_factory=dict)
     mapping: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    roles: tuple[Role, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,4 +81,11 @@ class Schema:
     @property
     def discrete(self) -> bool:
         """Whether both observations and actions are ids that can be counted."""
-        return self.observation_kind != "vector" and self.action_kind == "discrete"
+        return self.observation_kind in {"id", "factors"} and self.action_kind == "discrete"
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of the observation that are numbers."""
+        if self.observation_kind not in {"vector", "mixed"}:
+            return ()
+        return tuple(name for name, role in zip(self.observation, self.roles, strict=True) if role == "number")

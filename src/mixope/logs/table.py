@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mixope.logs.parts import Part
 from mixope.logs.schema import UNLABELLED
 from mixope.logs.sources import field_in
 from mixope.logs.types import GREATEST, LEAST, SURE_DIGITS
@@ -107,7 +108,7 @@ def raw_columns(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
 
     chunks: dict[str, list[Any]] = {name: [] for name in names}
     for piece in plan.source.pieces:
-        wanted = dict.fromkeys(plan.columns[name].raw for name in names)
+        wanted = dict.fromkeys(raw for name in names for raw in _raws_of(plan.columns[name]))
         raw = piece.table([name for name in wanted if name is not None and name in piece.fields])
         rows = raw.num_rows if raw.num_columns else sum(piece.counts())
         for name in names:
@@ -195,8 +196,49 @@ def _arrow_type(type_: Type) -> Any:
     return {"int": pa.int64(), "float": pa.float64(), "string": pa.string(), "bool": pa.bool_()}[type_]
 
 
+def _raws_of(column: Column) -> list[str | None]:
+    """The raw columns that a canonical one is made from: of a filled one, all of its state."""
+    return [column.raw, *(part.raw for part in column.state)]
+
+
 def _column_of(column: Column, piece: Piece, raw: Any, rows: int) -> Any:
-    """The canonical array of one piece, whose raw columns are ``raw``."""
+    """The canonical array of one piece, whose raw columns are ``raw``; missing values filled where that was asked."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    value = _value_of(column, piece, raw, rows)
+    if not column.state:
+        return value
+    null = _is_null(Part(None, column.raw or "", column.item), piece, raw, rows)
+    unknown = np.logical_and.reduce([_is_null(part, piece, raw, rows) for part in column.state])
+    to = _arrow_type(column.type)
+    if column.indicates:
+        return pa.array(null.astype(np.float64), to, mask=unknown)
+    return pc.if_else(
+        pa.array(null), pc.if_else(pa.array(unknown), pa.scalar(None, to), _scalar(column.fill, to)), value
+    )
+
+
+def _scalar(value: Any, to: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(float(value) if pa.types.is_floating(to) else value, to)
+
+
+def _is_null(part: Part, piece: Piece, raw: Any, rows: int) -> BoolArray:
+    """Where a part has no value: a float that is not a number is none."""
+    import pyarrow.compute as pc
+
+    field = field_in(piece, part.raw, part.item)
+    if field is None or field.kind == "null" or part.raw not in piece.fields:
+        return np.full(rows, part.raw not in piece.constants)
+    array = _one(raw.column(part.raw))
+    array = array if part.item is None else _element(array, part.item)
+    return _bools(pc.is_null(array, nan_is_null=True))
+
+
+def _value_of(column: Column, piece: Piece, raw: Any, rows: int) -> Any:
+    """The raw column as the canonical type; an absent flag is false, another absent column null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mixope.logs.parts import Part
 from mixope.logs.plan import Column, Plan
+from mixope.logs.roles import is_null
 from mixope.logs.schema import EPISODE_KEYS, UNLABELLED, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote
 from mixope.logs.types import Field
@@ -152,6 +154,19 @@ def _labelled(expression: str, plan: Plan, piece: Piece) -> str:
 
 
 def expression_of(column: Column, piece: Piece) -> str:
+    """The raw column as the canonical type; missing values are filled where that was asked for."""
+    value = _value_of(column, piece)
+    if not column.state or column.raw is None:
+        return value
+    null, to = is_null(piece, Part(None, column.raw, column.item)), SQL_TYPE[column.type]
+    unknown = " AND ".join(is_null(piece, part) for part in column.state)
+    if column.indicates:
+        return f"CASE WHEN {unknown} THEN NULL ELSE CAST({null} AS {to}) END"
+    filled = f"CASE WHEN {unknown} THEN NULL ELSE CAST({literal(column.fill)} AS {to}) END"
+    return f"CASE WHEN {null} THEN {filled} ELSE {value} END"
+
+
+def _value_of(column: Column, piece: Piece) -> str:
     """The raw column as the canonical type; an absent flag is false, another absent column null."""
     field = None if column.raw is None else field_in(piece, column.raw, column.item)
     if field is None or column.raw is None or field.kind == "null":

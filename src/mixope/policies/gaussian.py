@@ -11,6 +11,7 @@ on what was *recorded*: an environment that clips while the log keeps the raw dr
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,18 @@ ON_BOUND = 1e-6
 INSIDE = 2.0**-25
 
 
+@dataclass(frozen=True)
+class Through:
+    """A function of observations in another form."""
+
+    function: Map
+    view: Map
+
+    def __call__(self, observations: AnyArray) -> Any:
+        """Of every row."""
+        return self.function(self.view(observations))
+
+
 class Normal(ABC):
     """What the three laws share: a mean, a scale and a box, each checked where it enters."""
 
@@ -46,6 +59,13 @@ class Normal(ABC):
         self._mean = mean
         self._scale: Map | FloatArray = scale if callable(scale) else _checked_scale(_vector(scale, "scale"))
         self.low, self.high = _box(low, high)
+
+    def through(self, view: Map) -> Normal:
+        """The same law where observations come in another form: μ and σ see ``view(observations)``."""
+        made = copy.copy(self)
+        made._mean = Through(self._mean, view)
+        made._scale = self._scale if isinstance(self._scale, np.ndarray) else Through(self._scale, view)
+        return made
 
     def mean(self, observations: AnyArray) -> FloatArray:
         """μ(s), shape (n, d)."""

@@ -1,6 +1,7 @@
 """A network in an ``.onnx`` file as a policy, run by ONNX Runtime.
 
-The network has one input, a batch of observations, and its outputs mean one of
+The network has one input, a batch of observations, or one input per column of a mixed state, by name. Its outputs mean
+one of
 
     probabilities   (n, A)  the action laws                     logits        (n, A)  their logarithms up to a constant
     mean_std        (n, d) and (n, d), or (n, 2d)               mean_log_std  the same with log σ
@@ -44,6 +45,8 @@ TYPES = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
+
+WORDS = "tensor(string)"
 
 
 def onnx_policy(
@@ -101,18 +104,15 @@ class Network:
     def run(self, names: Sequence[str], observations: AnyArray) -> list[FloatArray]:
         """The outputs of these names, in double precision."""
         session = _session(self.content, self.where)
-        entry = session.get_inputs()[0]
-        rows = np.asarray(observations[:, None] if np.ndim(observations) == 1 else observations)
-        _check_input(entry, rows, self.where)
-        rows = rows.astype(TYPES[entry.type])
-        cuts = [rows[i : i + BATCH] for i in range(0, max(len(rows), 1), BATCH)]
+        rows, feeds = len(observations), _feeds(session.get_inputs(), observations, self.where)
+        cuts = [{name: fed[i : i + BATCH] for name, fed in feeds.items()} for i in range(0, max(rows, 1), BATCH)]
         try:
-            parts = [session.run(list(names), {entry.name: cut}) for cut in cuts]
+            parts = [session.run(list(names), cut) for cut in cuts]
         except Exception as error:  # as above
             raise DataError("the network cannot be run", where=self.where, got=_said(error)) from None
         answers = [np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)]
         for name, answer in zip(names, answers, strict=True):
-            _check_output(name, answer, len(rows), self.where)
+            _check_output(name, answer, rows, self.where)
         return answers
 
 
@@ -206,14 +206,65 @@ def _session(content: bytes, where: str) -> Any:
         inputs = session.get_inputs()
     except Exception as error:  # ONNX Runtime has no common base for its errors
         raise DataError("the file is no network that can be run", where=where, got=_said(error)) from None
-    if len(inputs) != 1 or inputs[0].type not in TYPES or len(inputs[0].shape) != 2:
+    vector = len(inputs) == 1 and inputs[0].type in TYPES and len(inputs[0].shape) == 2
+    columns = all(entry.type in (*TYPES, WORDS) and _is_column(entry.shape) for entry in inputs)
+    if not inputs or not (vector or columns):
         raise DataError(
             "the network does not take a batch of observations",
             where=where,
-            expected="one input (n, d) of numbers",
-            got=", ".join(f"{entry.name}: {entry.type} {entry.shape}" for entry in inputs),
+            expected="one input (n, d) of numbers, or one input (n, 1) per column of a mixed state",
+            got=_listed(inputs),
         )
     return session
+
+
+def _is_column(shape: Sequence[Any]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
+def _listed(inputs: Sequence[Any]) -> str:
+    return ", ".join(f"{entry.name}: {entry.type} {entry.shape}" for entry in inputs)
+
+
+def _feeds(inputs: Sequence[Any], observations: AnyArray, where: str) -> dict[str, AnyArray]:
+    """What goes into every input: a batch of vectors, or the columns of mixed states by name."""
+    known = observations.dtype.names
+    if known:
+        strange = [entry.name for entry in inputs if entry.name not in known]
+        if strange:
+            raise DataError(
+                "an input of the network is no column of the states",
+                where=where,
+                expected=f"inputs among {', '.join(known)}",
+                got=_listed(inputs),
+                hint="export the network with one input per column, by the names that columns have in the logs",
+            )
+        return {entry.name: _column(entry, observations[entry.name], where) for entry in inputs}
+    if len(inputs) != 1:
+        raise DataError(
+            "the network takes columns by name, and the states are one vector",
+            where=where,
+            expected="one input (n, d) of numbers",
+            got=_listed(inputs),
+        )
+    rows = np.asarray(observations[:, None] if np.ndim(observations) == 1 else observations)
+    _check_input(inputs[0], rows, where)
+    return {inputs[0].name: rows.astype(TYPES[inputs[0].type])}
+
+
+def _column(entry: Any, values: AnyArray, where: str) -> AnyArray:
+    """One column in the type and shape of its input."""
+    words = values.dtype.kind in "UO"
+    if words != (entry.type == WORDS):
+        raise DataError(
+            "a column of the states is not what the network takes",
+            where=where,
+            column=entry.name,
+            expected="words" if entry.type == WORDS else "numbers",
+            got="words" if words else "numbers",
+        )
+    cast = values.astype(object) if words else values.astype(TYPES[entry.type])
+    return cast if len(entry.shape) == 1 else cast[:, None]
 
 
 def _started(onnxruntime: Any, content: bytes) -> Any:

@@ -1,7 +1,8 @@
 """A fitted scikit-learn classifier as a policy: its classes are the actions, ``predict_proba`` their laws.
 
 Pipelines and searches are classifiers too. Observations go in as the logs have them, ids as one column; a classifier
-fitted on a data frame must have seen its columns in the order of the logs.
+fitted on a data frame must have seen its columns in the order of the logs. Mixed states go in as a data frame, by the
+names of the columns that the classifier was fitted on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
+from mixope.policies.keys import listed
 from mixope.policies.laws import UnknownActions
 
 # Laws computed in single precision sum to one no better than this.
@@ -40,6 +42,8 @@ class ClassLaws:
     def __call__(self, observations: AnyArray) -> FloatArray:
         """Shape (n, A)."""
         rows = observations[:, None] if np.ndim(observations) == 1 else observations
+        if observations.dtype.names:
+            rows = _frame(observations, self.classifier)
         try:
             with warnings.catch_warnings():
                 # Fitted on a data frame: the order of the columns is the user's to keep, as the module says.
@@ -51,6 +55,30 @@ class ClassLaws:
                 got=f"shape {np.shape(rows)}: {error}",
                 hint="fit it on the observation columns of the logs, in their order",
             ) from error
+
+
+def _frame(observations: AnyArray, classifier: Any) -> Any:
+    """Columns by name as a data frame with those that the classifier was fitted on."""
+    names, known = getattr(classifier, "feature_names_in_", None), observations.dtype.names or ()
+    if names is None:
+        raise DataError(
+            f"{type(classifier).__name__} does not say which columns it was fitted on",
+            expected=f"a classifier fitted on a data frame with columns among {listed(known)}",
+            hint="fit it, or a pipeline with a ColumnTransformer, on a data frame; or give a function of the columns",
+        )
+    try:
+        from pandas import DataFrame
+    except ImportError as error:
+        raise UsageError("a classifier on mixed states needs pandas, which is not installed") from error
+    strange = [str(name) for name in names if name not in known]
+    if strange:
+        raise DataError(
+            f"{type(classifier).__name__} was fitted on a column that the states do not have",
+            column=strange[0],
+            expected=f"columns among {listed(known)}",
+            hint="fit it on columns of the observation, by the names that they have in the logs",
+        )
+    return DataFrame({name: observations[name] for name in names})
 
 
 def rounded_laws(values: Any) -> FloatArray:

@@ -260,7 +260,9 @@ def _(found: Inspection, *, phrase: Phrase = in_python) -> Group:
         earned = [(j.label, whole(j.rows), whole(j.episodes), number(j.logged_mean)) for j in found.contents.loggers]
         pieces.append(table(("logger", "#rows", "#episodes", "#earned per step"), earned))
         pieces += [Text("episode lengths", style="bold"), *_lengths(found.contents)]
-    if found.vectors:
+    if found.state:
+        pieces += [heading("columns of the state"), _state(found)]
+    if found.vectors and (found.vectors.observations or found.vectors.actions):
         pieces += [heading("columns of numbers"), *_vectors(found.vectors, phrase)]
     if found.coverage:
         pieces += [heading("coverage of the target"), *_coverage(found, found.coverage)]
@@ -315,9 +317,28 @@ def _states(found: Inspection) -> str:
         "id": "opaque ids",
         "factors": f"factors {_factors(found)}",
         "vector": f"vectors of {len(found.observation)} floats",
+        "mixed": f"mixed: {_count(found, ('id', 'category'))} categories and {_count(found, ('number',))} numbers",
     }
     known = f"{found.space.states:,} seen, " if found.space else ""
     return known + kinds[found.observation_kind]
+
+
+def _count(found: Inspection, roles: Container[str]) -> int:
+    return sum(column.role in roles for column in found.state)
+
+
+def _state(found: Inspection) -> Table:
+    """The role of every column, what it holds, and how often it is missing."""
+    rows = found.contents.rows if found.contents else found.total_rows
+    lines = []
+    for column in found.state:
+        holds = span(column.lowest, column.highest)
+        if column.values is not None:
+            most = ", ".join(f"{value} ({percent(n / rows)})" for value, n in column.most)
+            holds = f"{column.values:,}: {most}" + (", …" if column.values > len(column.most) else "")
+        name = column.name.partition(".")[2] or column.name
+        lines.append((name, column.role, clean(holds), percent(column.missing / rows)))
+    return table(("column", "role", "values", "#missing"), lines, folded=("column", "values"))
 
 
 def _actions(found: Inspection) -> str:

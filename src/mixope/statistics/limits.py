@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from mixope.arrays import BoolArray
-from mixope.logs import EPISODE_KEYS
+from mixope.logs import CODED, EPISODE_KEYS
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.rows import Rows, episode_hash
 
@@ -53,7 +53,10 @@ def limit_of(groups: GroupSums, sample: Rows) -> Limit | None:
 
 
 def _is_told(groups: GroupSums, sample: Rows, last: BoolArray) -> bool:
-    """Whether some number of the state lies beyond all others on the rows that end the longest episodes."""
+    """Whether some column of the state tells the rows that end the longest episodes.
+
+    A number does if it lies beyond all others there, a category if it is none of the others there.
+    """
     if sample.observation.dtype.kind != "f" or sample.episode is None or groups.table is None:
         return True
     mine = sample.terminated & np.isin(sample.episode, episode_hash(groups.table, EPISODE_KEYS)[last])
@@ -62,4 +65,5 @@ def _is_told(groups: GroupSums, sample: Rows, last: BoolArray) -> bool:
     if not len(ends) or not len(others):
         return True
     above, below = ends.min(axis=0) > others.max(axis=0), ends.max(axis=0) < others.min(axis=0)
-    return bool(np.any(above | below))
+    classes = [k for k, role in enumerate(sample.roles or ()) if role in CODED]
+    return bool(np.any(above | below) or any(not np.isin(ends[:, k], others[:, k]).any() for k in classes))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.logs import EPISODE_KEYS
+from mixope.logs import CODED, EPISODE_KEYS, codes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mixope.logs import Schema
+    from mixope.logs import Role, Schema
 
 
 T = TypeVar("T")
@@ -39,6 +39,8 @@ class Rows:
     Σ 1/b, ``inverse_reward`` Σ r/b and ``inverse_squared`` Σ 1/b²; ``reward`` is the mean reward, ``propensity`` the
     harmonic mean. ``state``, ``next_state`` (−1 after an end), ``action_code`` and ``pair`` number distinct values, the
     same in all batches of one log, so that nobody needs to number them again.
+
+    ``roles`` says what the columns of an observation are, where they are not all of one kind.
     """
 
     observation: AnyArray
@@ -61,6 +63,7 @@ class Rows:
     next_state: IntArray | None = None
     action_code: IntArray | None = None
     pair: IntArray | None = None
+    roles: tuple[Role, ...] | None = None
     _made: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -92,20 +95,23 @@ class Rows:
     def take(self, index: IntArray | BoolArray) -> Rows:
         """Some of the rows."""
         chosen: dict[str, Any] = {
-            each.name: None if (value := getattr(self, each.name)) is None else value[index]
-            for each in fields(self)
-            if each.init
+            name: None if (value := getattr(self, name)) is None else value[index] for name in _arrays_of(Rows)
         }
-        return Rows(**chosen)
+        return Rows(**chosen, roles=self.roles)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
         """The rows of all parts in order; what some part lacks is left out."""
-        columns = {each.name: [getattr(part, each.name) for part in parts] for each in fields(cls) if each.init}
+        columns = {name: [getattr(part, name) for part in parts] for name in _arrays_of(cls)}
         joined: dict[str, Any] = {
             name: None if any(v is None for v in of) else np.concatenate(of) for name, of in columns.items()
         }
-        return cls(**joined)
+        return cls(**joined, roles=parts[0].roles)
+
+
+def _arrays_of(rows: type[Rows]) -> list[str]:
+    """The fields with one entry per row."""
+    return [each.name for each in fields(rows) if each.init and each.name != "roles"]
 
 
 def row_columns(schema: Schema) -> tuple[str, ...]:
@@ -116,9 +122,10 @@ def row_columns(schema: Schema) -> tuple[str, ...]:
 
 def as_rows(table: pa.Table, schema: Schema) -> Rows:
     """From a piece of the canonical table; next observations of ended episodes are filled with the last ones."""
-    observation = _stack(table, schema.observation, schema.observation_kind)
-    ended = _column(table, "terminated").astype(np.bool_)
-    following = _stack(table, schema.next_observation, schema.observation_kind, fill=observation, missing=ended)
+    ended, kind = _column(table, "terminated").astype(np.bool_), schema.observation_kind
+    roles = schema.roles if kind == "mixed" else None
+    observation = _stack(table, schema.observation, kind, roles)
+    following = _stack(table, schema.next_observation, kind, roles, fill=observation, missing=ended)
     return Rows(
         observation=observation,
         action=_stack(table, schema.action, "vector" if schema.action_kind == "continuous" else "id"),
@@ -131,6 +138,7 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         episode=episode_hash(table, EPISODE_KEYS),
         draw=episode_hash(table, ("episode_id",)),
         count=_column(table, TIMES).astype(np.float64) if TIMES in table.column_names else None,
+        roles=roles,
     )
 
 
@@ -154,16 +162,25 @@ def _column(table: pa.Table, name: str) -> AnyArray:
 
 
 def _stack(
-    table: pa.Table, names: Sequence[str], kind: str, fill: AnyArray | None = None, missing: BoolArray | None = None
+    table: pa.Table,
+    names: Sequence[str],
+    kind: str,
+    roles: Sequence[Role] | None = None,
+    fill: AnyArray | None = None,
+    missing: BoolArray | None = None,
 ) -> AnyArray:
-    """Columns side by side: floats for vectors, integers (or objects) for factors, one column for ids."""
-    columns = [_column(table, name) for name in names]
+    """Columns side by side: floats for vectors, integers (or objects) for factors, one column for ids.
+
+    Where columns have ``roles``, all are floats: numbers as they are, categories by their codes.
+    """
+    coded = [role in CODED for role in roles or ()] or [False] * len(names)
+    columns = [codes_of(table.column(n)) if code else _column(table, n) for n, code in zip(names, coded, strict=True)]
     if fill is not None and missing is not None and missing.any():
         parts = fill.reshape(len(fill), -1)
         columns = [np.where(missing, parts[:, k], column) for k, column in enumerate(columns)]
     if kind == "id":
         return _integers(columns[0]) if fill is not None else columns[0]
-    if kind == "vector":
+    if kind in {"vector", "mixed"}:
         return np.stack([column.astype(np.float64) for column in columns], axis=1)
     columns = [_integers(column) for column in columns]
     whole = all(column.dtype.kind in "iu" for column in columns)

@@ -40,14 +40,17 @@ class Chosen:
 
     @property
     def in_order(self) -> Rows:
-        """Sorted by what the rows hold, so that the order in which they were logged does not matter to a fit."""
+        """Sorted by what the rows hold, so that the order in which they were logged does not matter to a fit.
+
+        Codes of categories have no order; such rows are sorted by their hashes first.
+        """
         rows = self.rows
         columns = [rows.reward, *rows.observation.reshape(len(rows), -1).T, *rows.action.reshape(len(rows), -1).T]
         codes = [
             np.unique(column.astype(str) if column.dtype.kind == "O" else column, return_inverse=True)[1]
             for column in columns
         ]
-        return rows.take(np.lexsort(codes))
+        return rows.take(np.lexsort(codes if rows.roles is None else [*codes, self.hashes]))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.features import StateEncoding
 from mixope.features.quadratic import Quadratic
 from mixope.statistics.rows import Rows
 from mixope.statistics.trajectories import OrderedRows
@@ -93,8 +94,11 @@ def _transitions(rows: Rows) -> FloatArray | None:
         if len(names) > MOST_ACTIONS:
             return None
         action = (action == names[None, :]).astype(np.float64)
-    parts: list[AnyArray] = [rows.observation.reshape(len(rows), -1), action]
-    return np.concatenate([*parts, rows.next_observation.reshape(len(rows), -1)], axis=1)
+    here, there = rows.observation.reshape(len(rows), -1), rows.next_observation.reshape(len(rows), -1)
+    if rows.roles is not None:
+        encoding = StateEncoding.fit(here, rows.roles)
+        here, there = encoding.transform(here), encoding.transform(there)
+    return np.concatenate([here, action, there], axis=1)
 
 
 def _neighbours(rows: Rows) -> tuple[IntArray, IntArray]:

@@ -17,6 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.logs.schema import Role
 from mixope.logs.types import Field, Kind
 
 if TYPE_CHECKING:
@@ -205,6 +206,10 @@ class Source:
     notes: tuple[str, ...] = ()
     stamps: tuple[Stamp, ...] = field(default=(), kw_only=True)
     """Of the files that are read in every scan."""
+    roles: Mapping[str, Role] = field(default_factory=dict, kw_only=True)
+    """What columns of the observation are, where the user said it."""
+    missing: str | None = field(default=None, kw_only=True)
+    """What is done about missing values of the observation; None: they are refused."""
 
     @property
     def names(self) -> tuple[str, ...]:

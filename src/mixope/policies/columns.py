@@ -1,0 +1,118 @@
+"""Policies on mixed states see columns by name: ``observations["age"]``, ``observations["ward"]``.
+
+Inside, mixed states are rows of numbers (:mod:`mixope.logs.categories`). A policy is wrapped once, when a question is
+asked, and every batch that it is asked about is turned into a structured array on the way. A table sees the columns
+that it lists, which must be categories.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import AnyArray, FloatArray
+from mixope.errors import DataError
+from mixope.logs import StateColumns
+from mixope.policies.gaussian import LinearGaussianPolicy, Normal
+from mixope.policies.keys import listed
+from mixope.policies.own_code import asking
+from mixope.policies.protocol import ContinuousPolicy, DiscretePolicy, Policy
+from mixope.policies.tabular import TabularPolicy
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows of numbers as a policy wants to see them: some columns as keys of a table, or all by name."""
+
+    columns: StateColumns
+    keys: tuple[str, ...] = ()
+
+    def __call__(self, observations: AnyArray) -> AnyArray:
+        """Of every row."""
+        if not self.keys:
+            return self.columns.named(observations)
+        found = [self.columns.column(observations, name) for name in self.keys]
+        return found[0] if len(found) == 1 else np.stack([column.astype(object) for column in found], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class OnColumns:
+    """A policy that is asked about states as it wants to see them."""
+
+    policy: Any
+    view: View
+
+    def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
+        """log π(a|s) for every row."""
+        with asking(self.policy):
+            found: FloatArray = self.policy.log_prob(self.view(observations), actions)
+        return found
+
+    def fingerprint(self) -> str:
+        """Of the policy itself."""
+        return str(self.policy.fingerprint())
+
+    def __repr__(self) -> str:
+        return repr(self.policy)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscreteOnColumns(OnColumns):
+    """One with finitely many actions."""
+
+    @property
+    def actions(self) -> AnyArray:
+        """Those of the policy."""
+        return np.asarray(self.policy.actions)
+
+    def probs(self, observations: AnyArray) -> FloatArray:
+        """π(·|s) for every row."""
+        with asking(self.policy):
+            found: FloatArray = self.policy.probs(self.view(observations))
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContinuousOnColumns(OnColumns):
+    """One that can be drawn from."""
+
+    def sample(self, observations: AnyArray, generator: np.random.Generator) -> FloatArray:
+        """One action for every row."""
+        with asking(self.policy):
+            found: FloatArray = self.policy.sample(self.view(observations), generator)
+        return found
+
+
+def on_columns(policy: Policy, columns: StateColumns) -> Policy:
+    """The policy on rows of numbers; one that cannot see columns by name is refused."""
+    if isinstance(policy, LinearGaussianPolicy):
+        raise DataError(
+            "a linear policy takes a vector, and the states of these logs have categories among their columns",
+            expected="a function of the columns by name",
+            got=repr(policy),
+            hint="write the mean as a function of columns: GaussianPolicy(lambda states: states['age'] ..., scale)",
+        )
+    if isinstance(policy, Normal):
+        return policy.through(View(columns))
+    view = View(columns, _keys(policy, columns) if isinstance(policy, TabularPolicy) else ())
+    if isinstance(policy, DiscretePolicy):
+        return DiscreteOnColumns(policy, view)
+    return ContinuousOnColumns(policy, view) if isinstance(policy, ContinuousPolicy) else OnColumns(policy, view)
+
+
+def _keys(table: TabularPolicy, columns: StateColumns) -> tuple[str, ...]:
+    """The columns of the state that a table lists; all must be categories."""
+    names = table.factors or ()
+    if names and set(names) <= set(columns.categories):
+        return names
+    numbers = [name for name in names if name in columns.shown and name not in columns.categories]
+    raise DataError(
+        f"a table cannot list the number {numbers[0]!r}"
+        if numbers
+        else "the columns of the table are not among those of the states",
+        expected=f"a table over categories of the state ({listed(columns.categories)}), or a function of all columns",
+        got=f"a table over {listed(names) if names else 'one column observation'}",
+        hint="name its columns as those of the logs, such as observation.ward; for numbers give a function",
+    )
