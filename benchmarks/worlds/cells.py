@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-
 from benchmarks.worlds.policies import Linear, read, stored
 from benchmarks.worlds.rollouts import GAMMA, Law, log
 

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-
 from benchmarks.worlds.policies import Linear
 
 GAMMA = 0.99
@@ -36,7 +35,9 @@ class Law:
 
     def make(self) -> Any:
         """The environment; one that restarts pays for the end alone."""
-        return environment(self.environment, sutton_barto_reward=True) if self.restarts else environment(self.environment)
+        return (
+            environment(self.environment, sutton_barto_reward=True) if self.restarts else environment(self.environment)
+        )
 
     def episode(self, policy: Linear, generator: np.random.Generator, steps: int) -> dict[str, np.ndarray]:
         """One episode of at most so many steps, as columns."""
