@@ -2,7 +2,7 @@
 
     python -m benchmarks.worlds.d3rlpy_fqe --sizes 50      # in an environment that has d3rlpy, torch and NumPy
 
-Its networks, optimiser and learning rate are the defaults. States are standardised, actions are those that were
+Networks, optimiser, batches and learning rate are its defaults. States are standardised, actions are those that were
 executed, and next actions are drawn from the target anew at every step. The target network is copied every
 ``--interval`` steps, so that steps ÷ interval iterations of the Bellman equation are made: with the default of 100 and
 few steps these are too few for γ = .99. The library discounts only: the cell of the long-run average is left out.
@@ -119,9 +119,9 @@ def measure(cell: Cell, size: int, seed: int, given: argparse.Namespace) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     choices(parser)
-    parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--interval", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--interval", type=int, default=20)
     parser.add_argument("--name", default=NAME, help="in the results, for another setting")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -114,17 +114,32 @@ def jobs(given: argparse.Namespace) -> list[tuple[Cell, int, int, str, list[int]
     return found
 
 
-def main() -> None:
+def check(estimator: str) -> None:
+    """Refuse a name that nobody has: a misspelt one would fill the results with lines that say so."""
+    from mixope.estimators.registry import make
+
+    if estimator != "auto":
+        make(estimator)
+
+
+def options(words: list[str] | None = None) -> argparse.Namespace:
+    """What is asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     choices(parser)
     parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS))
     parser.add_argument("--ranking", action="store_true", help="also the eight targets of hopper and half-cheetah")
     parser.add_argument("--limit", type=int, default=LIMIT, help="processor seconds for one evaluation")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    given = options()
     if given.one:
         one(given.one)
         return
+    for name in given.estimators:
+        check(name)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for cell, size, seed, estimator, targets in jobs(given):
         file = path(given.folder, cell.name, size, seed)
