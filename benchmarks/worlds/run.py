@@ -16,8 +16,10 @@ mean of the logs.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -78,24 +80,35 @@ def evaluate(cell: Cell, file: Path, estimator: str, targets: list[int]) -> list
 
 
 def elsewhere(cell: Cell, file: Path, estimator: str, targets: list[int], limit: int) -> list[dict[str, object]]:
-    """The same in a process of its own, which appends its lines; those that could not be answered say why."""
-    words = [cell.name, str(file), estimator, *map(str, targets)]
-    child = subprocess.Popen([sys.executable, "-m", "benchmarks.worlds.run", "--one", *words], stderr=subprocess.PIPE)
-    resource.prlimit(child.pid, resource.RLIMIT_CPU, (limit, limit + 5))
-    assert child.stderr is not None
-    said = child.stderr.read().decode(errors="replace").strip()
-    if child.wait() == 0:
-        return []
-    stopped = f"stopped after {limit} processor seconds"
-    why = stopped if child.returncode < 0 else said.splitlines()[-1] if said else f"ended with {child.returncode}"
+    """The same in a process of its own; what could not be answered says why."""
+    words = [
+        sys.executable,
+        "-m",
+        "benchmarks.worlds.run",
+        "--one",
+        cell.name,
+        str(file),
+        estimator,
+        *map(str, targets),
+    ]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (limit, limit + 5))
+        shown, said = child.communicate()
+    if child.returncode == 0:
+        lines: list[dict[str, object]] = json.loads(shown.splitlines()[-1])
+        return lines
+    if child.returncode == -signal.SIGXCPU:
+        why = f"stopped after {limit} processor seconds"
+    else:
+        why = said.strip().splitlines()[-1] if said.strip() else f"ended with {child.returncode}"
     _, episodes, seed = file.stem.rsplit("-", 2)
     return [line(cell, int(episodes), int(seed), estimator, k, None) | {"said": why} for k in targets]
 
 
-def one(words: list[str]) -> None:
-    """What a process of its own does."""
+def one(words: list[str]) -> list[dict[str, object]]:
+    """What a process of its own is asked."""
     name, file, estimator, *targets = words
-    RESULTS.append(evaluate(CELLS[name], Path(file), estimator, [int(k) for k in targets]))
+    return evaluate(CELLS[name], Path(file), estimator, [int(k) for k in targets])
 
 
 def jobs(given: argparse.Namespace) -> list[tuple[Cell, int, int, str, list[int]]]:
@@ -136,7 +149,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     given = options()
     if given.one:
-        one(given.one)
+        print(json.dumps(one(given.one)))
         return
     for name in given.estimators:
         check(name)
@@ -144,10 +157,11 @@ def main() -> None:
     for cell, size, seed, estimator, targets in jobs(given):
         file = path(given.folder, cell.name, size, seed)
         read(file)
-        RESULTS.append(elsewhere(cell, file, estimator, targets, given.limit))
-        shown = RESULTS.read()[-len(targets) :]
-        errors = ", ".join(row["relative"] or row["said"] for row in shown)
-        print(f"{cell.name} {size} {seed} {estimator}: {errors} ({shown[-1]['verdict']})", flush=True)
+        lines = elsewhere(cell, file, estimator, targets, given.limit)
+        RESULTS.append(lines)
+        for row in lines:
+            answer = row["said"] or f"{row['relative']} ({row['verdict']})"
+            print(f"{cell.name} {size} {seed} {estimator} {row['target']}: {answer}", flush=True)
 
 
 if __name__ == "__main__":

@@ -72,12 +72,20 @@ def test_a_log_is_evaluated_into_lines_and_not_asked_for_again(tmp_path, monkeyp
     asked = ["--cells", "cartpole", "--sizes", "12", "--seeds", "0", "--estimators", "wis-step", "lstdq"]
     given = run.options([*asked, "--folder", str(tmp_path)])
     assert len(run.jobs(given)) == 2
-    run.one(["cartpole", str(tmp_path / "cartpole-12-0.npz"), "wis-step", "0"])
+    run.RESULTS.append(run.one(["cartpole", str(tmp_path / "cartpole-12-0.npz"), "wis-step", "0"]))
     assert [job[3] for job in run.jobs(given)] == ["lstdq"]
     (found,) = run.RESULTS.read()
     assert found["estimator"] == found["chosen"] == "wis-step"
     assert 0 <= float(found["value"]) <= 1
     assert float(found["seconds"]) > 0
+
+
+def test_an_evaluation_that_takes_too_long_is_stopped_and_says_so(tmp_path):
+    pytest.importorskip("gymnasium")
+    write(tmp_path, CELLS["cartpole"], 12, 0)
+    (found,) = run.elsewhere(CELLS["cartpole"], tmp_path / "cartpole-12-0.npz", "lstdq", [0], 1)
+    assert found["said"] == "stopped after 1 processor seconds"
+    assert found["value"] == ""
 
 
 def test_a_misspelt_estimator_leaves_no_line():
