@@ -4,7 +4,6 @@ Every world has two loggers of known policies and recorded propensities. A varia
 dealt to two tables, or with other rewards.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +17,6 @@ from mixope.answering import answer
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
 from mixope.environments import continuous, linear_quadratic, simulate
-from mixope.errors import MixopeWarning
 from mixope.estimators import REGISTRY
 from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
 from mixope.questions import as_estimand
@@ -254,9 +252,7 @@ def answers(name, variant, estimand):
     if variant == "renamed":
         names, labels, tables = here.names, OTHER_LABELS, [renamed(here.columns, here.names)]
     target, *loggers = here.policies(names)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MixopeWarning)  # of missing values that are kept, as was asked
-        logs = mixope.read(*(tables or VARIANTS[variant](here.columns)), missing=here.missing)
+    logs = mixope.read(*(tables or VARIANTS[variant](here.columns)), missing=here.missing)
     seen, refusals = look(logs, MemoryEngine(threads=1), here.features), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known, "BY_ROWS", {})  # who acted where: by shares, not by the best of several classifiers

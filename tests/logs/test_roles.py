@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope.errors import DataError, MixopeWarning, UnknownName
+from mixope.errors import DataError, UnknownName
 from mixope.logs import MISSING_NUMBER, code_of, coded, codes_of, write
 from mixope.logs.sources import quote
 from mixope.policies import uniform
@@ -120,8 +120,7 @@ class TestMissing:
 
     def test_kept_ones_are_counted_in_notes(self):
         columns = with_gaps()
-        with pytest.warns(MixopeWarning):
-            logs = mixope.read(columns, missing="keep")
+        logs = mixope.read(columns, missing="keep")
         gone = int(np.isnan(columns["obs.age"]).sum())
         assert any(f"'age' is missing on {gone} of {ROWS} rows" in note and "mean" in note for note in logs.notes)
         assert any("'ward'" in note and "class of its own" in note for note in logs.notes)

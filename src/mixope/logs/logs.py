@@ -42,6 +42,8 @@ class Logs:
     plans: tuple[Plan, ...]
     schema: Schema
     notes: tuple[str, ...]
+    assumed: tuple[str, ...]
+    """Those of the notes that nobody asked for."""
     bounds: tuple[str | None, int | None]
     """How much memory and how many threads any reading of the rows by SQL may take."""
 
@@ -49,8 +51,9 @@ class Logs:
         if not sources:
             raise DataError("No logs were given", expected="at least one file or table")
         refuse_copies(sources, _one_short_episode)
-        plans, schema, notes = make_plans(sources)
-        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, notes=notes, bounds=(None, None))
+        plans, schema, assumed, asked = make_plans(sources)
+        self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, bounds=(None, None))
+        self.__dict__.update(assumed=assumed, notes=(*assumed, *asked))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Logs never change; read them again to set {name!r}")
@@ -114,7 +117,7 @@ class Logs:
             f"{', '.join(map(repr, found))} count{'s' if len(found) == 1 else ''} steps from {self.step_base + 1} and"
             f" others from {self.step_base}: the first step of each episode is taken as its start"
         )
-        known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base}
+        known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base, "assumed": self.assumed}
         other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
         return other
 

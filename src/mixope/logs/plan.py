@@ -109,8 +109,8 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     return fact != "null_free" or not lossy
 
 
-def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...]]:
-    """The plans of all sources, the common schema, and notes for the user."""
+def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...], tuple[str, ...]]:
+    """The plans of all sources, the common schema, and notes for the user: what was assumed, and what was asked for."""
     notes: list[str] = []
     drafts = []
     for source in sources:
@@ -124,8 +124,7 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
-    notes += notes_on_missing(drafts)
-    return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes))
+    return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes)), tuple(notes_on_missing(drafts))
 
 
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:

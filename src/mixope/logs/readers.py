@@ -51,7 +51,7 @@ def read(
     labels = _labels(label, len(sources))
     opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
     logs = Logs(opened)
-    for note in logs.notes:
+    for note in logs.assumed:
         warnings.warn(note, MixopeWarning, stacklevel=2)
     return logs
 
