@@ -11,6 +11,7 @@ from mixope.estimators import state_action, state_ratio, trajectory
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
 from mixope.estimators.kernel import KernelRatio
+from mixope.estimators.learned import LearnedValue
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.model import Model
 from mixope.estimators.neural import NeuralRatio
@@ -90,6 +91,9 @@ REGISTRY: dict[str, Entry] = {
     "mis": Entry(trajectory.multiple, "trajectory weights", "episodes of a few steps, several known loggers"),
     "mis-step": Entry(trajectory.multiple_stepwise, "trajectory weights", "short episodes, several known loggers"),
     "model": Entry(Model, "model", "a check on emp: the counted model, evaluated", takes=COUNTS),
+    "fqe": Entry(
+        LearnedValue, "doubly robust", "states of many numbers: a value learned by networks", takes=FEATURES, slow=True
+    ),
     "lstdq": Entry(LstdQ, "value", "states with factors; no ratio at all"),
     "dr": Entry(DoublyRobust, "doubly robust", "states with factors: the default there"),
     "logged-mean": Entry(LoggedMean, "reference", "what the loggers earned; not an estimate of the target"),

@@ -2,8 +2,8 @@
 
     targets      y = r + γ clip(Σ p_k q(s′, a_k)),  with the networks as they were at the last renewal
     steps        Adam on the mean square of q(s,a) − y, a few dozen steps between renewals
-    the level    at each renewal, the constant that makes the mean Bellman residual zero is solved for:
-                 c = mean(y − q) / (1 − γ · share of rows that go on);  it alone would take 1/(1−γ) renewals
+    renewal      a q + c takes the place of q, a and c such that Bellman residuals have mean zero and do not go with q:
+                 a constant alone would take 1/(1−γ) renewals to get where it belongs
     the end      the step size falls to zero, and the parameters of the last steps are averaged
 
 A value lies within the range of the rewards (with 0, where episodes end) in the units of (1−γ) Σ γᵗ r, and predictions
@@ -19,18 +19,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.solvers.networks import Adam, Networks, gradients, new_networks
+from mixope.solvers.networks import Adam, Networks, gradients, new_networks, single, valued
 
 Tick = Callable[[int, int], None]
+_STEEPEST = 1.25
+"""By how much a renewal may stretch or shrink the values at most."""
+_LARGE = 100.0
+"""Values are learned in units in which they lie within this: steps of Adam are then small beside them."""
 
 
 @dataclass(frozen=True)
 class FittedQSettings:
     """How to train; the defaults take about fifteen processor seconds for four networks of twenty inputs."""
 
-    width: int = 64
-    renewals: int = 100
-    steps: int = 60
+    width: int = 128
+    renewals: int = 80
+    steps: int = 40
     """Between two renewals."""
     batch: int = 256
     rate: float = 1e-3
@@ -63,58 +67,116 @@ def fit_networks(
     rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, tick: Tick | None = None
 ) -> Networks:
     """One network for each row of ``weights`` (networks, n), which say how often it sees each of the rows."""
-    members = len(weights)
-    scale = max(float(np.abs(rows.reward).max()), 1e-30)
-    low, high = np.float32(rows.low / scale), np.float32(rows.high / scale)
-    reward, going = (rows.reward / scale).astype(np.float32), rows.going.astype(np.float32)
-    parameters = new_networks(members, rows.inputs.shape[1], settings.width, seed)
-    adam, total = Adam(parameters), settings.renewals * settings.steps
-    kept, n_kept, done = [np.zeros_like(p, dtype=np.float64) for p in parameters], 0, 0
-    cumulated = np.cumsum(weights, axis=1)
-    generator = np.random.default_rng([seed, 67])
-    begin_average = total - int(settings.averaged * total)
+    units = Units.of(rows)
+    learner = _Learner(units.inside(rows), new_networks(len(weights), rows.inputs.shape[1], settings.width, seed))
+    cumulated, generator = np.cumsum(weights, axis=1), np.random.default_rng([seed, 67])
+    adam, total = Adam(learner.parameters), settings.renewals * settings.steps
+    averaged, since = Average(learner.parameters), total - int(settings.averaged * total)
     for renewal in range(settings.renewals):
         chosen = _draw(cumulated, settings.steps * settings.batch, generator)
-        ahead = _looked_ahead(rows, chosen, parameters, generator)
-        now = _valued(parameters, rows.inputs[chosen])
-        slope, level = _rescaled(reward[chosen], going[chosen], now, ahead, low, high)
-        parameters[-1] = parameters[-1] * slope[:, None, None] + level[:, None, None]
-        parameters[-2] *= slope[:, None, None]
-        adam.parameters = parameters
-        y = reward[chosen] + going[chosen] * np.clip(ahead * slope[:, None] + level[:, None], low, high)
+        goals = learner.renewed(chosen, generator)
         for step in range(settings.steps):
-            part = chosen[:, step * settings.batch : (step + 1) * settings.batch]
-            goal = y[:, step * settings.batch : (step + 1) * settings.batch]
-            found = gradients(parameters, rows.inputs[part], goal)
+            part = slice(step * settings.batch, (step + 1) * settings.batch)
+            found = gradients(learner.parameters, learner.rows.inputs[chosen[:, part]], goals[:, part])
+            done = renewal * settings.steps + step
             adam.step(found, settings.rate * _rate(done / total), settings.decay)
-            done += 1
-            if done > begin_average:
-                n_kept += 1
-                for mean, now_is in zip(kept, parameters, strict=True):
-                    mean += now_is
+            if done >= since:
+                averaged.add(learner.parameters)
         if tick is not None:
             tick(renewal + 1, settings.renewals)
-    *rest, last, level_at = (mean / max(n_kept, 1) for mean in kept)
-    return Networks(tuple(p.astype(np.float32) for p in (*rest, last * scale, level_at * scale)))
+    return units.outside(averaged.parameters)
 
 
-def _rescaled(reward, going, now, ahead, low, high):
-    """a and c such that a q + c has Bellman residuals of mean zero, also weighted by q: for every network."""
-    slopes, levels = [], []
-    for r, g, q, v in zip(reward, going, now, ahead, strict=True):
+@dataclass(frozen=True)
+class Units:
+    """Values in which networks learn: less a level (none where episodes end and earn nothing more), over a size."""
+
+    level: float
+    size: float
+
+    @classmethod
+    def of(cls, rows: FittedRows) -> Units:
+        """Such that all values lie within −1 and 1, times a hundred."""
+        level = 0.0 if rows.low <= 0.0 <= rows.high else 0.5 * (rows.low + rows.high)
+        size = max(rows.high - level, level - rows.low)
+        return cls(level, max(size, 1e-300) / _LARGE)
+
+    def inside(self, rows: FittedRows) -> FittedRows:
+        """The rows in these units."""
+        reward = (rows.reward - (1.0 - rows.going) * self.level) / self.size
+        low, high = (rows.low - self.level) / self.size, (rows.high - self.level) / self.size
+        return FittedRows(rows.inputs, rows.ahead, rows.shares, single(reward), single(rows.going), low, high)
+
+    def outside(self, parameters: list[FloatArray]) -> Networks:
+        """Networks whose values are in the units of the question."""
+        *rest, last, constant = parameters
+        found = (*rest, last * self.size, constant * self.size + self.level)
+        return Networks(tuple(single(p) for p in found))
+
+
+class Average:
+    """The mean of parameters over some steps."""
+
+    def __init__(self, like: list[FloatArray]) -> None:
+        self._total = [np.zeros(p.shape) for p in like]
+        self._count = 0
+
+    def add(self, parameters: list[FloatArray]) -> None:
+        """One step more."""
+        self._count += 1
+        for k, now in enumerate(parameters):
+            self._total[k] += now
+
+    @property
+    def parameters(self) -> list[FloatArray]:
+        """The mean."""
+        return [total / max(self._count, 1) for total in self._total]
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """Rows in the units of the networks, and the parameters, which change in place."""
+
+    rows: FittedRows
+    parameters: list[FloatArray]
+
+    def renewed(self, chosen: IntArray, generator: np.random.Generator) -> FloatArray:
+        """New goals y for the chosen rows, after slope and level of the networks were set right."""
+        rows = self.rows
+        reward, going = rows.reward[chosen], rows.going[chosen]
+        now, ahead = valued(self.parameters, rows.inputs[chosen]), self._ahead(chosen, generator)
+        fits = [self._rescaled(*each) for each in zip(reward, going, now, ahead, strict=True)]
+        slope, level = (np.array(each, dtype=np.float32)[:, None] for each in zip(*fits, strict=True))
+        self.parameters[-2] *= slope[..., None]
+        self.parameters[-1] *= slope[..., None]
+        self.parameters[-1] += level[..., None]
+        return np.asarray(reward + going * np.clip(ahead * slope + level, rows.low, rows.high), dtype=np.float32)
+
+    def _ahead(self, chosen: IntArray, generator: np.random.Generator) -> FloatArray:
+        """V(s′) of the chosen rows: the mean over all pairs where shares differ, else by one of them at random."""
+        ahead, shares = self.rows.ahead, self.rows.shares
+        k = ahead.shape[1]
+        if bool((shares == shares[:, :1]).all()):
+            one = generator.integers(k, size=chosen.shape)
+            return np.asarray(valued(self.parameters, ahead[chosen, one]) * shares[chosen, 0] * np.float32(k))
+        every = [valued(self.parameters, ahead[chosen, j]) * shares[chosen, j] for j in range(k)]
+        return np.asarray(np.sum(every, axis=0))
+
+    def _rescaled(self, reward: FloatArray, going: FloatArray, q: FloatArray, v: FloatArray) -> tuple[float, float]:
+        """a and c such that a q + c has Bellman residuals of mean zero, and uncorrelated with q as far as a allows."""
+        low, high = self.rows.low, self.rows.high
         inside = (v > low) & (v < high)
-        gi, out = g * inside, g * np.where(inside, 0.0, np.clip(v, low, high))
-        centre = q - q.mean()
-        left = np.array([[np.mean(q - gi * v), np.mean(1 - gi)], [np.mean(centre * (q - gi * v)), np.mean(centre * (1 - gi))]])
-        right = np.array([np.mean(r + out), np.mean(centre * (r + out))])
-        a = float(np.linalg.solve(left + 1e-12 * np.eye(2), right)[0]) if SLOPE else 1.0
-        a = min(max(a, 1 / SLOPE), SLOPE) if SLOPE and np.isfinite(a) else 1.0
-        slopes.append(a)
-        levels.append((right[0] - a * left[0, 0]) / left[0, 1])
-    return np.array(slopes, dtype=np.float32), np.array(levels, dtype=np.float32)
-
-
-SLOPE = 1.25
+        on, beyond = going * inside, going * np.where(inside, 0.0, np.clip(v, low, high))
+        centred = q - q.mean(dtype=np.float64)
+        tests = np.stack([np.ones(len(q)), centred])
+        columns, right = np.stack([q - on * v, 1.0 - on], axis=1), reward + beyond
+        matrix, goal = tests @ columns / len(q), tests @ right / len(q)
+        determinant = float(np.linalg.det(matrix))
+        slope = 1.0
+        if determinant != 0.0:
+            slope = float((goal[0] * matrix[1, 1] - goal[1] * matrix[0, 1]) / determinant)
+        slope = min(max(slope, 1.0 / _STEEPEST), _STEEPEST)
+        return slope, float((goal[0] - slope * matrix[0, 0]) / max(float(matrix[0, 1]), 1e-6))
 
 
 def _rate(share: float) -> float:
@@ -126,31 +188,7 @@ def _draw(cumulated: FloatArray, count: int, generator: np.random.Generator) -> 
     """Rows for every network, with replacement, in proportion to their weights."""
     drawn = generator.random((len(cumulated), count))
     found = [np.searchsorted(each, u * each[-1], side="right") for each, u in zip(cumulated, drawn, strict=True)]
-    return np.minimum(np.stack(found), cumulated.shape[1] - 1)
-
-
-def _looked_ahead(
-    rows: FittedRows, chosen: IntArray, parameters: list[FloatArray], generator: np.random.Generator
-) -> FloatArray:
-    """V(s′) of the chosen rows: the mean over all pairs where shares differ, else one of the pairs at random."""
-    members, count = chosen.shape
-    k = rows.ahead.shape[1]
-    if bool((rows.shares == rows.shares[:, :1]).all()):
-        one = generator.integers(k, size=chosen.shape)
-        return _valued(parameters, rows.ahead[chosen, one]) * rows.shares[chosen, 0] * np.float32(k)
-    every = [_valued(parameters, rows.ahead[chosen, j]) * rows.shares[chosen, j] for j in range(k)]
-    return np.asarray(np.sum(every, axis=0))
-
-
-def _valued(parameters: list[FloatArray], x: FloatArray) -> FloatArray:
-    """q of rows of each network's own: x is (networks, n, d)."""
-    from mixope.solvers.networks import forward
-
-    piece, found = 4096, []
-    for low in range(0, x.shape[1], piece):
-        hidden = forward(parameters, x[:, low : low + piece])[-1][0]
-        found.append((np.matmul(hidden, parameters[4]) + parameters[5])[..., 0])
-    return np.concatenate(found, axis=1)
+    return np.asarray(np.minimum(np.stack(found), cumulated.shape[1] - 1))
 
 
 def unseen(fold: IntArray, folds: int) -> BoolArray:

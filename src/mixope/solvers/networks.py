@@ -17,7 +17,7 @@ import numpy as np
 from mixope.arrays import FloatArray
 
 _EPSILON = 1e-5
-_PIECE = 8192
+_PIECE = 4096
 """Rows that are looked at together where only values are wanted."""
 
 Parameters = list[FloatArray]
@@ -44,17 +44,18 @@ class Networks:
 
     def hidden(self, inputs: FloatArray) -> FloatArray:
         """h₂ of rows (n, d), for every network: (networks, n, width)."""
-        pieces = [forward(self.parameters, piece[None])[-1][0] for piece in _pieces(inputs)]
-        return np.concatenate(pieces, axis=1)
+        pieces = [inputs[None, low : low + _PIECE] for low in range(0, max(len(inputs), 1), _PIECE)]
+        return np.concatenate([forward(self.parameters, piece)[-1][0] for piece in pieces], axis=1)
 
     def values(self, inputs: FloatArray) -> FloatArray:
         """q of rows (n, d), for every network: (networks, n)."""
-        *_, last, level = self.parameters
-        return np.asarray((self.hidden(inputs) @ last)[..., 0] + level[..., 0])
+        return valued(self.parameters, inputs[None])
 
 
-def _pieces(inputs: FloatArray) -> list[FloatArray]:
-    return [inputs[low : low + _PIECE] for low in range(0, max(len(inputs), 1), _PIECE)]
+def single(values: FloatArray) -> FloatArray:
+    """In single precision."""
+    found: FloatArray = values.astype(np.float32)  # type: ignore[assignment]
+    return found
 
 
 def new_networks(count: int, inputs: int, width: int, seed: int) -> Parameters:
@@ -64,14 +65,14 @@ def new_networks(count: int, inputs: int, width: int, seed: int) -> Parameters:
     def normal(*shape: int, scale: float) -> FloatArray:
         return np.asarray(scale * generator.standard_normal((count, *shape)), dtype=np.float32)
 
-    zero = np.zeros((count, 1, width), dtype=np.float32)
+    zero: FloatArray = np.zeros((count, 1, width), dtype=np.float32)
     return [
         normal(inputs, width, scale=float(np.sqrt(2.0 / max(inputs, 1)))),
         zero.copy(),
         normal(width, width, scale=float(np.sqrt(2.0 / width))),
         zero.copy(),
         normal(width, 1, scale=0.1 / float(np.sqrt(width))),
-        np.zeros((count, 1, 1), dtype=np.float32),
+        zero[..., :1].copy(),
     ]
 
 
@@ -119,6 +120,14 @@ def gradients(parameters: Parameters, x: FloatArray, y: FloatArray) -> Parameter
         np.matmul(np.swapaxes(h2, 1, 2), off),
         off.sum(axis=1, keepdims=True),
     ]
+
+
+def valued(parameters: tuple[FloatArray, ...] | Parameters, x: FloatArray) -> FloatArray:
+    """q of rows of each network's own: x is (networks, n, d), or (1, n, d) for all."""
+    *_, last, level = parameters
+    pieces = [x[:, low : low + _PIECE] for low in range(0, max(x.shape[1], 1), _PIECE)]
+    found = [(np.matmul(forward(parameters, piece)[-1][0], last) + level)[..., 0] for piece in pieces]
+    return np.concatenate(found, axis=1)
 
 
 class Adam:
