@@ -54,7 +54,7 @@ class Networks:
 
 def single(values: FloatArray) -> FloatArray:
     """In single precision."""
-    found: FloatArray = values.astype(np.float32)  # type: ignore[assignment]
+    found: FloatArray = values.astype(np.float32)
     return found
 
 
