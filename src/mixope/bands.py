@@ -106,9 +106,15 @@ def _bound(flow: Flow, chain: Leaky, reward: float, side: Side) -> float:
     if estimand.restarts:
         return _average(flow, chain, reward, side)
     if estimand.sums:
-        return float(estimand.scale * flow.start @ discounted_bound(chain, reward, estimand.discount, side))
+        return estimand.scale * _from_start(flow, discounted_bound(chain, reward, estimand.discount, side))
     assert estimand.horizon is not None
-    return float(flow.start @ horizon_bound(chain, reward, estimand.horizon, side)) / estimand.horizon
+    return _from_start(flow, horizon_bound(chain, reward, estimand.horizon, side)) / estimand.horizon
+
+
+def _from_start(flow: Flow, bound: FloatArray) -> float:
+    """The mean of a bound over the start law; where no episode starts it may be infinite."""
+    begun = flow.start > 0
+    return float(flow.start[begun] @ bound[begun])
 
 
 def _average(flow: Flow, chain: Leaky, reward: float, side: Side) -> float:

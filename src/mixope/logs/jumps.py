@@ -145,7 +145,8 @@ def _mean(values: FloatArray) -> FloatArray:
 
 def _numbers(values: FloatArray) -> Numbers:
     known = values[np.isfinite(values)]
-    return Numbers(len(known), float(known.sum()), float(known @ known))
+    with np.errstate(over="ignore"):  # rewards whose squares are beyond all numbers are refused elsewhere
+        return Numbers(len(known), float(known.sum()), float(known @ known))
 
 
 def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:

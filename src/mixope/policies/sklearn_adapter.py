@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, UsageError
+from mixope.errors import DataError, MissingExtra, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import UnknownActions
@@ -69,7 +69,7 @@ def _frame(observations: AnyArray, classifier: Any) -> Any:
     try:
         from pandas import DataFrame
     except ImportError as error:
-        raise UsageError("a classifier on mixed states needs pandas, which is not installed") from error
+        raise MissingExtra("pandas", "a classifier on mixed states") from error
     strange = [str(name) for name in names if name not in known]
     if strange:
         raise DataError(

@@ -190,7 +190,8 @@ def _stack(
 def _integers(column: AnyArray) -> AnyArray:
     """Integers that came as floats or objects because of nulls are integers again."""
     if column.dtype.kind == "f":
-        return column.astype(np.int64)
+        with np.errstate(invalid="ignore"):  # rows without a value are refused once they are seen
+            return column.astype(np.int64)
     if column.dtype.kind == "O" and all(isinstance(value, (int, np.integer)) for value in column[:1]):
         return column.astype(np.int64)
     return column

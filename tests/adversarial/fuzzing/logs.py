@@ -168,7 +168,12 @@ def _as_pandas(columns: Columns) -> Any:
 def _as_polars(columns: Columns) -> Any:
     import polars as pl
 
-    return pl.DataFrame({str(name): values for name, values in columns.items()})
+    try:
+        return pl.DataFrame({str(name): values for name, values in columns.items()})
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # what polars gives up on is none of its exceptions
+            raise ValueError("polars cannot hold this") from error
+        raise
 
 
 def _as_chunks(columns: Columns) -> Any:

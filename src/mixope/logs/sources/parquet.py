@@ -74,7 +74,8 @@ class ParquetFiles:
             for low, high in runs(sizes, rows):
                 chosen = tuple(range(low, high)) if self.chosen is None else self.chosen[low:high]
                 piece = replace(self, files=(os.path.abspath(name),), groups=(sizes[low:high],), chosen=chosen)
-                parts.append((f"{name}[{chosen[0]}:{chosen[-1] + 1}]", piece))
+                first, last = (chosen[0], chosen[-1] + 1) if chosen else (0, 0)  # a file may have no row group
+                parts.append((f"{name}[{first}:{last}]", piece))
         return parts
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
