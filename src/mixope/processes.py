@@ -53,7 +53,7 @@ def run_tasks(
     cores = max(min(jobs or (1 if short else all_cores()), len(rest)), 1)
     size = max(1, min(_LARGEST_BATCH, len(rest) // (4 * cores)))
     found: dict[int, list[Result]] = {}
-    with _reporting(progress, title) as report, closing(as_done(task, rest, cores, size)) as batches:
+    with reporting(progress, title) as report, closing(as_done(task, rest, cores, size)) as batches:
         for k, results in batches:
             found[k] = results
             if report:
@@ -152,8 +152,8 @@ _WITH_POOLS = ("numpy", "scipy.linalg", "sklearn.utils", "sklearn.cluster", "jax
 
 
 @contextmanager
-def _reporting(progress: bool | Progress | None, title: str) -> Iterator[Progress | None]:
-    """The caller's function, a bar on stderr, or nothing."""
+def reporting(progress: bool | Progress | None, title: str) -> Iterator[Progress | None]:
+    """The caller's function, a bar on stderr (None: only where that is a terminal), or nothing."""
     if callable(progress):
         yield progress
     elif progress is False or (progress is None and not sys.stderr.isatty()):

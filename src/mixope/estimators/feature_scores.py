@@ -34,6 +34,7 @@ from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import RatioReport
+from mixope.estimators.feature_value import ValueFit, ValueSystem
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
@@ -56,33 +57,6 @@ class Weigher(Protocol):
         ...
 
 
-class ValuesRows(Protocol):
-    """A value as the score pass sees it."""
-
-    def terms(self, rows: Rows, fold: int, logged: bool) -> tuple[FloatArray, FloatArray]:
-        """γV(s′) − q(s,a) of every row and V(s) where an episode starts, by all rows and without the fold."""
-        ...
-
-
-class ValueModel(Protocol):
-    """What is reported of a value besides: its plug-in estimate, and its ridge."""
-
-    @property
-    def fit(self) -> ValuesRows:
-        """Ready to value rows."""
-        ...
-
-    @property
-    def value(self) -> float:
-        """The plug-in estimate."""
-        ...
-
-    @property
-    def ridge(self) -> float:
-        """λ."""
-        ...
-
-
 @dataclass(frozen=True)
 class ScorePart:
     """Sums by episode of some rows, and how their weights are spread."""
@@ -101,7 +75,7 @@ class ScoreSums(SlicedRequest):
 
     ratio: Weigher
     coarse: Weigher | None = None
-    value: ValuesRows | None = None
+    value: ValueFit | None = None
     logged: bool = False
     crossed: bool = False
     piece_steps: int | None = None
@@ -175,7 +149,7 @@ def score(
     problem: FeatureProblem,
     ratio: Weigher,
     report: RatioReport,
-    model: ValueModel | None,
+    model: ValueSystem | None,
     *,
     logged: bool = False,
     doubly_robust: bool = False,
@@ -226,7 +200,7 @@ def _terms(part: FloatArray, count: FloatArray, starts: FloatArray, first: Float
 
 
 def _solution(
-    problem: FeatureProblem, summed: Summed, model: ValueModel | None, *, doubly_robust: bool, crossed: bool
+    problem: FeatureProblem, summed: Summed, model: ValueSystem | None, *, doubly_robust: bool, crossed: bool
 ) -> Solution:
     """Value, scores and measures from the sums by episode."""
     terms, total = summed.terms, float(summed.terms.weight.sum())

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import linalg
@@ -36,36 +35,6 @@ RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 FIRST_RIDGE = PLUG_IN_RIDGE = 1e-6
 HORIZON_RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _APART = 0.1
-
-
-class PairDesign(Protocol):
-    """Features of pairs, x(s,a), and their mean under a target."""
-
-    @property
-    def size(self) -> int:
-        """Columns of x."""
-        ...
-
-    @property
-    def gamma(self) -> float:
-        """The discount of the question."""
-        ...
-
-    def taken(self, rows: Rows) -> FloatArray:
-        """x(s,a)."""
-        ...
-
-    def chosen(self, rows: Rows) -> FloatArray:
-        """x(s,π)."""
-        ...
-
-    def ahead(self, rows: Rows) -> FloatArray:
-        """x(s′,π)."""
-        ...
-
-    def starts(self, rows: Rows) -> Rows:
-        """The rows that begin an episode."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +104,7 @@ def value_system(problem: FeatureProblem, design: ValueDesign, moments: Moments,
 class ValueSums(MomentRequest):
     """Σ x(x − γ x′)ᵀ, Σ x r, Σ x, Σ (x − γx′), Σ r, rows, by fold; the start features; ends apart, for the average."""
 
-    design: PairDesign
+    design: ValueDesign
 
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
@@ -163,7 +132,7 @@ class ValueSums(MomentRequest):
 class PairGram(MomentRequest):
     """Σ x xᵀ, by fold."""
 
-    design: PairDesign
+    design: ValueDesign
 
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
@@ -177,7 +146,7 @@ class ValueFit:
     The first column of ``beta`` is from all rows, the others are without each fold.
     """
 
-    design: PairDesign
+    design: ValueDesign
     start: FloatArray
     beta: FloatArray
     offset: FloatArray
@@ -212,7 +181,7 @@ class ValueSystem:
     """The moments of a value, ready to be solved on any of the folds."""
 
     problem: FeatureProblem
-    design: PairDesign
+    design: ValueDesign
     moments: Moments
     gram: FloatArray
     ridges: tuple[float, ...] = RIDGES

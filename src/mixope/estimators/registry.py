@@ -92,7 +92,11 @@ REGISTRY: dict[str, Entry] = {
     "mis-step": Entry(trajectory.multiple_stepwise, "trajectory weights", "short episodes, several known loggers"),
     "model": Entry(Model, "model", "a check on emp: the counted model, evaluated", takes=COUNTS),
     "fqe": Entry(
-        LearnedValue, "doubly robust", "states of many numbers: a value learned by networks", takes=FEATURES, slow=True
+        LearnedValue,
+        "value",
+        "many columns: a discounted value learned by networks",
+        takes=FEATURES,
+        slow=True,
     ),
     "lstdq": Entry(LstdQ, "value", "states with factors; no ratio at all"),
     "dr": Entry(DoublyRobust, "doubly robust", "states with factors: the default there"),
