@@ -118,6 +118,7 @@ _GROUP_ARRAYS = (
     "inverse",
     "inverse_reward",
     "inverse_squared",
+    "scatter",
 )
 
 

@@ -66,6 +66,11 @@ class DoublyRobust:
         if self.value == "kriged" and self.behaviour is not None:
             raise UsageError("the kriged value counts the behaviour itself. Leave behaviour out, or use value='linear'")
 
+    @property
+    def ignores_loggers(self) -> bool:
+        """Whether counts of (s, a, s′) are all it looks at; a regression weighs what is counted apart."""
+        return self.behaviour is None and self.value != "linear"
+
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """The completed model, or a ratio and a value: from flow and factors, or both from features."""
         if isinstance(problem, FeatureProblem):

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -119,6 +119,7 @@ class StateAction:
     name: str
     law: Callable[[PairSystem], FloatArray]
     on_features: Callable[[FeatureProblem], Asking[Solution]]
+    ignores_loggers: ClassVar[bool] = True
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """x on pairs, then value and scores."""

@@ -71,6 +71,11 @@ class StateRatio:
                 " sit on one self-loop. Use calibrate=None, or form='paper'"
             )
 
+    @property
+    def ignores_loggers(self) -> bool:
+        """Whether counts of (s, a, s′) are all it looks at: all rows are pooled as they are, under their own counts."""
+        return self.pooled and not self.nearest and self.form == "general" and _is_counted(as_behaviour(self.behaviour))
+
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """Solve on all rows, or on each logger's and average."""
         behaviour = as_behaviour(self.behaviour)
@@ -96,11 +101,15 @@ class StateRatio:
 
 def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray | None = None) -> Solution:
     """The general form on counts: the exact chain of the flow; ``weight`` is c for every group, 1 unless given."""
-    plain = isinstance(behaviour, DefaultMixture) or behaviour == CountedMixture()
-    if plain and (weight is None or bool(np.all(weight == 1.0))):
+    if _is_counted(behaviour) and (weight is None or bool(np.all(weight == 1.0))):
         return state_ratio_solution(*pooled(problem))
     flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups) if weight is None else weight)
     return state_ratio_solution(flow, occupy(flow))
+
+
+def _is_counted(behaviour: Behaviour) -> bool:
+    """Whether it is, on counts, how often the pooled rows have each action."""
+    return isinstance(behaviour, DefaultMixture) or behaviour == CountedMixture()
 
 
 def equal_weights(problem: FeatureProblem) -> dict[str, float]:
