@@ -26,7 +26,7 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem
 from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
 from mixope.seen import Counted
-from mixope.statistics.transitions import BASIS, Transitions
+from mixope.statistics.transitions import BASIS, Transitions, empty_scores
 from mixope.survey import Survey
 
 MOST_SCORES = 10_000_000
@@ -94,7 +94,7 @@ def _solved(
         problem.forget()
     table = None
     if solution.scores is not None:
-        table = np.zeros((others.n_places, len(BASIS)))
+        table = empty_scores(others.n_places)
         table[places] = solution.scores
     uncovered = max(solution.uncovered_mass, found.strange)
     return replace(found, solution=replace(solution, uncovered_mass=uncovered, scores=None)), table

@@ -47,7 +47,7 @@ from mixope.estimators.state_ratio import (
 )
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS
+from mixope.statistics.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _scores(found: Completion, unit: FloatArray) -> FloatArray:
     own = left_out(n)
     centre = own * found.pair_worth
     whole = part.whole.transitions
-    scores = np.zeros((whole.n_groups, len(BASIS)))
+    scores = empty_scores(whole.n_groups)
     rest = own[rows.pair] * (found.tail - found.zero) - centre[rows.pair]
     scores[part.groups, BASIS.index("reward")] = (unit * own)[rows.pair]
     scores[part.groups, BASIS.index("rows")] = unit[rows.pair] * rest

@@ -41,7 +41,7 @@ from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.estimators.solution import Measures, Solution, Weights, combine
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS, noise_by_action
+from mixope.statistics.transitions import BASIS, empty_scores, noise_by_action
 
 Form = Literal["general", "paper"]
 
@@ -200,7 +200,7 @@ def score_table(
 ) -> FloatArray:
     """Coefficients of the row basis: ωρ(r + rest)/Σc on rows, times ``own``; the start part on first rows."""
     whole = flow.whole.transitions
-    scores = np.zeros((whole.n_groups, len(BASIS)))
+    scores = empty_scores(whole.n_groups)
     rows = flow.rows
     scale = omega[rows.state] / flow.count.sum()
     if flow.by_row:
@@ -209,10 +209,9 @@ def score_table(
     else:
         unit = scale * flow.ratio / rows.rows
         first, second = BASIS.index("rows"), BASIS.index("reward")
-    scores[flow.groups, first] = unit * rest
-    scores[flow.groups, second] = unit
-    if own is not None:
-        scores[flow.groups] *= own[:, None]
+    times = 1.0 if own is None else own
+    scores[flow.groups, first] = unit * rest * times
+    scores[flow.groups, second] = unit * times
     n_starts = float(whole.starts.sum())
     if n_starts and flow.whole.start_law is None:
         scores[:, BASIS.index("starts")] = start_score[whole.state] / n_starts

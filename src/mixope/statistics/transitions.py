@@ -171,6 +171,11 @@ class Transitions:
         return sums / self.logger_rows()
 
 
+def empty_scores(n_groups: int) -> FloatArray:
+    """A score table of zeros, laid out by column: what is never written takes no memory, and columns need no copy."""
+    return np.zeros((len(BASIS), n_groups)).T
+
+
 def transition_cells(transitions: Transitions) -> IntArray:
     """A number for every (s, a, s′), whoever logged it."""
     code = transitions.pair * (transitions.n_states + 1) + transitions.next_state + 1
