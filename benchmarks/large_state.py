@@ -77,7 +77,8 @@ def ring_step(state: np.ndarray, action: np.ndarray, n: int, generator: np.rando
 
 FACTORS = "grid factors"
 WORLDS: dict[str, Step] = {"random": random_step, "grid": grid_step, "ring": ring_step, FACTORS: grid_step}
-NAMES = tuple(name for name in REGISTRY if hasattr(make(name), "solve"))
+WHOLE_EPISODES = {"opt-emp", *(name for name, entry in REGISTRY.items() if entry.family == "trajectory weights")}
+NAMES = tuple(name for name, entry in REGISTRY.items() if "counts" in entry.takes and name not in WHOLE_EPISODES)
 SHOWN = {"ring": ("emp", "model", "mwl"), FACTORS: ("emp", "lstdq", "dr")}
 
 

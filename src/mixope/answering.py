@@ -11,7 +11,7 @@ The same path carries counts and features: what differs is the problem that :mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from mixope.against import Contest
 from mixope.arrays import FloatArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
+from mixope.diagnostics.coverage import coverage_shift, is_small
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
@@ -28,6 +29,7 @@ from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Rounds, together
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
+from mixope.estimators.occupancy import forget_pooled
 from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
@@ -107,7 +109,8 @@ def _answered(
     estimand, piece_steps = tasks[0].question.estimand, _piece_steps(seen, tasks)
     fit = any(not isinstance(task.estimator, Trajectory | LoggedMean) for task in tasks)  # these see logged steps only
     own = partial(seen.own_chains, estimand, piece_steps, fit)
-    *outcomes, earned = rounds.run(together([*(task.solve for task in tasks), own]))
+    # Their own chains come first: they are solved before the flows of the targets are there.
+    earned, *outcomes = rounds.run(together([own, *(task.solve for task in tasks)]))
     if isinstance(earned, MixopeError):
         raise earned
     solved = []
@@ -118,6 +121,7 @@ def _answered(
             raise outcome
         else:
             skipped.append((task.estimator.name, outcome.reason))
+    _use_flows(solved)
     sums = seen.sum_scores(rounds, [*(solution for _, solution in solved), *earned.to_sum], seed, estimand)
     returns = sums.returns if earned.returns is None else earned.returns
     owners = own_values(estimand, sums.totals, earned, returns, sums.scores[:, len(solved) :])
@@ -131,6 +135,23 @@ def _answered(
         for number, (task, solution) in enumerate(solved)
         if id(task.estimator) not in others
     ]
+
+
+def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
+    """All that is read off the flows of the targets; then they are dropped: the last scan needs the memory."""
+    counted = [(task.problem, solution) for task, solution in solved if isinstance(task.problem, Problem)]
+    for problem, solution in counted:
+        if _open_ended(solution):
+            problem.once(problem_band)
+        if is_small(solution.uncovered_mass):
+            problem.once(coverage_shift)
+    for problem, _ in counted:
+        forget_pooled(problem)
+
+
+def _open_ended(solution: Solution) -> bool:
+    """Whether the target does something that was not seen, so that there is an outer band."""
+    return not solution.is_reference and solution.uncovered_mass + solution.outside_mass > ROUNDING
 
 
 def _piece_steps(seen: Counted | Sampled, tasks: Sequence[Task]) -> int | None:
@@ -149,7 +170,7 @@ def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoi
 
 @dataclass(frozen=True)
 class Run:
-    """What the estimates of a run share; the band of a problem is solved once."""
+    """What the estimates of a run share."""
 
     seen: Counted | Sampled
     rounds: Rounds
@@ -158,7 +179,6 @@ class Run:
     owners: tuple[Own | str, ...] = ()
     """What every logger earned by itself, and all of them together."""
     pieces: Pieces | None = None
-    bands: dict[int, Band] = field(default_factory=dict)
 
     @cached_property
     def of_logs(self) -> tuple[Diagnostic, ...]:
@@ -254,12 +274,9 @@ class Run:
 
     def _band(self, task: Task, solution: Solution) -> Band | None:
         """Where something is uncovered: the least and the most the target could earn, whatever was not seen."""
-        open_ended = solution.uncovered_mass + solution.outside_mass > ROUNDING
-        if not isinstance(task.problem, Problem) or solution.is_reference or not open_ended:
+        if not isinstance(task.problem, Problem) or not _open_ended(solution):
             return None
-        if id(task.problem) not in self.bands:
-            self.bands[id(task.problem)] = problem_band(task.problem)
-        return self.bands[id(task.problem)]
+        return task.problem.once(problem_band)
 
     def _bins(self, solution: Solution) -> tuple[WeightBin, ...]:
         """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""

@@ -74,9 +74,12 @@ class Problem:
         found: T = self._kept[make]
         return found
 
-    def forget(self) -> None:
-        """Drop what was kept. It refers back to the question, so that memory would be freed late."""
-        self._kept.clear()
+    def forget(self, make: Callable[[Problem], Any] | None = None) -> None:
+        """Drop what was kept, or what ``make`` made. It refers back to the question: memory would be freed late."""
+        if make is None:
+            self._kept.clear()
+        else:
+            self._kept.pop(make, None)
 
     @cached_property
     def _kept(self) -> dict[Callable[[Problem], Any], Any]:
@@ -118,6 +121,7 @@ _GROUP_ARRAYS = (
     "inverse",
     "inverse_reward",
     "inverse_squared",
+    "scatter",
 )
 
 

@@ -7,7 +7,8 @@ averages can be predicted with an interval, and the notes say which loggers that
 
 The held-out policy is the known one, or what its own rows show: the frequencies of its actions, or where states are not
 counted a law that is fitted to them. The two sides then share the noise of its actions, and a comparison errs towards
-agreement. Nothing else of its rows enters: the others' counts are restricted, or every request sees their rows only.
+agreement. Nothing else of its rows enters: the counts are the others' (:mod:`mixope.backtesting.from_counts`), or every
+request sees their rows only.
 
 How far a prediction is off, and what all of them say together, is in :mod:`mixope.backtesting.judging`.
 """
@@ -15,25 +16,23 @@ How far a prediction is off, and what all of them say together, is in :mod:`mixo
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from mixope.answering import build
-from mixope.arrays import FloatArray, sum_by
+from mixope.backtesting.from_counts import few_at_a_time
+from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.judging import Distance, distance, earned, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.diagnostics import Evidence, Verdict, episodes_are_new
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, MixopeError, UsageError
-from mixope.estimand import Estimand
 from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
-from mixope.estimators.asking import Asking, Rounds, answered, together
+from mixope.estimators.asking import Asking, together
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.features import FeatureMap
 from mixope.intervals import (
@@ -45,21 +44,13 @@ from mixope.intervals import (
     widen,
 )
 from mixope.logs import UNLABELLED
-from mixope.policies import Policy, TabularPolicy
-from mixope.problem import Problem, restrict
+from mixope.policies import Policy
 from mixope.questions import Question, check_level, known_policies
-from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
 from mixope.seen import Counted, Sampled, look
 from mixope.statistics.repeats import Repeats
-from mixope.statistics.request import OfLoggers, Request
-from mixope.statistics.transitions import BASIS, Transitions
+from mixope.statistics.request import OfLoggers
 from mixope.survey import Survey
 from mixope.version import __version__
-
-MOST_SCORES = 10_000_000
-"""Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""
-MOST_CELLS = 20_000_000
-"""Rows of logs whose counts by episode are held where there are many loggers."""
 
 
 def backtest(
@@ -87,7 +78,7 @@ def backtest(
         rounds = seen.rounds()
         sums = seen.sum_scores(rounds, [], seed)
         survey = seen.survey(sums)
-        batches = _few_at_a_time(seen, rounds, survey, chosen, labels, known, seed)
+        batches = few_at_a_time(seen, rounds, survey, chosen, labels, known, seed)
     else:
         survey, sums = seen.facts, seen.sums
         batches = iter([_from_sample(seen, chosen, labels, known)])
@@ -148,150 +139,6 @@ def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """One logger left out: its policy, and what the others' rows say of it, or why they say nothing.
-
-    ``how`` its policy was had: it is known, counted or fitted. ``scores`` are by episode of the others. ``strange`` is
-    the share of its rows whose action nobody else took in that state, where states are counted.
-    """
-
-    number: int
-    label: str
-    how: str
-    policy: Policy | None
-    estimand: Estimand = field(default_factory=Estimand)
-    solution: Solution | None = None
-    scores: FloatArray | None = None
-    refusal: str = ""
-    strange: float = 0.0
-    problem: FeatureProblem | None = None
-
-
-def _refuse(name: str, requests: Sequence[Request]) -> tuple[Any, ...]:
-    """Weights of whole episodes see a policy through its own logger's episodes."""
-    raise UsageError(
-        f"estimator {name!r} needs whole episodes and is not backtested; choose one that solves from transition"
-        " counts or moments, such as 'emp', 'dr' or 'bch'"
-    )
-
-
-def _few_at_a_time(
-    counted: Counted,
-    rounds: Rounds,
-    survey: Survey,
-    estimator: Estimator,
-    labels: Sequence[str],
-    known: Mapping[str, Policy],
-    seed: int,
-) -> Iterator[list[HeldOut]]:
-    """All loggers from the counts of the others.
-
-    The score tables of a few loggers are summed by one scan. Those of many would not fit in memory together: then the
-    counts of every episode are read once, and each logger's scores are summed over them, or, of logs too long for
-    that, a few loggers at a time by a scan.
-    """
-    rows = counted.transitions
-    size = loggers_at_a_time(rows.n_groups)
-    cells = None
-    if size < len(labels) and rows.n_rows <= MOST_CELLS:
-        (groups,) = rounds.ask([episode_counts_request(counted)])
-        cells = episode_counts(groups, rows)
-    step = size if cells is None else 1
-    for few in (labels[low : low + step] for low in range(0, len(labels), step)):
-        held = [_from_counts(counted, survey, estimator, label, known, seed) for label in few]
-        yield _with_scores(counted, rounds, held, seed) if cells is None else [_scored(one, cells) for one in held]
-
-
-def _scored(one: HeldOut, cells: EpisodeCounts) -> HeldOut:
-    """With the scores of its solution by episode of the others, from the counts of every episode."""
-    if one.solution is None or one.solution.scores is None:
-        return one
-    return replace(one, scores=cells.scores(_embedded(one, cells.transitions))[cells.logger != one.number])
-
-
-def _embedded(one: HeldOut, rows: Transitions) -> FloatArray:
-    """The score table of the others as one over all groups."""
-    table = np.zeros((rows.n_groups, len(BASIS)))
-    if one.solution is not None and one.solution.scores is not None:
-        table[rows.logger != one.number] = one.solution.scores
-    return table
-
-
-def loggers_at_a_time(n_groups: int) -> int:
-    """How many score tables over so many groups are held and summed in one scan."""
-    return max(MOST_SCORES // max(n_groups, 1), 1)
-
-
-def _from_counts(
-    counted: Counted, survey: Survey, estimator: Estimator, label: str, known: Mapping[str, Policy], seed: int
-) -> HeldOut:
-    """Solve for one logger's policy from the counts of the others."""
-    rows = counted.transitions
-    j = rows.loggers.index(label)
-    policy = known.get(label) or counted_policy(rows, j)
-    steps = survey.episodes.of(j).horizon
-    estimand = Estimand("horizon", horizon=steps) if steps else Estimand()
-    found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
-    rest = {name: other for name, other in known.items() if name != label}
-    problem = Problem(without(rows, j), policy, estimand, rest, seed=seed, numbers=counted.numbers)
-    check_takes(estimator, "counts")
-    try:
-        solution = answered(lambda: estimator.solve(problem), partial(_refuse, estimator.name))
-    except DataError as error:
-        return replace(found, refusal=error.problem)
-    finally:
-        problem.forget()
-    return replace(found, solution=replace(solution, uncovered_mass=max(solution.uncovered_mass, found.strange)))
-
-
-def counted_policy(transitions: Transitions, logger: int) -> TabularPolicy:
-    """π̂_j: how often the logger took each action in each of its states; elsewhere, how often it took it at all."""
-    mine = np.flatnonzero(transitions.logger == logger)
-    n_states, n_actions = transitions.n_states, len(transitions.actions)
-    code = transitions.state[mine] * n_actions + transitions.action[mine]
-    counts = sum_by(code, transitions.rows[mine], n_states * n_actions).reshape(n_states, n_actions)
-    visited = np.flatnonzero(counts.sum(axis=1))
-    return TabularPolicy(
-        counts[visited] / counts[visited].sum(axis=1, keepdims=True),
-        transitions.observations[visited],
-        transitions.actions,
-        default=counts.sum(axis=0) / counts.sum(),
-    )
-
-
-def without(transitions: Transitions, logger: int) -> Transitions:
-    """The rows of the other loggers; states keep their numbers, the loggers close ranks."""
-    rest = restrict(transitions, np.flatnonzero(transitions.logger != logger))
-    names = tuple(label for j, label in enumerate(transitions.loggers) if j != logger)
-    return replace(rest, loggers=names, logger=rest.logger - (rest.logger > logger))
-
-
-def strange_rows(transitions: Transitions, logger: int) -> float:
-    """The share of a logger's rows whose action nobody else took in that state."""
-    mine = transitions.logger == logger
-    others = np.zeros(transitions.n_pairs, dtype=bool)
-    others[transitions.pair[~mine]] = True
-    rows = transitions.rows[mine]
-    return float(rows[~others[transitions.pair[mine]]].sum() / rows.sum())
-
-
-def _with_scores(counted: Counted, rounds: Rounds, held: Sequence[HeldOut], seed: int) -> list[HeldOut]:
-    """The scores of every solution by episode of the others, in one scan; they are embedded in the full table."""
-    rows, embedded = counted.transitions, []
-    for one in held:
-        if one.solution is not None and one.solution.scores is not None:
-            embedded.append((one.number, replace(one.solution, scores=_embedded(one, rows))))
-    if not embedded:
-        return list(held)
-    sums = counted.sum_scores(rounds, [solution for _, solution in embedded], seed)
-    columns = {number: column for (number, _), column in zip(embedded, sums.scores.T, strict=True)}
-    return [
-        replace(one, scores=columns[one.number][sums.totals.logger != one.number] if one.number in columns else None)
-        for one in held
-    ]
-
-
 def _from_sample(
     seen: Sampled, estimator: Estimator, labels: Sequence[str], known: Mapping[str, Policy]
 ) -> list[HeldOut]:
@@ -332,7 +179,7 @@ def _among(asking: Asking[Solution], labels: tuple[str, ...], name: str) -> Aski
             found: Solution = end.value
             return found
         if any(request.whole_episodes for request in wants):
-            _refuse(name, wants)
+            refuse_whole_episodes(name, wants)
         answers = yield tuple(OfLoggers(request, labels) for request in wants)
 
 

@@ -58,10 +58,15 @@ def small_gaps(evidence: Evidence) -> Diagnostic | None:
     problem, interval, uncovered = evidence.problem, evidence.interval, evidence.solution.uncovered_mass
     if not isinstance(problem, Problem) or interval is None or evidence.solution.corrects_coverage:
         return None
-    if not ROUNDING < uncovered <= SMALL:
+    if not is_small(uncovered):
         return None
-    shift = coverage_shift(problem)
+    shift = problem.once(coverage_shift)
     return coverage_bias(0.0 if evidence.is_rounding(shift) else shift, interval.width / 2)
+
+
+def is_small(uncovered: float) -> bool:
+    """Whether the check applies to a gap of this mass."""
+    return ROUNDING < uncovered <= SMALL
 
 
 def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:

@@ -47,7 +47,7 @@ from mixope.estimators.state_ratio import (
 )
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS
+from mixope.statistics.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ class DoublyRobust:
             raise UsageError(f"value must be 'kriged', 'linear' or None (whichever fits), got {self.value!r}")
         if self.value == "kriged" and self.behaviour is not None:
             raise UsageError("the kriged value counts the behaviour itself. Leave behaviour out, or use value='linear'")
+
+    @property
+    def ignores_loggers(self) -> bool:
+        """Whether counts of (s, a, s′) are all it looks at; a regression weighs what is counted apart."""
+        return self.behaviour is None and self.value != "linear"
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """The completed model, or a ratio and a value: from flow and factors, or both from features."""
@@ -135,7 +140,7 @@ def _scores(found: Completion, unit: FloatArray) -> FloatArray:
     own = left_out(n)
     centre = own * found.pair_worth
     whole = part.whole.transitions
-    scores = np.zeros((whole.n_groups, len(BASIS)))
+    scores = empty_scores(whole.n_groups)
     rest = own[rows.pair] * (found.tail - found.zero) - centre[rows.pair]
     scores[part.groups, BASIS.index("reward")] = (unit * own)[rows.pair]
     scores[part.groups, BASIS.index("rows")] = unit[rows.pair] * rest

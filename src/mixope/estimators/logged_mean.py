@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class LoggedMean:
     """Mean reward over all logged rows."""
 
     name: str = "logged-mean"
+    ignores_loggers: ClassVar[bool] = True
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """Every row counts one."""

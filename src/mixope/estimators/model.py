@@ -8,6 +8,7 @@ The target is renormalised over the actions logged in a state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +27,7 @@ class Model:
     """Certainty equivalence."""
 
     name: str = "model"
+    ignores_loggers: ClassVar[bool] = True
 
     def solve(self, problem: Problem) -> Solution:
         """The value by the counted model; weights and scores are those of EMP, to which it is equal in law."""

@@ -32,7 +32,7 @@ from mixope.estimators.state_ratio import solve_on_counts
 from mixope.policies import uniform
 from mixope.problem import Problem, restrict
 from mixope.statistics.episodes import EpisodeTotals
-from mixope.statistics.transitions import BASIS, Transitions
+from mixope.statistics.transitions import Transitions, empty_scores
 
 NOTHING_LEFT = 1e-6
 """Where γⁿ is below this, what comes after n steps does not count."""
@@ -155,16 +155,23 @@ def own_on_counts(transitions: Transitions, estimand: Estimand) -> OwnChains:
     pool = _without_table(pool)
     if len(transitions.loggers) == 1:
         return OwnChains((pool, pool), (of_pool, of_pool))
-    table, chains = np.zeros((transitions.n_groups, len(BASIS))), []
+    table, chains = empty_scores(transitions.n_groups), []
     in_turn = np.argsort(transitions.logger, kind="stable")
     ends = np.cumsum(np.bincount(transitions.logger, minlength=len(transitions.loggers)))
     for mine in np.split(in_turn, ends[:-1]):
         chain = _chain(restrict(transitions, mine), estimand)
-        if isinstance(chain, Solution):
-            table[mine] = chain.scores
+        if isinstance(chain, Solution) and chain.scores is not None:
+            _write(table, mine, chain.scores)
         chains.append(_without_table(chain))
     known = any(isinstance(chain, Solution) for chain in chains)
     return OwnChains((*chains, pool), (table if known else None, of_pool))
+
+
+def _write(table: FloatArray, groups: IntArray, scores: FloatArray) -> None:
+    """The scores of some groups, column by column: those that are all zero stay untouched."""
+    for column, values in zip(table.T, scores.T, strict=True):
+        if values.any():
+            column[groups] = values
 
 
 def _without_table(chain: Solution | MixopeError | None) -> Solution | MixopeError | None:

@@ -117,6 +117,11 @@ def make(estimator: str | Estimator) -> Estimator:
     return REGISTRY[estimator].make()
 
 
+def ignores_loggers(estimator: Estimator) -> bool:
+    """Whether it solves counts the same way whoever logged which row; one that does not say so may look at labels."""
+    return bool(getattr(estimator, "ignores_loggers", False))
+
+
 def check_takes(estimator: Estimator, kind: str) -> None:
     """Refuse a registered estimator that does not exist for counts, or for features."""
     entry = REGISTRY.get(estimator.name)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +40,7 @@ from mixope.estimators.state_ratio import left_out, pair_baseline
 from mixope.problem import Problem
 from mixope.solvers.chain import Resolvent, Side
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.transitions import BASIS
+from mixope.statistics.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,7 @@ class StateAction:
     name: str
     law: Callable[[PairSystem], FloatArray]
     on_features: Callable[[FeatureProblem], Asking[Solution]]
+    ignores_loggers: ClassVar[bool] = True
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """x on pairs, then value and scores."""
@@ -205,7 +206,7 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
     value = float(np.sum(zeta[rows.pair] * rows.reward)) / total
     whole = flow.whole.transitions
     rest = occupancy.tail - pair_baseline(flow, occupancy.tail)
-    scores = np.zeros((whole.n_groups, len(BASIS)))
+    scores = empty_scores(whole.n_groups)
     unit = (zeta * left_out(sum_by(rows.pair, rows.rows)))[rows.pair] / total
     scores[flow.groups, BASIS.index("rows")] = unit * rest
     scores[flow.groups, BASIS.index("reward")] = unit

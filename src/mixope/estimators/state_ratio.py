@@ -41,7 +41,7 @@ from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.estimators.solution import Measures, Solution, Weights, combine
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS, noise_by_action
+from mixope.statistics.transitions import BASIS, empty_scores, noise_by_action
 
 Form = Literal["general", "paper"]
 
@@ -71,6 +71,11 @@ class StateRatio:
                 " sit on one self-loop. Use calibrate=None, or form='paper'"
             )
 
+    @property
+    def ignores_loggers(self) -> bool:
+        """Whether counts of (s, a, s′) are all it looks at: all rows are pooled as they are, under their own counts."""
+        return self.pooled and not self.nearest and self.form == "general" and _is_counted(as_behaviour(self.behaviour))
+
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """Solve on all rows, or on each logger's and average."""
         behaviour = as_behaviour(self.behaviour)
@@ -96,11 +101,15 @@ class StateRatio:
 
 def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray | None = None) -> Solution:
     """The general form on counts: the exact chain of the flow; ``weight`` is c for every group, 1 unless given."""
-    plain = isinstance(behaviour, DefaultMixture) or behaviour == CountedMixture()
-    if plain and (weight is None or bool(np.all(weight == 1.0))):
+    if _is_counted(behaviour) and (weight is None or bool(np.all(weight == 1.0))):
         return state_ratio_solution(*pooled(problem))
     flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups) if weight is None else weight)
     return state_ratio_solution(flow, occupy(flow))
+
+
+def _is_counted(behaviour: Behaviour) -> bool:
+    """Whether it is, on counts, how often the pooled rows have each action."""
+    return isinstance(behaviour, DefaultMixture) or behaviour == CountedMixture()
 
 
 def equal_weights(problem: FeatureProblem) -> dict[str, float]:
@@ -191,7 +200,7 @@ def score_table(
 ) -> FloatArray:
     """Coefficients of the row basis: ωρ(r + rest)/Σc on rows, times ``own``; the start part on first rows."""
     whole = flow.whole.transitions
-    scores = np.zeros((whole.n_groups, len(BASIS)))
+    scores = empty_scores(whole.n_groups)
     rows = flow.rows
     scale = omega[rows.state] / flow.count.sum()
     if flow.by_row:
@@ -200,10 +209,9 @@ def score_table(
     else:
         unit = scale * flow.ratio / rows.rows
         first, second = BASIS.index("rows"), BASIS.index("reward")
-    scores[flow.groups, first] = unit * rest
-    scores[flow.groups, second] = unit
-    if own is not None:
-        scores[flow.groups] *= own[:, None]
+    times = 1.0 if own is None else own
+    scores[flow.groups, first] = unit * rest * times
+    scores[flow.groups, second] = unit * times
     n_starts = float(whole.starts.sum())
     if n_starts and flow.whole.start_law is None:
         scores[:, BASIS.index("starts")] = start_score[whole.state] / n_starts

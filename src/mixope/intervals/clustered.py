@@ -64,10 +64,11 @@ def degrees_of_freedom(episode_scores: FloatArray) -> float:
     Σ s² is then known to a relative error of √((κ − 1)/m), as with that many normal scores (Satterthwaite). The
     kurtosis is itself hardly known, so that it takes away no degree below ten.
     """
-    m, square = len(episode_scores), float(np.sum(episode_scores**2))
+    m, squares = len(episode_scores), episode_scores**2
+    square = float(np.sum(squares))
     if m < 2 or square == 0.0:
         return float(max(m - 1, 1))
-    kurtosis = m * float(np.sum(episode_scores**4)) / square**2
+    kurtosis = m * float(np.sum(squares**2)) / square**2
     return float(min(m - 1, max(2.0 * m / max(kurtosis - 1.0, 1e-9), LEAST_DEGREES)))
 
 

@@ -71,6 +71,8 @@ class Transitions:
     inverse: FloatArray | None = None
     inverse_reward: FloatArray | None = None
     inverse_squared: FloatArray | None = None
+    scatter: FloatArray | None = None
+    """Σ n (r̄ − mean)² over the groups that were merged into each, where some were: what a sum of rewards forgets."""
 
     @property
     def n_states(self) -> int:
@@ -122,6 +124,11 @@ class Transitions:
         return len(self._pairs[0])
 
     @cached_property
+    def pair_rows(self) -> FloatArray:
+        """Logged rows of every pair."""
+        return sum_by(self.pair, self.rows, self.n_pairs)
+
+    @cached_property
     def start_law(self) -> FloatArray:
         """μ₀: the share of first observations in every state (zeros where no episode's start was logged)."""
         counts = sum_by(self.state, self.starts, self.n_states)
@@ -162,6 +169,11 @@ class Transitions:
         """What every logger earned a step."""
         sums = sum_by(self.logger, self.reward, len(self.loggers))
         return sums / self.logger_rows()
+
+
+def empty_scores(n_groups: int) -> FloatArray:
+    """A score table of zeros, laid out by column: what is never written takes no memory, and columns need no copy."""
+    return np.zeros((len(BASIS), n_groups)).T
 
 
 def transition_cells(transitions: Transitions) -> IntArray:
@@ -214,10 +226,14 @@ def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray,
 
 
 def noise_by_action(rows: Transitions, worth: FloatArray) -> FloatArray:
-    """The variance of one row about the mean worth of its pair, for every action; of all rows where none repeats."""
+    """The variance of one row about the mean worth of its pair, for every action; of all rows where none repeats.
+
+    Groups that were merged are told apart by what their rewards were off.
+    """
     count = sum_by(rows.pair, rows.rows)
     off = worth - (sum_by(rows.pair, rows.rows * worth) / count)[rows.pair]
-    within = sum_by(rows.action, rows.rows * off**2, len(rows.actions))
+    inside = 0.0 if rows.scatter is None else rows.scatter
+    within = sum_by(rows.action, rows.rows * off**2 + inside, len(rows.actions))
     known = sum_by(rows.pair_action, np.maximum(count - 1.0, 0.0), len(rows.actions))
     overall = float(within.sum()) / max(float(known.sum()), 1.0)
     return np.divide(within, known, out=np.full_like(within, overall), where=known > 0)

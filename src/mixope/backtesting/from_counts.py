@@ -1,0 +1,174 @@
+"""Every logger's policy from the transition counts of the others.
+
+A solution has a table of scores by group, or by cell where loggers are merged (:mod:`mixope.backtesting.others`). The
+tables of a few loggers are summed by episode in one scan. Those of many would not fit in memory together: then the
+counts of every episode are read once and the tables are summed over them, or, of logs too long for that, a few loggers
+at a time by a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
+from mixope.backtesting.others import Others, others_of
+from mixope.errors import DataError
+from mixope.estimand import Estimand
+from mixope.estimators import Estimator, Solution, check_takes, ignores_loggers
+from mixope.estimators.asking import Rounds, answered
+from mixope.policies import Policy, TabularPolicy
+from mixope.problem import Problem
+from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
+from mixope.seen import Counted
+from mixope.statistics.transitions import BASIS, Transitions, empty_scores
+from mixope.survey import Survey
+
+MOST_SCORES = 10_000_000
+"""Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""
+MOST_CELLS = 20_000_000
+"""Rows of logs whose counts by episode are held where there are many loggers."""
+
+
+def few_at_a_time(
+    counted: Counted,
+    rounds: Rounds,
+    survey: Survey,
+    estimator: Estimator,
+    labels: Sequence[str],
+    known: Mapping[str, Policy],
+    seed: int,
+) -> Iterator[list[HeldOut]]:
+    """All loggers from the counts of the others."""
+    check_takes(estimator, "counts")
+    rows = counted.transitions
+    others = others_of(rows, merged=ignores_loggers(estimator))
+    size, episodes = loggers_at_a_time(rows.n_groups), None
+    if size < len(labels) and rows.n_rows <= MOST_CELLS:
+        (groups,) = rounds.ask([episode_counts_request(counted)])
+        episodes = by_place(episode_counts(groups, rows), others)
+        size = loggers_at_a_time(max(len(BASIS) * others.n_places, len(episodes.logger)))
+    for few in (labels[low : low + size] for low in range(0, len(labels), size)):
+        asked = [_solved(counted, others, survey, estimator, label, known, seed) for label in few]
+        held, tables = [one for one, _ in asked], [table for _, table in asked]
+        if episodes is None:
+            yield held if not present(tables) else _with_scores(held, *_scanned(counted, rounds, others, tables, seed))
+        else:
+            yield _with_scores(held, episodes.scores(tables), episodes.logger)
+
+
+def loggers_at_a_time(n_scores: int) -> int:
+    """How many tables of so many scores are held and summed together."""
+    return max(MOST_SCORES // max(n_scores, 1), 1)
+
+
+def _solved(
+    counted: Counted,
+    others: Others,
+    survey: Survey,
+    estimator: Estimator,
+    label: str,
+    known: Mapping[str, Policy],
+    seed: int,
+) -> tuple[HeldOut, FloatArray | None]:
+    """Solve for one logger's policy from the counts of the others; its scores are by place."""
+    rows = counted.transitions
+    j = rows.loggers.index(label)
+    policy = known.get(label) or counted_policy(rows, j)
+    steps = survey.episodes.of(j).horizon
+    estimand = Estimand("horizon", horizon=steps) if steps else Estimand()
+    found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
+    rest, places = others.without(j)
+    policies = {name: other for name, other in known.items() if name != label}
+    problem = Problem(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
+    try:
+        solution = answered(lambda: estimator.solve(problem), partial(refuse_whole_episodes, estimator.name))
+    except DataError as error:
+        return replace(found, refusal=error.problem), None
+    finally:
+        problem.forget()
+    table = None
+    if solution.scores is not None:
+        table = empty_scores(others.n_places)
+        table[places] = solution.scores
+    uncovered = max(solution.uncovered_mass, found.strange)
+    return replace(found, solution=replace(solution, uncovered_mass=uncovered, scores=None)), table
+
+
+def counted_policy(transitions: Transitions, logger: int) -> TabularPolicy:
+    """π̂_j: how often the logger took each action in each of its states; elsewhere, how often it took it at all."""
+    mine = np.flatnonzero(transitions.logger == logger)
+    n_states, n_actions = transitions.n_states, len(transitions.actions)
+    code = transitions.state[mine] * n_actions + transitions.action[mine]
+    counts = sum_by(code, transitions.rows[mine], n_states * n_actions).reshape(n_states, n_actions)
+    visited = np.flatnonzero(counts.sum(axis=1))
+    return TabularPolicy(
+        counts[visited] / counts[visited].sum(axis=1, keepdims=True),
+        transitions.observations[visited],
+        transitions.actions,
+        default=counts.sum(axis=0) / counts.sum(),
+    )
+
+
+def strange_rows(transitions: Transitions, logger: int) -> float:
+    """The share of a logger's rows whose action nobody else took in that state."""
+    mine = np.flatnonzero(transitions.logger == logger)
+    pair, rows = transitions.pair[mine], transitions.rows[mine]
+    alone = sum_by(pair, rows, transitions.n_pairs) == transitions.pair_rows
+    return float(rows[alone[pair]].sum() / rows.sum())
+
+
+def present(tables: Sequence[FloatArray | None]) -> list[FloatArray]:
+    """Those of solutions that have scores."""
+    return [table for table in tables if table is not None]
+
+
+@dataclass(frozen=True)
+class EpisodesByPlace:
+    """For every quantity of the basis, its sums by episode and place; ``logger`` is that of every episode."""
+
+    sums: Mapping[str, sparse.csr_matrix]
+    logger: IntArray
+
+    def scores(self, tables: Sequence[FloatArray | None]) -> list[FloatArray | None]:
+        """Tables by place, summed by episode."""
+        found = np.zeros((len(present(tables)), len(self.logger)))
+        for position, basis in enumerate(BASIS):
+            coefficients = [table[:, position] for table in present(tables)]
+            if any(column.any() for column in coefficients):
+                found += (self.sums[basis] @ np.stack(coefficients, axis=1)).T
+        summed = iter(found)
+        return [None if table is None else next(summed) for table in tables]
+
+
+def by_place(counts: EpisodeCounts, others: Others) -> EpisodesByPlace:
+    """The counts of every episode, laid out as tables of scores are."""
+    first = np.searchsorted(counts.episode, np.arange(counts.n_episodes + 1))
+    where, shape = (others.place[counts.group], first), (counts.n_episodes, others.n_places)
+    names = [basis for basis in BASIS if basis in counts.sums]
+    return EpisodesByPlace(
+        {name: sparse.csr_matrix((counts.sums[name], *where), shape=shape) for name in names}, counts.logger
+    )
+
+
+def _scanned(
+    counted: Counted, rounds: Rounds, others: Others, tables: Sequence[FloatArray | None], seed: int
+) -> tuple[list[FloatArray | None], IntArray]:
+    """Tables by place, summed by episode in one scan, and the logger of every episode."""
+    solutions = [Solution(0.0, scores=table[others.place]) for table in present(tables)]
+    sums = counted.sum_scores(rounds, solutions, seed)
+    summed = iter(sums.scores.T)
+    return [None if table is None else next(summed) for table in tables], sums.totals.logger
+
+
+def _with_scores(held: Sequence[HeldOut], scores: Sequence[FloatArray | None], logger: IntArray) -> list[HeldOut]:
+    """Every logger with the scores of the others' episodes; its own say nothing of a prediction from the others."""
+    return [
+        one if found is None else replace(one, scores=found[logger != one.number])
+        for one, found in zip(held, scores, strict=True)
+    ]
