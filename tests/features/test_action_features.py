@@ -26,7 +26,7 @@ def policies(d):
     }
 
 
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("law", ["plain", "clipped", "squashed"])
 def test_the_mean_under_a_gaussian_equals_many_draws(law, d):
     """Quadrature is exact for the plain law; few nodes are off by some hundredths at a bound."""
@@ -55,6 +55,13 @@ def test_squares_and_products_are_all_there():
     assert psi.of(a).tolist() == [[1, 2, 3, 5, 4, 6, 10, 9, 15, 25]]
     assert psi.size == 10
     assert QuadraticActions(np.array([1.0]), np.array([2.0])).of(np.array([[5.0]])).tolist() == [[1, 2, 4]]
+
+
+def test_actions_of_many_components_have_no_products_and_cost_no_more_than_their_number():
+    """Ten components took 2¹⁰ nodes for every state."""
+    psi, policy = QuadraticActions(np.zeros(10), np.ones(10)), policies(10)["squashed"]
+    assert psi.size == 11
+    assert psi.under(policy, np.zeros((4, 2))).shape == (4, 11)
 
 
 def test_a_mixture_of_gaussians_is_drawn_from():

@@ -1,18 +1,19 @@
 """Action features for value models: ψ(a) for a logged action, and its mean E_π ψ under a policy.
 
     discrete     ψ = one-hot
-    continuous   ψ = (1, a_i, a_i a_j) of the executed action (clipped to the box where one is known), standardised
+    continuous   ψ = (1, a_i, a_i a_j) of the executed action (clipped to the box where one is known), standardised;
+                 without products where an action has more than three components
 
-The mean under a Gaussian policy is exact (also when clipped), under a squashed one by Gauss–Hermite quadrature, under
-any other policy by fixed-seed draws. With
+The mean under a Gaussian policy is exact (also when clipped), under a squashed one by Gauss–Hermite quadrature (one
+dimension is enough: components are independent given the state), under any other policy by fixed-seed draws. With
 x(s,a) = φ(s) ⊗ ψ(a) this is all that is needed for x(s,π) = φ(s) ⊗ E_π ψ.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, product
-from typing import Protocol
+from itertools import combinations_with_replacement
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, Po
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 
-_NODES = {1: 9, 2: 5, 3: 3}
+MOST_QUADRATIC = 3
+"""Products of components are features up to so many of them."""
+_NODES = 15
 _DRAWS = 48
 _ROOT_TAU = float(np.sqrt(2 * np.pi))
 
@@ -83,7 +86,7 @@ class DiscreteActions:
 
 @dataclass(frozen=True)
 class QuadraticActions:
-    """1, a_i and a_i a_j of the executed action in standard units."""
+    """1, a_i and, of few components, a_i a_j of the executed action in standard units."""
 
     mean: FloatArray
     scale: FloatArray
@@ -93,28 +96,33 @@ class QuadraticActions:
 
     @property
     def size(self) -> int:
-        """1 + d + d(d + 1)/2."""
+        """1 + d, and d(d + 1)/2 products where d is small."""
+        return 1 + len(self.mean) + len(self._pairs)
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The products that are features; none of many components, which would leave few bumps for the states."""
         d = len(self.mean)
-        return 1 + d + d * (d + 1) // 2
+        return list(combinations_with_replacement(range(d), 2)) if d <= MOST_QUADRATIC else []
+
+    def _executed(self, actions: AnyArray) -> FloatArray:
+        executed = np.asarray(actions, dtype=np.float64)
+        if self.low is None and self.high is None:
+            return executed
+        return np.clip(executed, self.low, self.high)
 
     def of(self, actions: AnyArray) -> FloatArray:
         """ψ of actions (n, d), or of several for a row (n, k, d)."""
-        executed = np.asarray(actions, dtype=np.float64)
-        if self.low is not None or self.high is not None:
-            executed = np.clip(executed, self.low, self.high)
-        u = (executed - self.mean) / self.scale
-        d = len(self.mean)
-        pairs = [u[..., i] * u[..., j] for i, j in combinations_with_replacement(range(d), 2)]
-        return np.stack([np.ones(u.shape[:-1]), *(u[..., i] for i in range(d)), *pairs], axis=-1)
+        u = (self._executed(actions) - self.mean) / self.scale
+        pairs = [u[..., i] * u[..., j] for i, j in self._pairs]
+        return np.stack([np.ones(u.shape[:-1]), *(u[..., i] for i in range(len(self.mean))), *pairs], axis=-1)
 
     def under(self, policy: Policy, observations: AnyArray) -> FloatArray:
         """Quadrature for a Gaussian, draws for anything else that can be drawn from."""
         if isinstance(policy, GaussianPolicy):
             return self._gaussian(policy, observations)
         if hasattr(policy, "at_noise"):
-            nodes, weights = _hermite(len(self.mean))
-            values = [w * self.of(policy.at_noise(observations, x)) for x, w in zip(nodes, weights, strict=True)]
-            return np.asarray(np.sum(values, axis=0))
+            return self._by_component(policy, observations)
         if isinstance(policy, ContinuousPolicy):
             with asking(policy):
                 draws = [policy.sample(observations, np.random.default_rng([self.seed, k])) for k in range(_DRAWS)]
@@ -135,10 +143,22 @@ class QuadraticActions:
             low = low if bottom is None else np.maximum(low, bottom)
             high = high if top is None else np.minimum(high, top)
         first, second = _clipped_moments(mean, np.broadcast_to(policy.scale(observations), mean.shape), low, high)
+        return self._of_moments(first, second)
+
+    def _by_component(self, policy: Any, observations: AnyArray) -> FloatArray:
+        """Components are independent given the state, so one quadrature for all of them at once has all moments."""
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        first, second = 0.0, 0.0
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            executed = self._executed(policy.at_noise(observations, node))
+            first, second = first + weight * executed, second + weight * executed**2
+        return self._of_moments(np.asarray(first), np.asarray(second))
+
+    def _of_moments(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """E ψ of independent components, from their first two moments."""
         u = (first - self.mean) / self.scale
         uu = (second - 2 * self.mean * first + self.mean**2) / self.scale**2
-        d = len(self.mean)
-        pairs = [uu[:, i] if i == j else u[:, i] * u[:, j] for i, j in combinations_with_replacement(range(d), 2)]
+        pairs = [uu[:, i] if i == j else u[:, i] * u[:, j] for i, j in self._pairs]
         return np.stack([np.ones(len(u)), *u.T, *pairs], axis=1)
 
 
@@ -166,10 +186,3 @@ def _clipped_moments(
         + scale**2 * (slope_low - slope_high)
     )
     return first, second
-
-
-def _hermite(d: int) -> tuple[FloatArray, FloatArray]:
-    x, w = np.polynomial.hermite_e.hermegauss(_NODES.get(d, 2))
-    grid = np.array(list(product(x, repeat=d)))
-    weight = np.array([np.prod(c) for c in product(w / w.sum(), repeat=d)])
-    return grid, weight
