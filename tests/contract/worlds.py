@@ -18,9 +18,11 @@ from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
 from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import REGISTRY
+from mixope.estimators.learned import LearnedValue
 from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
 from mixope.questions import as_estimand
 from mixope.seen import look
+from mixope.solvers.fitted_q import FittedQSettings
 from random_worlds import random_model
 from vector.test_discrete_actions import LOGGERS as PUSHES
 from vector.test_discrete_actions import TARGET as PUSH
@@ -54,6 +56,8 @@ class World:
 
     def estimator(self, name):
         """Cheap where the default would fit several models and choose between them."""
+        if name == "fqe":
+            return LearnedValue(FittedQSettings(width=16, renewals=4, steps=4, batch=32))
         fitted = name in ("emp", "emp-single", "kl-emp", "dr", "kernel") and self.behaviour is not None
         return REGISTRY[name].make(behaviour=self.behaviour) if fitted else name
 

@@ -15,11 +15,13 @@ from mixope.environments import continuous, linear_quadratic, simulate, walk
 from mixope.estimators.feature_estimators import LogRatios, RewardSums
 from mixope.estimators.feature_scores import ScoreSums
 from mixope.estimators.feature_value import ValueSums
+from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps
 from mixope.inspection.passes import Measure
 from mixope.questions import as_estimand
 from mixope.resampling import episode_counts_request
 from mixope.seen import count, sample
+from mixope.solvers.fitted_q import FittedQSettings
 from mixope.statistics.checksum import Checksum
 from mixope.statistics.episodes import EpisodeShape, score_lookup
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping
@@ -112,12 +114,19 @@ def _of_counts():
     return {name: (request, logs) for name, request in found.items()}
 
 
+QUICK = LearnedValue(FittedQSettings(width=8, renewals=2, steps=2, batch=16))
+
+
 def _of_features():
     logs, engine = vector_logs(), Noted()
     seen = sample(logs, engine, NormalisedBumps(5))
     known = dict(zip(seen.labels, loggers(), strict=True))
     target = {"new": linear_quadratic.target()}
-    asked = {("average", None, None): ESTIMATORS, ("horizon", None, 3): ("lstdq",), ("discounted", 0.9, None): ("emp",)}
+    asked = {
+        ("average", None, None): ESTIMATORS,
+        ("horizon", None, 3): ("lstdq",),
+        ("discounted", 0.9, None): ("emp", QUICK),
+    }
     for estimand, names in asked.items():
         answer(seen, target, names, estimand=as_estimand(*estimand), loggers=known)
     engine.asked += [Sample(60, 1), Measure(logs.schema.observation)]

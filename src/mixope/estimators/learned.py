@@ -81,7 +81,7 @@ class LearnedNetworks:
     def values(self, observations: FloatArray) -> FloatArray:
         """V of states by every network, (networks, n)."""
         pairs, shares = self.inputs.under(self.target, observations)
-        each = [self.networks.values(pairs[:, k]) * shares[:, k] for k in range(pairs.shape[1])]
+        each = [self.networks.values(pairs[:, k].astype(np.float64)) * shares[:, k] for k in range(pairs.shape[1])]
         return np.clip(np.sum(each, axis=0, dtype=np.float64), self.low, self.high)
 
 

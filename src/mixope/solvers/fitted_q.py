@@ -97,7 +97,7 @@ class Units:
     @classmethod
     def of(cls, rows: FittedRows) -> Units:
         """Such that all values lie within −1 and 1, times a hundred."""
-        level = 0.0 if rows.low <= 0.0 <= rows.high else 0.5 * (rows.low + rows.high)
+        level = 0.0 if bool((rows.going == 0.0).any()) else 0.5 * (rows.low + rows.high)
         size = max(rows.high - level, level - rows.low)
         return cls(level, max(size, 1e-300) / _LARGE)
 
@@ -108,10 +108,9 @@ class Units:
         return FittedRows(rows.inputs, rows.ahead, rows.shares, single(reward), single(rows.going), low, high)
 
     def outside(self, parameters: list[FloatArray]) -> Networks:
-        """Networks whose values are in the units of the question."""
+        """Networks whose values are in the units of the question, in double precision."""
         *rest, last, constant = parameters
-        found = (*rest, last * self.size, constant * self.size + self.level)
-        return Networks(tuple(single(p) for p in found))
+        return Networks((*rest, last * self.size, constant * self.size + self.level))
 
 
 class Average:

@@ -4,8 +4,8 @@
 
 Gradients are written out, so that a plain install has them; at this size a matrix product takes longer than what
 compiling it would save. Normalisation keeps h₂ bounded wherever x goes, which is what keeps a value that is fitted to
-its own predictions from running away. Everything is single precision; sums run in a fixed order, so that the same
-seed gives the same bits.
+its own predictions from running away. They are trained in single precision, with sums in a fixed order, so that the
+same seed gives the same bits; values are given in double precision, so that they do not depend on the rows beside them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def single(values: FloatArray) -> FloatArray:
 
 
 def new_networks(count: int, inputs: int, width: int, seed: int) -> Parameters:
-    """Parameters to begin with: variances of He, a last layer near zero."""
+    """Parameters to begin with: variances of He, and a last layer of zeros, so that −y is learned as y is."""
     generator = np.random.default_rng([seed, 61])
 
     def normal(*shape: int, scale: float) -> FloatArray:
@@ -71,7 +71,7 @@ def new_networks(count: int, inputs: int, width: int, seed: int) -> Parameters:
         zero.copy(),
         normal(width, width, scale=float(np.sqrt(2.0 / width))),
         zero.copy(),
-        normal(width, 1, scale=0.1 / float(np.sqrt(width))),
+        np.swapaxes(zero, 1, 2).copy(),
         zero[..., :1].copy(),
     ]
 
