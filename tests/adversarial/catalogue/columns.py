@@ -195,7 +195,7 @@ FAULTS: dict[str, Fault] = {
     "states of words and floats": Fault(
         having(observation=None, next_observation=None, **{"state.x": [0.5] * ROWS, "state.y": ["w"] * ROWS}),
         ("csv", "parquet", "table", "arrays"),
-        ("mixes numbers and words", "'state.y'", *REMEDY),
+        ("a table over categories of the state ('y'), or a function of all columns", *REMEDY),
     ),
     "next states with other factors": Fault(
         having(
