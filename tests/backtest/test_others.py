@@ -12,6 +12,8 @@ from mixope.estimators import REGISTRY, StateRatio, ignores_loggers, make
 from mixope.seen import count
 from mixope.statistics.transitions import noise_by_action, transition_cells
 
+pytestmark = pytest.mark.long
+
 SUMS = ("rows", "reward", "starts", "inverse", "inverse_reward", "inverse_squared")
 
 

@@ -69,6 +69,7 @@ def test_a_place_that_cannot_be_written_exits_with_2(tmp_path):
     assert "the report cannot be written" in result.stderr
 
 
+@pytest.mark.long
 def test_the_demo_leaves_pages_and_says_where(tmp_path):
     folder = tmp_path / "shown"
     result = run("demo", "--output", folder, "--episodes", "16", "--horizon", "30")

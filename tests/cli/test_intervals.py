@@ -10,6 +10,8 @@ from mixope.environments import simulate, singlepath
 
 from .running import GRIDWORLD, WALK, json_of, run
 
+pytestmark = pytest.mark.long
+
 METHODS = {
     "auto": "clustered score, t",
     "t": "clustered score, t",

@@ -73,6 +73,7 @@ def test_loggers_file_fits_the_logs(tmp_path):
     assert {logger["label"] for logger in record["loggers"]} == {"logger-0", "logger-1"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["parquet", "csv", "arrow"])
 def test_the_same_seed_gives_the_same_bytes(format, tmp_path):
     for name in ("one", "two"):

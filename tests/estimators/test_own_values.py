@@ -12,6 +12,8 @@ from mixope.features import NormalisedBumps
 from mixope.seen import look
 from rounds import worlds
 
+pytestmark = pytest.mark.long
+
 SUMS = [Estimand("discounted", 0.9), Estimand("episode"), Estimand("episode", 0.95), Estimand("horizon", horizon=6)]
 STATES = ("ids", "factors", "floats")
 

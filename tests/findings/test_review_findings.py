@@ -24,6 +24,8 @@ from mixope.statistics.request import content_key
 from rounds import worlds
 from rounds.worlds import features, policy
 
+pytestmark = pytest.mark.long
+
 WORLDS = [("ids", "discrete"), ("floats", "discrete"), ("floats", "continuous"), ("ids", "continuous")]
 everywhere = pytest.mark.parametrize(("states", "actions"), WORLDS)
 

@@ -30,6 +30,7 @@ def policies(laws):
     return {name: mixope.TabularPolicy(law) for name, law in laws.items()}
 
 
+@pytest.mark.long
 def test_the_difference_of_similar_targets_is_three_times_narrower_than_the_naive_one_and_covers():
     hits, ratios, logs = 0, [], 60
     for seed in range(logs):

@@ -154,6 +154,7 @@ def _episodes(log: dict[str, list[Any]], absent: tuple[str, ...]) -> int:
     return len(set(zip(loggers, log["episode_id"], strict=True)))
 
 
+@pytest.mark.long
 @settings(QUICK, max_examples=15)
 @given(ragged(), st.sampled_from(UNMARKED), st.integers(0, 99), st.integers(1, 5))
 def test_the_last_row_may_lie_in_another_file_or_row_group(
@@ -362,6 +363,7 @@ def test_what_was_earned_is_the_same_in_memory_and_by_sql(tmp_path: Path, log: d
     assert sum(part.rows - part.rewards for part in one.values()) == 2
 
 
+@pytest.mark.long
 @QUICK
 @given(ragged(), st.sampled_from([(), ("terminated",), ("next_observation",), ("policy_id", "next_observation")]))
 def test_jumps_are_the_same_in_memory_and_by_sql(

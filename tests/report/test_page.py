@@ -87,6 +87,7 @@ def hostile_backtest(text):
     return render(document(strange, command=text))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [hostile_page, hostile_backtest], ids=["result", "backtest"])
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda t: ascii(t[:12]))
 def test_hostile_text_stays_text(text, page):
