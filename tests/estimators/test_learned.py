@@ -6,8 +6,8 @@ import pytest
 import mixope
 from mixope.errors import UsageError
 from mixope.estimators.learned import LearnedValue
-from mixope.features.actions import DiscreteActions
-from mixope.features.pairs import DRAWS, ExecutedActions, chosen_by
+from mixope.features.actions import DiscreteActions, QuadraticActions
+from mixope.features.pairs import DRAWS, chosen_by
 from mixope.policies import CallablePolicy, LinearGaussianPolicy
 from mixope.solvers.fitted_q import FittedQSettings
 
@@ -71,7 +71,7 @@ def test_without_a_discount_it_says_what_to_use(asked):
 
 def test_pairs_under_a_policy_depend_on_the_state_alone():
     states, target = np.random.default_rng(0).standard_normal((6, 3)), moved()[1]
-    actions = ExecutedActions(np.zeros(3), np.ones(3))
+    actions = QuadraticActions(np.zeros(3), np.ones(3))
     together, _ = chosen_by(actions, target, states)
     apart = np.concatenate([chosen_by(actions, target, states[k : k + 1])[0] for k in range(6)])
     assert np.array_equal(together, apart)

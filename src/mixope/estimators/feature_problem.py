@@ -20,7 +20,7 @@ from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.flow import no_ends
 from mixope.features import ColumnFeatures, FeatureMap, FittedMap, NormalisedBumps, default_size, fit_encoded
-from mixope.features.actions import ActionMap, DiscreteActions, QuadraticActions
+from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.logs import Schema, StateColumns
 from mixope.policies import ContinuousPolicy, Policy
 from mixope.statistics.relevance import relevance_of
@@ -215,7 +215,7 @@ class FeatureProblem:
         return self.known.schema.action_kind == "discrete" or isinstance(self.target, ContinuousPolicy)
 
     @cached_property
-    def actions(self) -> ActionMap:
+    def actions(self) -> DiscreteActions | QuadraticActions:
         """One-hot for ids; quadratic in the executed action for vectors, within the target's box where it has one."""
         sample = self.known.sample
         if sample.action.ndim == 1:

@@ -21,9 +21,8 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
-from mixope.features.actions import DiscreteActions
 from mixope.features.encoding import StateEncoding
-from mixope.features.pairs import ExecutedActions, PairInputs
+from mixope.features.pairs import PairInputs
 from mixope.policies import Policy
 from mixope.processes import reporting
 from mixope.solvers.fitted_q import FittedQSettings, FittedRows, fit_networks, unseen
@@ -103,7 +102,8 @@ def learned(problem: FeatureProblem, settings: FittedQSettings) -> LearnedNetwor
     """One network per fold, trained without it on the sample; once for all who ask for the same."""
 
     def learn() -> LearnedNetworks:
-        inputs, (low, high) = pair_inputs(problem), value_range(problem)
+        sample, (low, high) = problem.known.sample, value_range(problem)
+        inputs = PairInputs(StateEncoding.fit(sample.observation, sample.roles), problem.actions)
         rows = fitted_rows(problem, inputs)
         with reporting(None, "learning the value") as report:
             networks = fit_networks(rows, _seen(problem), settings, problem.seed, report)
@@ -117,21 +117,6 @@ def value_range(problem: FeatureProblem) -> tuple[float, float]:
     reward = problem.known.sample.reward
     low, high = float(reward.min()), float(reward.max())
     return (min(low, 0.0), max(high, 0.0)) if problem.known.any_end else (low, high)
-
-
-def pair_inputs(problem: FeatureProblem) -> PairInputs:
-    """The encoding of states and actions, from the sample."""
-    sample = problem.known.sample
-    states = StateEncoding.fit(sample.observation, sample.roles)
-    if sample.action.ndim == 1:
-        logged = problem.known.logged_actions
-        return PairInputs(states, DiscreteActions(np.unique(sample.action) if logged is None else logged))
-    low, high = getattr(problem.target, "low", None), getattr(problem.target, "high", None)
-    executed = sample.action if low is None else np.clip(sample.action, low, high)
-    n = sample.times
-    mean = n @ executed / n.sum()
-    spread = np.sqrt(n @ (executed - mean) ** 2 / n.sum())
-    return PairInputs(states, ExecutedActions(mean, np.where(spread > 1e-12, spread, 1.0), low, high, problem.seed))
 
 
 def fitted_rows(problem: FeatureProblem, inputs: PairInputs) -> FittedRows:

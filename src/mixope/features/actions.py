@@ -111,9 +111,13 @@ class QuadraticActions:
             return executed
         return np.clip(executed, self.low, self.high)
 
+    def standard(self, actions: AnyArray) -> FloatArray:
+        """What is executed of recorded actions (…, d), in standard units."""
+        return np.asarray((self._executed(actions) - self.mean) / self.scale)
+
     def of(self, actions: AnyArray) -> FloatArray:
         """ψ of actions (n, d), or of several for a row (n, k, d)."""
-        u = (self._executed(actions) - self.mean) / self.scale
+        u = self.standard(actions)
         pairs = [u[..., i] * u[..., j] for i, j in self._pairs]
         return np.stack([np.ones(u.shape[:-1]), *(u[..., i] for i in range(len(self.mean))), *pairs], axis=-1)
 

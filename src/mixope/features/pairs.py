@@ -17,7 +17,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError
-from mixope.features.actions import DiscreteActions
+from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.features.encoding import StateEncoding
 from mixope.policies import ContinuousPolicy, Policy
 from mixope.policies.own_code import asking
@@ -35,16 +35,22 @@ class PairInputs:
     """Encoded states beside encoded actions."""
 
     states: StateEncoding
-    actions: DiscreteActions | ExecutedActions
+    actions: DiscreteActions | QuadraticActions
 
     @property
     def size(self) -> int:
         """Columns of a pair."""
-        return self.states.size + self.actions.size
+        return self.states.size + self._components
+
+    @property
+    def _components(self) -> int:
+        return self.actions.size if isinstance(self.actions, DiscreteActions) else len(self.actions.mean)
 
     def of(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """The pairs of the rows, shape (n, size), in single precision."""
-        return _single(np.concatenate([self._states(observations), self.actions.of(actions)], axis=1))
+        known = self.actions
+        encoded = known.of(actions) if isinstance(known, DiscreteActions) else _standard(known, actions)
+        return _single(np.concatenate([self._states(observations), encoded], axis=1))
 
     def under(self, policy: Policy, observations: AnyArray) -> tuple[FloatArray, FloatArray]:
         """The pairs that a policy makes of states, shape (n, K, size), and their shares, (n, K)."""
@@ -57,42 +63,24 @@ class PairInputs:
         return np.clip(self.states.transform(observations), -FARTHEST, FARTHEST)
 
 
-@dataclass(frozen=True)
-class ExecutedActions:
-    """What the environment does with an action: clipped to the box, in standard units."""
-
-    mean: FloatArray
-    scale: FloatArray
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-    seed: int = 0
-
-    @property
-    def size(self) -> int:
-        """Components."""
-        return len(self.mean)
-
-    def of(self, actions: AnyArray) -> FloatArray:
-        """Of recorded actions, shape (…, d)."""
-        executed = np.asarray(actions, dtype=np.float64)
-        if self.low is not None or self.high is not None:
-            executed = np.clip(executed, self.low, self.high)
-        return np.clip((executed - self.mean) / self.scale, -FARTHEST, FARTHEST)
+def _standard(actions: QuadraticActions, recorded: AnyArray) -> FloatArray:
+    """The executed actions in standard units, no farther than a learner may follow them."""
+    return np.clip(actions.standard(recorded), -FARTHEST, FARTHEST)
 
 
 def chosen_by(
-    actions: DiscreteActions | ExecutedActions, policy: Policy, observations: AnyArray
+    actions: DiscreteActions | QuadraticActions, policy: Policy, observations: AnyArray
 ) -> tuple[FloatArray, FloatArray]:
     """Encoded actions of a policy in every state, (n, K, d), and their shares."""
     if isinstance(actions, DiscreteActions):
         return _of_law(actions.under(policy, observations))
     if hasattr(policy, "at_noise"):
         with asking(policy):
-            found = [actions.of(policy.at_noise(observations, noise)) for noise in _noises(actions.size)]
+            found = [_standard(actions, policy.at_noise(observations, noise)) for noise in _noises(len(actions.mean))]
     elif isinstance(policy, ContinuousPolicy):
         with asking(policy):
             seeds = [np.random.default_rng([actions.seed, k]) for k in range(DRAWS)]
-            found = [actions.of(policy.sample(observations, seed)) for seed in seeds]
+            found = [_standard(actions, policy.sample(observations, seed)) for seed in seeds]
     else:
         raise DataError(
             "the target cannot be drawn from, so that a learned value has no mean over its actions",

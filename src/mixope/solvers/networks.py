@@ -33,20 +33,6 @@ class Networks:
     def __len__(self) -> int:
         return len(self.parameters[0])
 
-    @property
-    def width(self) -> int:
-        """Units of a hidden layer."""
-        return int(self.parameters[2].shape[1])
-
-    def one(self, number: int) -> Networks:
-        """One of them."""
-        return Networks(tuple(array[number : number + 1] for array in self.parameters))
-
-    def hidden(self, inputs: FloatArray) -> FloatArray:
-        """h₂ of rows (n, d), for every network: (networks, n, width)."""
-        pieces = [inputs[None, low : low + _PIECE] for low in range(0, max(len(inputs), 1), _PIECE)]
-        return np.concatenate([forward(self.parameters, piece)[-1][0] for piece in pieces], axis=1)
-
     def values(self, inputs: FloatArray) -> FloatArray:
         """q of rows (n, d), for every network: (networks, n)."""
         return valued(self.parameters, inputs[None])
