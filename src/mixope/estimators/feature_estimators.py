@@ -27,6 +27,7 @@ from mixope.estimators.feature_scores import score
 from mixope.estimators.feature_value import PairGram, ValueDesign, ValueSums, cross, value_design, value_system
 from mixope.estimators.solution import Measures, Solution, combine
 from mixope.features import FittedMap
+from mixope.features.actions import DiscreteActions
 from mixope.logs import Schema
 from mixope.policies import GaussianPolicy, Policy, uniform
 from mixope.solvers.linear import solve_ratio
@@ -165,8 +166,8 @@ class ConstantMean:
 def reference_law(problem: FeatureProblem) -> Policy:
     """m: uniform over discrete actions, else a Gaussian like the logged actions."""
     sample = problem.known.sample
-    if sample.action.ndim == 1:
-        return uniform(problem.actions.actions)  # type: ignore[attr-defined]
+    if isinstance(problem.actions, DiscreteActions):
+        return uniform(problem.actions.actions)
     spread = np.maximum(sample.action.std(axis=0), 1e-6)
     return GaussianPolicy(ConstantMean(sample.action.mean(axis=0)), spread)
 
