@@ -165,7 +165,7 @@ def _once(number: int, draw: np.random.Generator, logs: Path, ran: Ran) -> None:
         ran.asked["refused"] += 1
         if not str(refused).strip():
             ran.faults.append(f"{number}: {said}: an error without words")
-    except Exception:
+    except Exception:  # whichever it is, it is a fault: that is what is looked for
         ran.faults.append(f"{number}: {said}: {traceback.format_exc()}")
     for path in sorted((logs / str(number)).glob("*")):
         path.unlink()

@@ -108,7 +108,7 @@ class Network:
         cuts = [{name: fed[i : i + BATCH] for name, fed in feeds.items()} for i in range(0, max(rows, 1), BATCH)]
         try:
             parts = [session.run(list(names), cut) for cut in cuts]
-        except Exception as error:  # as above
+        except Exception as error:  # ONNX Runtime has no common base for its errors
             raise DataError("the network cannot be run", where=self.where, got=_said(error)) from None
         answers = [np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)]
         for name, answer in zip(names, answers, strict=True):

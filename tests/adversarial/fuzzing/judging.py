@@ -59,7 +59,7 @@ def judge(case: Case) -> Failure | None:
         found = _wordless(error)
     except Broken as broken:
         found = Failure(str(broken), broken.place)
-    except Exception as error:
+    except Exception as error:  # whichever it is, it is a failure: that is what is looked for
         found = Failure(f"{type(error).__name__}: {error}", _place(error), traceback.format_exc())
     else:
         found = None
@@ -101,7 +101,7 @@ def _open(recipe: dict[str, Any]) -> Logs:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             given = drawn.FORMS[recipe["form"]](dict(columns))
-    except Exception:
+    except Exception:  # pandas, polars and Arrow refuse what they cannot hold with errors of many kinds
         given = columns
     if recipe["form"] == "arrays" and not recipe["options"] and _named(given):
         return Logs.from_arrays(**given)
