@@ -80,7 +80,7 @@ class Contest:
             return ONE_EPISODE
         value, n = self.solution.value - own.value, len(self.scores)
         few = np.sqrt(few_clusters(int(own.mine.sum())) / few_clusters(n))  # its own episodes may be few of many
-        scores = Scores(self.scores - few * own.scores)
+        scores = Scores(self.scores - few * own.scores, degrees=self.solution.degrees)
         if steps is not None and self.by_step is not None and self.by_step.by_step is not None:
             scores = replace(self.by_step, by_episode=scores.by_episode, by_step=self.by_step.by_step - steps)
         sure = widen(self._judge(value, scores, n), value, self.solution.measures.approximation or 0.0, n)

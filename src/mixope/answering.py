@@ -257,7 +257,9 @@ class Run:
         else:
             given = solution.scores is not None or solution.episode_scores is not None
             scores = Scores(
-                by_episode if given else None, *((by_step.by_step, by_step.lengths, by_step.steps) if by_step else ())
+                by_episode if given else None,
+                *((by_step.by_step, by_step.lengths, by_step.steps) if by_step else ()),
+                degrees=solution.degrees,
             )
             sure = judge_scores(
                 choice, solution.value, scores, question.level, question.estimand, self.survey.n_episodes
@@ -361,6 +363,7 @@ def build(
         weights=weights,
         scores=evidence.scores,
         step_scores=step_scores,
+        degrees=solution.degrees,
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,

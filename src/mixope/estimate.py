@@ -149,6 +149,8 @@ class Estimate(ReportedRecord):
     weights: tuple[WeightBin, ...] = ()
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
     step_scores: FloatArray | None = field(default=None, repr=False, compare=False)
+    degrees: float | None = field(default=None, repr=False, compare=False)
+    """Of freedom behind the scores, where they are fewer than the episodes."""
     episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)
     corrects_coverage: bool = field(default=False, repr=False)
     against_logs: Earned = Earned()

@@ -146,6 +146,15 @@ GRADED: tuple[Check, ...] = (
         ),
     ),
     Check(
+        "pairs far away",  # a learned value is a guess where nobody went, and all networks may guess alike
+        lambda f: f.measures.far_pairs,
+        _fixed(0.25, 0.75),
+        lambda f: (
+            f"{f.measures.far_pairs or 0.0:.0%} of what the target would do lies farther from what was logged than 95 %"
+            " of the logged rows lie from other episodes"
+        ),
+    ),
+    Check(
         "cut weights",  # ratios above e¹⁵, calibrations below 0 and densities above a million are cut
         lambda f: f.n_cut / max(f.survey.n_rows, 1) if f.n_cut else None,
         _fixed(0.02, 0.2),

@@ -79,6 +79,8 @@ def value_is_steady(evidence: Evidence) -> tuple[Diagnostic, ...]:
     scores, sums, by_step = evidence.scores, evidence.sums, evidence.by_step
     if scores is None or sums is None or not np.isfinite(scores).all():
         return ()
+    if evidence.solution.degrees is not None:  # scores of folds, which tell nothing of single episodes
+        return ()
     if evidence.is_rounding(standard_error(scores)):  # nothing is left to chance, and rounding is no drift
         return ()
     logger = sums.totals.logger

@@ -61,11 +61,13 @@ class JointScores:
     names: tuple[str, ...]
     values: FloatArray
     scores: FloatArray
+    at_most: float = np.inf
+    """Degrees of freedom, where scores belong to a few folds rather than to each cluster."""
 
     @property
-    def degrees(self) -> int:
+    def degrees(self) -> float:
         """Of freedom of the t law."""
-        return len(self.scores) - 1
+        return min(len(self.scores) - 1, self.at_most)
 
     @property
     def covariance(self) -> FloatArray:
@@ -87,6 +89,7 @@ class JointScores:
             (*self.names, *other.names),
             np.concatenate([self.values, other.values]),
             np.concatenate([self.scores, other.scores], axis=1),
+            min(self.at_most, other.at_most),
         )
 
 
@@ -217,7 +220,9 @@ def _one(group: list[Estimate], level: float, seed: int, all_pairs: bool) -> Dif
     if len(usable) < 2:
         return None
     first = usable[0]
-    joint = JointScores(tuple(e.target for e in usable), np.array([e.value for e in usable]), _clusters(usable))
+    at_most = min((e.degrees for e in usable if e.degrees is not None), default=np.inf)
+    names, values = tuple(e.target for e in usable), np.array([e.value for e in usable])
+    joint = JointScores(names, values, _clusters(usable), at_most)
     every = all_pairs or len(usable) <= MOST_PAIRED
     left_out = [
         Advice(f"{e.target}: left out, ", e.no_interval_because or "it has no scores") for e in group if not _usable(e)

@@ -1,141 +1,245 @@
-"""``fqe``: a discounted value learned by networks, for states of many columns, where distances say little.
+"""``fqe``: a value learned by networks, for states of many columns, where distances say little.
 
     learn      q by fitted Q evaluation on the sample (:mod:`mixope.solvers.fitted_q`), one network without each fold
-    value      k E_μ₀ V(s₀), V(s) = Σ_a π(a|s) q(s,a) clipped to the range of values; the mean over the networks
+    value      k E_μ₀ V(s₀), V(s) = Σ_a π(a|s) q(s,a) clipped to the range of values (the average: η); the mean over
+               the networks
 
-It is a plug-in value: it has no score, hence no interval, and nothing in it measures what the networks missed. Their
-standard deviation is reported (``seed_spread``): what chance in training and the choice of episodes leave open. A ratio
-on the last layer would correct it and give an interval; so far its weights, found from the same few episodes, have
-added more error than they took away.
+**Interval: the jackknife over folds.** θ₍ₖ₎ is the value by the network that never saw the episodes of fold k, over the
+starts of all others. With m_k of n episodes in fold k, and K folds,
+
+    se² = 1/K Σ_k (n − m_k)/m_k (θ₍ₖ₎ − θ)²,        t with K − 1 degrees of freedom
+
+What one network differs from the next by chance in training is in θ₍ₖ₎ too and is counted n/m_k-fold, so that it errs
+on the wide side. No weight is needed, hence no behaviour. What it cannot see is what all networks miss alike: it is a
+plug-in value, and asks for caution always. How often it covers is in docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.errors import UsageError
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.features.encoding import StateEncoding
+from mixope.features.far import far_share
 from mixope.features.pairs import PairInputs
 from mixope.policies import Policy
-from mixope.processes import reporting
-from mixope.solvers.fitted_q import FittedQSettings, FittedRows, fit_networks, unseen
+from mixope.solvers.fitted_q import FittedQSettings, FittedRows, fit_networks, with_clock
 from mixope.solvers.networks import Networks
-from mixope.statistics.moments import MomentRequest, Moments
+from mixope.statistics.by_episode import sum_by_episode
+from mixope.statistics.grouping import GroupSums
+from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows
+
+FOLDS = 8
+"""Networks, each without the episodes of one fold; fewer where there are fewer episodes."""
+_BEYOND = 20.0
+"""Up to so many mean lengths of an episode, the total of an undiscounted one is believed."""
+_ONE_EPISODE = "an interval needs at least two episodes, these logs have one"
+_BIAS = "a learned value is off by whatever all networks miss alike, which no interval shows; see 'dr' beside it"
 
 
 @dataclass(frozen=True)
 class LearnedValue:
-    """The estimator; ``settings`` say how to train."""
+    """The estimator; ``settings`` say how to train, ``jobs`` in how many processes (None: as many as are worth it)."""
 
     settings: FittedQSettings = field(default_factory=FittedQSettings)
     name: str = "fqe"
+    jobs: int | None = None
 
     def solve(self, problem: FeatureProblem) -> Asking[Solution]:
         """Learn on the sample, then value the starts of all episodes."""
-        _check(problem)
-        (sums,) = yield (StartValues(learned(problem, self.settings)),)
-        scale = problem.estimand.scale / (1.0 - problem.gamma)
-        values = scale * sums["value"].sum(axis=0) / max(float(sums["starts"].sum()), 1.0)
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-        return Solution(
-            value=float(values.mean()),
-            measures=Measures(seed_median=float(np.median(values)), seed_spread=spread),
-            no_interval_because=NO_SCORE,
-            known_bias=PLUG_IN_BIAS,
-        )
-
-
-def _check(problem: FeatureProblem) -> None:
-    problem.check_ends()
-    if problem.estimand.restarts or problem.gamma >= 1.0 or problem.estimand.kind == "horizon":
-        raise UsageError(
-            "'fqe' learns discounted values: without a discount nothing holds a value that is fitted to itself."
-            " Ask for a discounted value, or use 'dr' or 'lstdq'"
-        )
-    if not problem.drawable:
-        raise UsageError(
-            "'fqe' needs a target that can be drawn from (a sample method), and this one gives densities only;"
-            " use a GaussianPolicy, or an estimator without a value model such as 'emp'"
-        )
+        problem.check_ends()
+        if not problem.drawable:
+            raise UsageError(
+                "'fqe' needs a target that can be drawn from (a sample method), and this one gives densities only;"
+                " use a GaussianPolicy, or an estimator without a value model such as 'emp'"
+            )
+        known = learned(problem, self)
+        (sums,) = yield (StartValues(known),)
+        return _jackknifed(known, sums)
 
 
 @dataclass(frozen=True)
-class LearnedNetworks:
-    """Networks for (1 − γ) Σ γᵗ r of pairs, the target whose value it is, and the range that values can have."""
+class Deal:
+    """Episodes dealt into folds of equal size by the hash of their ids, the same in every batch."""
 
+    edges: IntArray
+
+    @classmethod
+    def of(cls, sample: Rows) -> Deal:
+        """As many folds as there are episodes, at most eight."""
+        if sample.draw is None:
+            raise UsageError("these rows do not say which episode they belong to")
+        draws = np.unique(sample.draw)
+        folds = min(FOLDS, len(draws))
+        return cls(draws[[len(draws) * k // folds for k in range(1, folds)]])
+
+    def __len__(self) -> int:
+        return len(self.edges) + 1
+
+    def fold(self, rows: Rows) -> IntArray:
+        """The fold of every row's episode."""
+        if rows.draw is None:
+            raise UsageError("these rows do not say which episode they belong to")
+        return np.searchsorted(self.edges, rows.draw, side="right")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Networks, one without each fold, the target whose value it is, and the range that values can have.
+
+    ``scale`` makes a value of what the networks give; ``averages`` are what they found for the average.
+    """
+
+    deal: Deal
     inputs: PairInputs
     networks: Networks
     target: Policy
     low: float
     high: float
+    scale: float
+    horizon: int | None = None
+    averages: FloatArray | None = None
+    measures: Measures = field(default_factory=Measures)
 
     def values(self, observations: FloatArray) -> FloatArray:
         """V of states by every network, (networks, n)."""
         pairs, shares = self.inputs.under(self.target, observations)
-        each = [self.networks.values(pairs[:, k].astype(np.float64)) * shares[:, k] for k in range(pairs.shape[1])]
+        timed = with_clock(pairs.astype(np.float64), float(self.horizon or 0), self.horizon)
+        each = [self.networks.values(timed[:, k]) * shares[:, k] for k in range(pairs.shape[1])]
         return np.clip(np.sum(each, axis=0, dtype=np.float64), self.low, self.high)
 
 
 @dataclass(frozen=True)
-class StartValues(MomentRequest):
-    """Σ V(s₀) over the starts of episodes, by every network, and how many there are."""
+class StartValues(RowRequest):
+    """By episode: its rows, its fold, its starts, and V(s₀) by every network (none where it is the average)."""
 
-    learned: LearnedNetworks
+    learned: Learned
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        first = rows.take(rows.start)
-        values = self.learned.values(first.observation) @ first.times if len(first) else 0.0
-        total.add("value", fold, np.broadcast_to(values, (len(self.learned.networks),)))
-        total.add("starts", fold, first.times.sum())
+    def of(self, batch: Batch) -> GroupSums:
+        """Of some rows."""
+        rows, deal = batch.rows, self.learned.deal
+        values = np.zeros((len(deal), len(rows)))
+        if self.learned.averages is None and rows.start.any():
+            values[:, rows.start] = self.learned.values(rows.observation[rows.start])
+        n = rows.times
+        columns = {"rows": n, "fold": n * deal.fold(rows), "starts": n * rows.start}
+        return sum_by_episode(
+            batch.table, columns | {f"v{k}": n * value for k, value in enumerate(values)}, "start values"
+        )
 
 
-def learned(problem: FeatureProblem, settings: FittedQSettings) -> LearnedNetworks:
+def _jackknifed(known: Learned, sums: GroupSums) -> Solution:
+    """The value, and its spread over the folds as scores of episodes."""
+    folds, rows = len(known.deal), sums.column("rows")
+    fold = np.rint(sums.column("fold") / np.maximum(rows, 1e-300)).astype(np.int64)
+    members = sum_by(fold, (rows > 0).astype(np.float64), folds)
+    values = _without_each(known, sums, fold)
+    value, n = float(values.mean()), float(members.sum())
+    spread = float(np.std(values, ddof=1)) if folds > 1 else 0.0
+    measures = replace(known.measures, seed_median=float(np.median(values)), seed_spread=spread)
+    found = Solution(value=value, measures=measures, known_bias=_BIAS)
+    if folds < 2 or not (members > 0).all():
+        return replace(found, no_interval_because=_ONE_EPISODE)
+    by_fold = (value - values) * np.sqrt((n - members) / members / folds)
+    scores = (by_fold / np.sqrt(members))[fold] * np.sqrt((n - 1.0) / n)  # so that m/(m−1) Σ s² is se²
+    return replace(found, episode_scores=np.where(rows > 0, scores, 0.0), degrees=folds - 1.0)
+
+
+def _without_each(known: Learned, sums: GroupSums, fold: IntArray) -> FloatArray:
+    """θ₍ₖ₎: by the network without fold k, over the starts of the others."""
+    if known.averages is not None:
+        return known.averages
+    starts = sums.column("starts")
+    found = []
+    for k in range(len(known.deal)):
+        others = fold != k if len(known.deal) > 1 and bool(starts[fold != k].any()) else np.ones(len(fold), dtype=bool)
+        found.append(float(sums.column(f"v{k}")[others].sum()) / max(float(starts[others].sum()), 1.0))
+    return known.scale * np.array(found)
+
+
+def learned(problem: FeatureProblem, how: LearnedValue) -> Learned:
     """One network per fold, trained without it on the sample; once for all who ask for the same."""
 
-    def learn() -> LearnedNetworks:
-        sample, (low, high) = problem.known.sample, value_range(problem)
+    def learn() -> Learned:
+        sample = problem.known.sample
+        deal = Deal.of(sample)
         inputs = PairInputs(StateEncoding.fit(sample.observation, sample.roles), problem.actions)
         rows = fitted_rows(problem, inputs)
-        with reporting(None, "learning the value") as report:
-            networks = fit_networks(rows, _seen(problem), settings, problem.seed, report)
-        return LearnedNetworks(inputs, networks, problem.target, low, high)
+        fold = deal.fold(sample)
+        fitted = fit_networks(rows, _seen(fold, len(deal), sample.times), how.settings, problem.seed, how.jobs, None)
+        missing = 1.0 - float(np.mean(rows.shares.sum(axis=1)))
+        apart = sample.episode if sample.episode is not None else fold
+        measures = Measures(
+            leaked_mass=missing if missing > 1e-6 else None,
+            far_pairs=far_share(rows.inputs, rows.ahead, rows.shares, apart, ~sample.terminated, problem.seed),
+        )
+        low, high, scale = rows.low, rows.high, _scale(problem)
+        return Learned(
+            deal,
+            inputs,
+            fitted.networks,
+            problem.target,
+            low,
+            high,
+            scale,
+            rows.horizon,
+            fitted.averages,
+            measures,
+        )
 
-    return problem.known.once(("fqe", problem.target, problem.gamma, problem.folds, settings), learn)
+    key = ("fqe", problem.target, problem.estimand, how.settings)
+    return problem.known.once(key, learn)
 
 
-def value_range(problem: FeatureProblem) -> tuple[float, float]:
-    """Between which (1 − γ) Σ γᵗ r lies: the rewards, and 0 where episodes end."""
-    reward = problem.known.sample.reward
-    low, high = float(reward.min()), float(reward.max())
-    return (min(low, 0.0), max(high, 0.0)) if problem.known.any_end else (low, high)
+def _seen(fold: IntArray, folds: int, times: FloatArray) -> FloatArray:
+    """How often each network sees each row of the sample; all rows where a fold holds everything."""
+    weights = (fold[None, :] != np.arange(folds)[:, None]) * times
+    weights[weights.sum(axis=1) <= 0] = times
+    return np.asarray(weights)
+
+
+def _scale(problem: FeatureProblem) -> float:
+    """What the value is in units of what the networks learn."""
+    estimand = problem.estimand
+    if estimand.kind != "episode":
+        return 1.0
+    return 1.0 / (1.0 - problem.gamma) if problem.gamma < 1.0 else _mean_length(problem)
+
+
+def _mean_length(problem: FeatureProblem) -> float:
+    """Rows over starts of the logs."""
+    return problem.known.n_rows / max(sum(problem.known.logger_starts.values()), 1.0)
 
 
 def fitted_rows(problem: FeatureProblem, inputs: PairInputs) -> FittedRows:
-    """The sample as the learner sees it, in units of (1 − γ) Σ γᵗ r."""
-    sample, gamma = problem.known.sample, problem.gamma
-    low, high = value_range(problem)
-    return FittedRows(
+    """The sample as the learner sees it, in the units of :mod:`mixope.solvers.fitted_q`."""
+    sample, estimand, gamma = problem.known.sample, problem.estimand, problem.gamma
+    low, high = float(sample.reward.min()), float(sample.reward.max())
+    if problem.known.any_end:
+        low, high = min(low, 0.0), max(high, 0.0)
+    reward = sample.reward
+    if gamma < 1.0:
+        reward = (1.0 - gamma) * reward
+    elif estimand.kind == "episode":
+        reward, low, high = reward / _mean_length(problem), _BEYOND * low, _BEYOND * high
+    rows = FittedRows(
         inputs.of(sample.observation, sample.action),
         *inputs.under(problem.target, sample.next_observation),
-        (1.0 - gamma) * sample.reward,
+        reward,
         np.where(sample.terminated, 0.0, gamma),
         low,
         high,
+        estimand.horizon,
     )
-
-
-def _seen(problem: FeatureProblem) -> FloatArray:
-    """How often each network sees each row of the sample; all rows where a fold holds everything."""
-    sample = problem.known.sample
-    weights = unseen(problem.fold_of(sample), problem.folds) * sample.times
-    weights[weights.sum(axis=1) <= 0] = sample.times
-    return np.asarray(weights)
+    if not estimand.restarts:
+        return rows
+    at = sample.start if bool(sample.start.any()) else np.arange(len(sample)) == 0
+    starts, shares = inputs.under(problem.target, sample.observation[at])
+    return replace(rows, starts=starts, start_shares=shares, low=-np.inf, high=np.inf)

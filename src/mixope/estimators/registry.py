@@ -94,7 +94,7 @@ REGISTRY: dict[str, Entry] = {
     "fqe": Entry(
         LearnedValue,
         "value",
-        "many columns: a discounted value learned by networks",
+        "many columns: a value learned by networks",
         takes=FEATURES,
         slow=True,
     ),

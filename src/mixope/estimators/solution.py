@@ -90,6 +90,7 @@ class Measures:
     held_out_fall: float | None = _measure()
     seed_median: float | None = _measure(_mean)
     seed_spread: float | None = _measure()
+    far_pairs: float | None = _measure()
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:
@@ -132,6 +133,8 @@ class Solution:
     weight_bins: tuple[WeightBin, ...] = ()
     episode_weights: Weights | None = None
     pieces: IntArray | None = None
+    degrees: float | None = None
+    """Of freedom behind the scores, where they are fewer than the episodes: scores by fold, not by episode."""
     corrects_coverage: bool = False
     """Whether a value model stands in for what was never logged."""
     notes: tuple[str, ...] = ()
@@ -167,6 +170,7 @@ def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
         known_bias=next((p.known_bias for p in parts if p.known_bias), None),
         episode_weights=_combine_weights([p.episode_weights for p in parts], shares),
         pieces=parts[0].pieces,
+        degrees=min((p.degrees for p in parts if p.degrees is not None), default=None),
         corrects_coverage=all(p.corrects_coverage for p in parts),
         notes=tuple(dict.fromkeys(note for p in parts for note in p.notes)),
     )

@@ -105,6 +105,7 @@ def choose_interval(
 NOT_FINITE = "the scores of this estimate are not finite"
 ONE_EPISODE = "an interval needs at least two episodes, these logs have one"
 WHOLE_EPISODES = "it weighs whole episodes, which cannot be cut into blocks; choose t, normal or likelihood"
+BY_FOLD = "it was learned without each of a few folds of episodes, too few for a likelihood; choose t or normal"
 NO_BLOCKS = (
     "blocks are for the long-run average: of a discounted value or a horizon the start law is part, and blocks of steps"
     " do not know how few starts there were; choose t, normal or likelihood"
@@ -122,6 +123,8 @@ class Scores:
     by_step: FloatArray | None = None
     lengths: IntArray | None = None
     steps: int = 1
+    degrees: float | None = None
+    """Of freedom behind the scores, where they are fewer than the episodes."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,12 @@ def judge_scores(
         return Uncertainty(because=WHOLE_EPISODES if by_step is None else short)
     if n_episodes < 2:
         return Uncertainty(because=ONE_EPISODE)
-    found = SCORE_INTERVALS[choice.name if choice.name in SCORE_INTERVALS else "t"](value, by_episode, level)
+    if scores.degrees is not None and choice.name == "likelihood":
+        return Uncertainty(because=BY_FOLD)
+    degrees = degrees_of_freedom(by_episode) if scores.degrees is None else scores.degrees
+    make = partial(clustered_interval, degrees=degrees) if choice.name in (AUTO, "t") else SCORE_INTERVALS[choice.name]
+    found = make(value, by_episode, level)
     said = few_episodes(n_episodes)
-    degrees = degrees_of_freedom(by_episode)
     return Uncertainty(found, standard_error(by_episode), alerts=(said,) if said else (), degrees=degrees)
 
 

@@ -1,25 +1,34 @@
-"""Fitted Q evaluation: networks that learn q(s,a) = r + γ E_π q(s′,·) from rows, several at once.
+"""Fitted Q evaluation: networks that learn a value from rows, each from rows of its own.
 
-    targets      y = r + γ clip(Σ p_k q(s′, a_k)),  with the networks as they were at the last renewal
+    goals        y = r + g V(s′),  V(s′) = Σ p_k q(s′, a_k)  with the network as it was at the last renewal
     steps        Adam on the mean square of q(s,a) − y, a few dozen steps between renewals
     renewal      a q + c takes the place of q, a and c such that Bellman residuals have mean zero and do not go with q:
                  a constant alone would take 1/(1−γ) renewals to get where it belongs
     the end      the step size falls to zero, and the parameters of the last steps are averaged
 
-A value lies within the range of the rewards (with 0, where episodes end) in the units of (1−γ) Σ γᵗ r, and predictions
-are clipped to it: what is beyond is known to be wrong. Each network has rows of its own, which is how they are
-cross-fitted: one that never saw an episode judges it.
+Every question is this recursion, in units in which a value lies among the rewards (and 0, where episodes end):
+
+    discounted   r is (1−γ) r,  g is γ, and 0 at an end
+    episode      r is r over the mean length of an episode,  g is 1, and 0 at an end
+    horizon      q has the steps that are left, h, as one more input:  r is r/h,  g is (h−1)/h, and 0 at an end
+    average      r is r − η,  g is 1, an end leads to the mean of V over the starts; q has mean zero, and the c of a
+                 renewal is η
+
+Predictions are clipped to the range of values: what is beyond is known to be wrong. Which rows a network sees is said
+by weights, which is how they are left out by turns: a network that never saw an episode judges it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.solvers.networks import Adam, Networks, gradients, new_networks, single, valued
+from mixope.arrays import FloatArray, IntArray
+from mixope.processes import run_tasks
+from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, single, valued
 
 Tick = Callable[[int, int], None]
 _STEEPEST = 1.25
@@ -30,7 +39,7 @@ _LARGE = 100.0
 
 @dataclass(frozen=True)
 class FittedQSettings:
-    """How to train; the defaults take about fifteen processor seconds for four networks of twenty inputs."""
+    """How to train: the defaults were chosen on logs of seven control problems (``benchmarks/worlds``, seeds 0 to 4)."""
 
     width: int = 128
     renewals: int = 80
@@ -48,7 +57,8 @@ class FittedRows:
     """Rows as the learner sees them.
 
     ``ahead`` (n, K, d) are the pairs that the target makes of s′ and ``shares`` (n, K) their probabilities; ``going``
-    is γ where an episode goes on and 0 where it ends; rewards are in units of (1 − γ) r.
+    is g. ``starts`` and ``start_shares`` are the pairs at the starts of episodes, to which an end leads where the
+    question is the average. Where a ``horizon`` is asked for, rewards are as they were earned.
     """
 
     inputs: FloatArray
@@ -58,33 +68,50 @@ class FittedRows:
     going: FloatArray
     low: float
     high: float
+    horizon: int | None = None
+    starts: FloatArray | None = None
+    start_shares: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
 
+    @property
+    def average(self) -> bool:
+        """Whether the question is the long-run average."""
+        return self.starts is not None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Networks, and for the average what each of them found it to be."""
+
+    networks: Networks
+    averages: FloatArray | None = None
+
 
 def fit_networks(
-    rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, tick: Tick | None = None
-) -> Networks:
+    rows: FittedRows,
+    weights: FloatArray,
+    settings: FittedQSettings,
+    seed: int,
+    jobs: int | None = 1,
+    tick: bool | Tick | None = False,
+) -> Fitted:
     """One network for each row of ``weights`` (networks, n), which say how often it sees each of the rows."""
     units = Units.of(rows)
-    learner = _Learner(units.inside(rows), new_networks(len(weights), rows.inputs.shape[1], settings.width, seed))
-    cumulated, generator = np.cumsum(weights, axis=1), np.random.default_rng([seed, 67])
-    adam, total = Adam(learner.parameters), settings.renewals * settings.steps
-    averaged, since = Average(learner.parameters), total - int(settings.averaged * total)
-    for renewal in range(settings.renewals):
-        chosen = _draw(cumulated, settings.steps * settings.batch, generator)
-        goals = learner.renewed(chosen, generator)
-        for step in range(settings.steps):
-            part = slice(step * settings.batch, (step + 1) * settings.batch)
-            found = gradients(learner.parameters, learner.rows.inputs[chosen[:, part]], goals[:, part])
-            done = renewal * settings.steps + step
-            adam.step(found, settings.rate * _rate(done / total), settings.decay)
-            if done >= since:
-                averaged.add(learner.parameters)
-        if tick is not None:
-            tick(renewal + 1, settings.renewals)
-    return units.outside(averaged.parameters)
+    inside = units.inside(rows)
+    train = partial(_train, inside, weights, settings, seed)
+    found = run_tasks(train, range(len(weights)), jobs, tick, "learning the value")
+    networks = Networks(tuple(units.outside(parameters) for parameters, _ in found))
+    return Fitted(networks, np.array([units.size * eta for _, eta in found]) if rows.average else None)
+
+
+def with_clock(inputs: FloatArray, left: FloatArray | float, horizon: int | None) -> FloatArray:
+    """Pairs with the share of the steps that are left as one more column, where there is a horizon."""
+    if horizon is None:
+        return inputs
+    column = np.broadcast_to(np.asarray(left, dtype=inputs.dtype), inputs.shape[:-1])
+    return np.concatenate([inputs, (column / horizon * 2.0 - 1.0)[..., None].astype(inputs.dtype)], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -97,78 +124,122 @@ class Units:
     @classmethod
     def of(cls, rows: FittedRows) -> Units:
         """Such that all values lie within −1 and 1, times a hundred."""
+        if rows.average:
+            return cls(0.0, max(float(np.abs(rows.reward).max(initial=0.0)), 1e-300))
         level = 0.0 if bool((rows.going == 0.0).any()) else 0.5 * (rows.low + rows.high)
         size = max(rows.high - level, level - rows.low)
         return cls(level, max(size, 1e-300) / _LARGE)
 
     def inside(self, rows: FittedRows) -> FittedRows:
         """The rows in these units."""
-        reward = (rows.reward - (1.0 - rows.going) * self.level) / self.size
+        own = 1.0 if rows.horizon is not None else 1.0 - rows.going
+        reward = (rows.reward - own * self.level) / self.size
         low, high = (rows.low - self.level) / self.size, (rows.high - self.level) / self.size
-        return FittedRows(rows.inputs, rows.ahead, rows.shares, single(reward), single(rows.going), low, high)
+        return replace(rows, reward=single(reward), going=single(rows.going), low=low, high=high)
 
-    def outside(self, parameters: list[FloatArray]) -> Networks:
-        """Networks whose values are in the units of the question, in double precision."""
+    def outside(self, parameters: list[FloatArray]) -> tuple[FloatArray, ...]:
+        """A network whose values are in the units of the question, in double precision."""
         *rest, last, constant = parameters
-        return Networks((*rest, last * self.size, constant * self.size + self.level))
+        return (*rest, last * self.size, constant * self.size + self.level)
 
 
-class Average:
-    """The mean of parameters over some steps."""
-
-    def __init__(self, like: list[FloatArray]) -> None:
-        self._total = [np.zeros(p.shape) for p in like]
-        self._count = 0
-
-    def add(self, parameters: list[FloatArray]) -> None:
-        """One step more."""
-        self._count += 1
-        for k, now in enumerate(parameters):
-            self._total[k] += now
-
-    @property
-    def parameters(self) -> list[FloatArray]:
-        """The mean."""
-        return [total / max(self._count, 1) for total in self._total]
+def _train(
+    rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int
+) -> tuple[list[FloatArray], float]:
+    """One network, from its own rows and its own draws, whoever is trained beside it; and η."""
+    generator = np.random.default_rng([seed, 67, number])
+    inputs = rows.inputs.shape[1] + (rows.horizon is not None)
+    learner = _Learner(rows, new_network(inputs, settings.width, generator), generator)
+    cumulated = np.cumsum(weights[number])
+    adam, total = Adam(learner.parameters), settings.renewals * settings.steps
+    averaged, since = Average(learner.parameters), total - int(settings.averaged * total)
+    for renewal in range(settings.renewals):
+        x, goals = learner.renewed(_draw(cumulated, settings.steps * settings.batch, generator))
+        for step in range(settings.steps):
+            part = slice(step * settings.batch, (step + 1) * settings.batch)
+            done = renewal * settings.steps + step
+            found = gradients(learner.parameters, x[part], goals[part])
+            adam.step(found, settings.rate * _rate(done / total), settings.decay)
+            if done >= since:
+                averaged.add(learner.parameters)
+    return averaged.parameters, _Learner(rows, averaged.parameters, generator).average(weights[number])
 
 
 @dataclass(frozen=True)
 class _Learner:
-    """Rows in the units of the networks, and the parameters, which change in place."""
+    """Rows in the units of the network, and its parameters, which change in place."""
 
     rows: FittedRows
     parameters: list[FloatArray]
+    generator: np.random.Generator
 
-    def renewed(self, chosen: IntArray, generator: np.random.Generator) -> FloatArray:
-        """New goals y for the chosen rows, after slope and level of the networks were set right."""
-        rows = self.rows
+    def renewed(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Inputs and new goals y of the chosen rows, after slope and level of the network were set right."""
+        rows, clock = self.rows, self._clock(len(chosen))
+        x = with_clock(rows.inputs[chosen], clock, rows.horizon)
         reward, going = rows.reward[chosen], rows.going[chosen]
-        now, ahead = valued(self.parameters, rows.inputs[chosen]), self._ahead(chosen, generator)
-        fits = [self._rescaled(*each) for each in zip(reward, going, now, ahead, strict=True)]
-        slope, level = (np.array(each, dtype=np.float32)[:, None] for each in zip(*fits, strict=True))
-        self.parameters[-2] *= slope[..., None]
-        self.parameters[-1] *= slope[..., None]
-        self.parameters[-1] += level[..., None]
-        return np.asarray(reward + going * np.clip(ahead * slope + level, rows.low, rows.high), dtype=np.float32)
+        if rows.horizon is not None:
+            reward, going = single(reward / clock), single(going * (clock - 1.0) / clock)
+        if rows.average:
+            going = np.ones_like(going)
+        q, v = valued(self.parameters, x), self._ahead(chosen, clock)
+        slope, level = self._rescaled(reward, going, q, v)
+        shift = -slope * float(q.mean(dtype=np.float64)) if rows.average else level
+        self.parameters[-2] *= np.float32(slope)
+        self.parameters[-1] *= np.float32(slope)
+        self.parameters[-1] += np.float32(shift)
+        ahead = np.clip(v * np.float32(slope) + np.float32(shift), rows.low, rows.high)
+        return x, single(reward + going * ahead - (level if rows.average else 0.0))
 
-    def _ahead(self, chosen: IntArray, generator: np.random.Generator) -> FloatArray:
+    def average(self, weights: FloatArray) -> float:
+        """η by the network as it is: the mean of r + V(s′) − q(s,a) over its rows; 0 where it is not asked for."""
+        rows = self.rows
+        if not rows.average:
+            return 0.0
+        q = valued(self.parameters, rows.inputs)
+        off = rows.reward + self._restarted(np.arange(len(rows)), self._expected(rows.ahead, rows.shares)) - q
+        return float(weights @ off / weights.sum())
+
+    def _clock(self, n: int) -> FloatArray:
+        """Steps that are left, drawn evenly; nobody looks at them where there is no horizon."""
+        horizon = self.rows.horizon
+        return np.ones(n) if horizon is None else self.generator.integers(1, horizon + 1, size=n).astype(np.float64)
+
+    def _ahead(self, chosen: IntArray, clock: FloatArray) -> FloatArray:
         """V(s′) of the chosen rows: the mean over all pairs where shares differ, else by one of them at random."""
-        ahead, shares = self.rows.ahead, self.rows.shares
-        k = ahead.shape[1]
-        if bool((shares == shares[:, :1]).all()):
-            one = generator.integers(k, size=chosen.shape)
-            return np.asarray(valued(self.parameters, ahead[chosen, one]) * shares[chosen, 0] * np.float32(k))
-        every = [valued(self.parameters, ahead[chosen, j]) * shares[chosen, j] for j in range(k)]
+        rows = self.rows
+        shares, pairs = rows.shares[chosen], rows.ahead
+        k, left = pairs.shape[1], np.maximum(clock - 1.0, 0.0)
+        if bool((rows.shares == rows.shares[:, :1]).all()):
+            one = self.generator.integers(k, size=len(chosen))
+            drawn = with_clock(pairs[chosen, one], left, rows.horizon)
+            return self._restarted(chosen, valued(self.parameters, drawn) * shares[:, 0] * np.float32(k))
+        timed = with_clock(pairs[chosen], left[:, None], rows.horizon)
+        return self._restarted(chosen, self._expected(timed, shares))
+
+    def _expected(self, pairs: FloatArray, shares: FloatArray) -> FloatArray:
+        """Σ p_k q(s, a_k)."""
+        every = [valued(self.parameters, pairs[:, k]) * shares[:, k] for k in range(pairs.shape[1])]
         return np.asarray(np.sum(every, axis=0))
+
+    def _restarted(self, chosen: IntArray, v: FloatArray) -> FloatArray:
+        """For the average an end leads to a start."""
+        rows = self.rows
+        if rows.starts is None or rows.start_shares is None:
+            return v
+        ended = rows.going[chosen] == 0.0
+        first = float(self._expected(rows.starts, rows.start_shares).mean()) if ended.any() else 0.0
+        return np.where(ended, np.float32(first), v)
 
     def _rescaled(self, reward: FloatArray, going: FloatArray, q: FloatArray, v: FloatArray) -> tuple[float, float]:
         """a and c such that a q + c has Bellman residuals of mean zero, and uncorrelated with q as far as a allows."""
-        low, high = self.rows.low, self.rows.high
-        inside = (v > low) & (v < high)
-        on, beyond = going * inside, going * np.where(inside, 0.0, np.clip(v, low, high))
+        rows = self.rows
+        inside = (v > rows.low) & (v < rows.high)
+        on, beyond = going * inside, going * np.where(inside, 0.0, np.clip(v, rows.low, rows.high))
         centred = q - q.mean(dtype=np.float64)
         tests = np.stack([np.ones(len(q)), centred])
-        columns, right = np.stack([q - on * v, 1.0 - on], axis=1), reward + beyond
+        rise = np.ones(len(q)) if rows.average else 1.0 - on
+        columns, right = np.stack([q - on * v, rise], axis=1), reward + beyond
         matrix, goal = tests @ columns / len(q), tests @ right / len(q)
         determinant = float(np.linalg.det(matrix))
         slope = 1.0
@@ -184,12 +255,6 @@ def _rate(share: float) -> float:
 
 
 def _draw(cumulated: FloatArray, count: int, generator: np.random.Generator) -> IntArray:
-    """Rows for every network, with replacement, in proportion to their weights."""
-    drawn = generator.random((len(cumulated), count))
-    found = [np.searchsorted(each, u * each[-1], side="right") for each, u in zip(cumulated, drawn, strict=True)]
-    return np.asarray(np.minimum(np.stack(found), cumulated.shape[1] - 1))
-
-
-def unseen(fold: IntArray, folds: int) -> BoolArray:
-    """For every fold, the rows that are not in it."""
-    return np.asarray(fold[None, :] != np.arange(folds)[:, None])
+    """Rows, with replacement, in proportion to their weights."""
+    found = np.searchsorted(cumulated, generator.random(count) * cumulated[-1], side="right")
+    return np.asarray(np.minimum(found, len(cumulated) - 1))

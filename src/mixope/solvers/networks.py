@@ -1,15 +1,17 @@
-"""Small networks in NumPy, several of one shape side by side: two layers with layer normalisation, and a linear last.
+"""A small network in NumPy: two hidden layers, the second one normalised, and a linear last.
 
-    h₁ = silu(norm(x W₁ + b₁)),   h₂ = silu(norm(h₁ W₂ + b₂)),   q = h₂ · w + c
+    h₁ = relu(x W₁ + b₁),   h₂ = relu(norm(h₁ W₂ + b₂)),   q = h₂ · w + c
 
 Gradients are written out, so that a plain install has them; at this size a matrix product takes longer than what
 compiling it would save. Normalisation keeps h₂ bounded wherever x goes, which is what keeps a value that is fitted to
-its own predictions from running away. They are trained in single precision, with sums in a fixed order, so that the
-same seed gives the same bits; values are given in double precision, so that they do not depend on the rows beside them.
+its own predictions from running away; the first layer has none, because a normalised one sees directions and hardly any
+sizes of x. A network is trained in single precision, with sums in a fixed order, so that the same seed gives the same
+bits; values are given in double precision, so that they do not depend on the rows beside them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,25 +19,26 @@ import numpy as np
 from mixope.arrays import FloatArray
 
 _EPSILON = 1e-5
+_FIRST_BIAS = 0.5
 _PIECE = 4096
 """Rows that are looked at together where only values are wanted."""
 
-Parameters = list[FloatArray]
-"""W₁, b₁, W₂, b₂, w, c, each with the networks along its first axis."""
+Parameters = Sequence[FloatArray]
+"""W₁, b₁, W₂, b₂, w, c."""
 
 
 @dataclass(frozen=True)
 class Networks:
-    """Some networks of one shape."""
+    """Several networks of one shape."""
 
-    parameters: tuple[FloatArray, ...]
+    members: tuple[Parameters, ...]
 
     def __len__(self) -> int:
-        return len(self.parameters[0])
+        return len(self.members)
 
     def values(self, inputs: FloatArray) -> FloatArray:
         """q of rows (n, d), for every network: (networks, n)."""
-        return valued(self.parameters, inputs[None])
+        return np.stack([valued(parameters, inputs) for parameters in self.members])
 
 
 def single(values: FloatArray) -> FloatArray:
@@ -44,82 +47,70 @@ def single(values: FloatArray) -> FloatArray:
     return found
 
 
-def new_networks(count: int, inputs: int, width: int, seed: int) -> Parameters:
+def new_network(inputs: int, width: int, generator: np.random.Generator) -> list[FloatArray]:
     """Parameters to begin with: variances of He, and a last layer of zeros, so that −y is learned as y is."""
-    generator = np.random.default_rng([seed, 61])
 
     def normal(*shape: int, scale: float) -> FloatArray:
-        return np.asarray(scale * generator.standard_normal((count, *shape)), dtype=np.float32)
+        return single(scale * generator.standard_normal(shape))
 
-    zero: FloatArray = np.zeros((count, 1, width), dtype=np.float32)
     return [
         normal(inputs, width, scale=float(np.sqrt(2.0 / max(inputs, 1)))),
-        zero.copy(),
+        normal(width, scale=_FIRST_BIAS),
         normal(width, width, scale=float(np.sqrt(2.0 / width))),
-        zero.copy(),
-        np.swapaxes(zero, 1, 2).copy(),
-        zero[..., :1].copy(),
+        np.zeros(width, dtype=np.float32),
+        np.zeros(width, dtype=np.float32),
+        np.zeros(1, dtype=np.float32),
     ]
 
 
-Layer = tuple[FloatArray, FloatArray, FloatArray]
-"""norm(u), what it was divided by, and the sigmoid of it."""
-
-
-def forward(parameters: tuple[FloatArray, ...] | Parameters, x: FloatArray) -> list[tuple[FloatArray, Layer]]:
-    """The output of each hidden layer, with what its gradient needs."""
+def forward(parameters: Parameters, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """h₁ and h₂ of rows, the normalised numbers before the second relu, and what they were divided by."""
     first, first_bias, second, second_bias, *_ = parameters
-    one = _layer(np.matmul(x, first) + first_bias)
-    return [one, _layer(np.matmul(one[0], second) + second_bias)]
+    one = x @ first
+    one += first_bias
+    np.maximum(one, 0.0, out=one)
+    normed = one @ second
+    normed += second_bias
+    normed -= normed.mean(axis=1, keepdims=True)
+    scale = np.sqrt(np.einsum("ij,ij->i", normed, normed) / np.float32(normed.shape[1]) + np.float32(_EPSILON))[:, None]
+    normed /= scale
+    return one, np.maximum(normed, 0.0), normed, scale
 
 
-def _layer(u: FloatArray) -> tuple[FloatArray, Layer]:
-    u = u - u.mean(axis=-1, keepdims=True)
-    scale = np.sqrt(np.mean(u * u, axis=-1, keepdims=True) + np.float32(_EPSILON))
-    u /= scale
-    gate = np.reciprocal(1.0 + np.exp(-u))
-    return u * gate, (u, scale, gate)
-
-
-def _back(gradient: FloatArray, layer: Layer) -> FloatArray:
-    """From the gradient of silu(norm(u)) to that of u."""
-    normed, scale, gate = layer
-    g = gradient * (gate * (1.0 + normed * (1.0 - gate)))
-    g -= g.mean(axis=-1, keepdims=True) + normed * np.mean(g * normed, axis=-1, keepdims=True)
-    g /= scale
-    return g
-
-
-def gradients(parameters: Parameters, x: FloatArray, y: FloatArray) -> Parameters:
-    """Of the mean square of q(x) − y, half of it, for every network: x is (networks, n, d), y (networks, n)."""
+def gradients(parameters: Parameters, x: FloatArray, y: FloatArray) -> list[FloatArray]:
+    """Of the mean square of q(x) − y, half of it."""
     *_, second, _, last, level = parameters
-    (h1, one), (h2, two) = forward(parameters, x)
-    off = (np.matmul(h2, last) + level)[..., 0] - y
-    off = (off / np.float32(y.shape[1]))[..., None]
-    u2 = _back(off * np.swapaxes(last, 1, 2), two)
-    u1 = _back(np.matmul(u2, np.swapaxes(second, 1, 2)), one)
+    one, two, normed, scale = forward(parameters, x)
+    off = (two @ last + level - y) / np.float32(len(y))
+    back = off[:, None] * last
+    back *= normed > 0.0
+    along = np.einsum("ij,ij->i", back, normed)[:, None] / np.float32(normed.shape[1])
+    back -= back.mean(axis=1, keepdims=True)
+    back -= normed * along
+    back /= scale
+    earlier = back @ second.T
+    earlier *= one > 0.0
     return [
-        np.matmul(np.swapaxes(x, 1, 2), u1),
-        u1.sum(axis=1, keepdims=True),
-        np.matmul(np.swapaxes(h1, 1, 2), u2),
-        u2.sum(axis=1, keepdims=True),
-        np.matmul(np.swapaxes(h2, 1, 2), off),
-        off.sum(axis=1, keepdims=True),
+        x.T @ earlier,
+        earlier.sum(axis=0),
+        one.T @ back,
+        back.sum(axis=0),
+        two.T @ off,
+        off.sum(keepdims=True),
     ]
 
 
-def valued(parameters: tuple[FloatArray, ...] | Parameters, x: FloatArray) -> FloatArray:
-    """q of rows of each network's own: x is (networks, n, d), or (1, n, d) for all."""
+def valued(parameters: Parameters, x: FloatArray) -> FloatArray:
+    """q of rows."""
     *_, last, level = parameters
-    pieces = [x[:, low : low + _PIECE] for low in range(0, max(x.shape[1], 1), _PIECE)]
-    found = [(np.matmul(forward(parameters, piece)[-1][0], last) + level)[..., 0] for piece in pieces]
-    return np.concatenate(found, axis=1)
+    pieces = [x[low : low + _PIECE] for low in range(0, max(len(x), 1), _PIECE)]
+    return np.concatenate([forward(parameters, piece)[1] @ last + level for piece in pieces])
 
 
 class Adam:
     """Adam's steps on some parameters, which are changed in place."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: list[FloatArray]) -> None:
         self.parameters = parameters
         self._mean = [np.zeros_like(p) for p in parameters]
         self._square = [np.zeros_like(p) for p in parameters]
@@ -137,3 +128,22 @@ class Adam:
             if decay and k % 2 == 0:
                 self.parameters[k] *= np.float32(1.0 - rate * decay)
             self.parameters[k] -= size * mean / (np.sqrt(square / np.float32(second)) + np.float32(1e-8))
+
+
+class Average:
+    """The mean of parameters over some steps."""
+
+    def __init__(self, like: Parameters) -> None:
+        self._total = [np.zeros(p.shape) for p in like]
+        self._count = 0
+
+    def add(self, parameters: Parameters) -> None:
+        """One step more."""
+        self._count += 1
+        for k, now in enumerate(parameters):
+            self._total[k] += now
+
+    @property
+    def parameters(self) -> list[FloatArray]:
+        """The mean."""
+        return [total / max(self._count, 1) for total in self._total]
