@@ -45,7 +45,7 @@ def contest():
     """Eight targets, so that there are more pairs than the figure shows."""
     names = tuple(f"candidate number {k} of the spring" for k in range(8))
     estimates = tuple(records.estimate(target=name) for name in names)
-    return Comparison(estimates, (), (records.differences(names),))
+    return records.contested(estimates, records.differences(names))
 
 
 @pytest.fixture(scope="module")
