@@ -109,10 +109,10 @@ def selection(axes: Axes, ranks: Sequence[Rank], kinds: Sequence[str], *, unit: 
         for each in zip(*spans, strict=True)
     )
     low, high = limits(joint, max(sum(rank.place is not None for rank in ranks), 1))
-    above = 0.64 if narrow else 0.5
+    reach = 0.22 if narrow else 0.5  # below the label, which stands on plain paper
     for y, (rank, own, all_of_them) in enumerate(zip(ranks, alone, joint, strict=True)):
         if rank.may_be_best:
-            axes.axhspan(y - above, y - above + 1, color=COLOURS["band"][0], alpha=0.12, linewidth=0, zorder=0)
+            axes.axhspan(y - reach, y + reach, color=COLOURS["band"][0], alpha=0.12, linewidth=0, zorder=0)
         _line(axes, y, all_of_them, low, high, 1)
         _span(axes, y, own, low, high, wide=4)
     _rows(axes, [rank.target for rank in ranks], [_place_words(rank) for rank in ranks], narrow)
@@ -122,8 +122,9 @@ def selection(axes: Axes, ranks: Sequence[Rank], kinds: Sequence[str], *, unit: 
 def _place_words(rank: Rank) -> str:
     """The value, and the places that it may have."""
     half = rank.interval.width / 2 if rank.interval else None
-    place = "not ranked" if rank.place is None else "by value" if rank.low is None else f"place {rank.span}"
-    return f"{rounded(rank.value, half)}, {place}"
+    places = f"place {rank.span}" if rank.low == rank.high else f"places {rank.span}"
+    said = "not ranked" if rank.place is None else "by value" if rank.low is None else places
+    return f"{rounded(rank.value, half)}, {said}"
 
 
 def _marks(axes: Axes, marks: Sequence[Mark], low: float, high: float, unit: str, narrow: bool) -> None:
