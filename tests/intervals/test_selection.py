@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 
 import mixope
 from mixope.diagnostics import Verdict
-from mixope.differences import JointScores, contest, contests_of, joint, ranks, regrets, select
+from mixope.differences import JointScores, Selection, contest, contests_of, joint, ranks, regrets, select
 from mixope.differences import selection as selecting
 
 from .logs import chain_log
@@ -96,6 +96,8 @@ def test_the_same_target_twice_shares_its_places_and_changes_nobody_else():
     twice, losses = chosen(JointScores(("a", "b", "c", "a again"), values[[0, 1, 2, 0]], scores[:, [0, 1, 2, 0]]))
     assert twice["a"].probability_best == twice["a again"].probability_best
     assert 2 * twice["a"].probability_best == pytest.approx(once["a"].probability_best, abs=0.02)
+    shared = Selection("emp", 0.95, tuple(sorted(twice.values(), key=lambda rank: -rank.value)))
+    assert shared.summary.startswith("a and a again share the first place, each of them the best with probability 0.")
     assert (twice["a"].place, twice["a again"].place, twice["b"].place) == (1, 1, 3)
     assert losses[0].expected == losses[1].expected  # the second of the same adds nothing
     assert losses[0].bound == losses[1].bound
@@ -149,6 +151,31 @@ def compared(n=4, estimators=("emp",), **options):
     _, target, loggers, columns = chain_log(0, episodes=40, horizon=15)
     laws = {f"t{k}": (1 - s) * target + s * loggers[0] for k, s in enumerate(np.linspace(0.0, 0.4, n))}
     return mixope.compare(columns, {k: mixope.TabularPolicy(law) for k, law in laws.items()}, estimators, **options)
+
+
+def test_targets_in_another_order_have_the_same_places_and_regret():
+    _, target, loggers, columns = chain_log(0, episodes=40, horizon=15)
+    laws = {f"t{k}": (1 - s) * target + s * loggers[0] for k, s in enumerate((0.0, 0.1, 0.1, 0.3, 0.2))}
+    plans = {name: mixope.TabularPolicy(law) for name, law in laws.items()}
+    there = mixope.compare(columns, plans, ["emp", "dr", "wis-step"]).to_dict()
+    back = mixope.compare(columns, dict(reversed(plans.items())), ["emp", "dr", "wis-step"]).to_dict()
+    assert there["selections"] == back["selections"]
+    assert len(there["selections"]) == 3
+
+
+@pytest.mark.parametrize("level", [0.01, 0.3, 0.5, 0.999])
+def test_any_level_has_places_that_hold_the_values_own(level):
+    found = compared(5, level=level).selections[0]
+    assert all(rank.low <= rank.place <= rank.high for rank in found.ranks)
+    assert found.contenders[0] == found.ranks[0].target
+    assert all(taken.bound >= 0.0 for taken in found.regret)
+
+
+def test_scores_that_are_no_numbers_count_as_none():
+    first, *others = compared()
+    broken = replace(first, scores=np.full_like(first.scores, np.nan))
+    found = contests_of([broken, *others], 0.95)[0][0]
+    assert {rank.target: rank.note for rank in found.ranks}[first.target] == "by its value alone"
 
 
 def refuse(estimates, *names):

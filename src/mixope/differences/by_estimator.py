@@ -158,9 +158,10 @@ def _joint(usable: Sequence[Estimate]) -> JointScores:
 
 
 def _usable(estimate: Estimate) -> bool:
-    """Scores of two episodes or more, or of steps that can be cut into blocks."""
-    enough = estimate.scores is not None and (len(estimate.scores) > 1 or estimate.step_scores is not None)
-    return enough and bool(np.isfinite(estimate.value))
+    """A number, and scores of two episodes or more, or of steps that can be cut into blocks."""
+    if estimate.scores is None or (len(estimate.scores) < 2 and estimate.step_scores is None):
+        return False
+    return bool(np.isfinite(estimate.value) and np.isfinite(estimate.scores).all())
 
 
 def _clusters(usable: Sequence[Estimate]) -> FloatArray:

@@ -188,7 +188,9 @@ def _placed(selection: Selection) -> str:
     sure = [rank for rank in found if rank.low is not None]
     if len(sure) < 2:
         return f"by value alone, without knowing how certain that is: {_listed([rank.target for rank in found])}"
-    chance = f"{sure[0].target} is best with probability {probability_words(sure[0].probability_best or 0.0)}"
+    first = [rank.target for rank in sure if rank.place == sure[0].place]
+    leads = "is best" if len(first) == 1 else "share the first place, each of them the best"
+    chance = f"{_joined(first)} {leads} with probability {probability_words(sure[0].probability_best or 0.0)}"
     return f"{chance}; places at level {selection.level:.4g}: {_listed([f'{r.target} ({r.span})' for r in sure])}"
 
 
