@@ -18,7 +18,7 @@ s_{ij} the standard error of v_i − v_j, and K targets:
                chosen. So the bound has no winner's curse.
     expected   the mean of the regret, and the probability of being the best, by draws of θ around v: given these
                estimates, and if all truths were equally likely beforehand (a flat prior). The quantile of these draws
-               is no bound: of 20 targets of which one is better by a standard error of a difference it covers 72 % for
+               is no bound: of 20 targets of which one is better by a standard error of a difference it covers 70 % for
                k = 3, where the bound above covers at least 95 %.
 
 Scores say nothing of bias. Who is ranked at all is decided where estimates are known
