@@ -92,19 +92,24 @@ def test_they_agree_with_a_comparison_of_targets_on_their_own():
     for found in both.differences:
         alone = mixope.compare_targets(columns, targets, found.estimator)
         assert found["near", "far"].joint == alone["near", "far"].joint
-        assert found.ranking == alone.ranking
+        assert found.selection == alone.selection
 
 
-def test_json_has_differences_and_a_ranking_and_one_target_has_none():
+def test_json_has_differences_and_places_and_one_target_has_the_first_and_nothing_to_lose():
     columns, laws = world()
     targets = near_and_far(laws)
     record = json.loads(mixope.compare(columns, targets, ["logged-mean", "emp"]).to_json())
     assert [found["estimator"] for found in record["differences"]] == ["emp"]
-    assert [place["target"] for place in record["ranking"]] == ["near", "far"]
+    assert [rank["target"] for rank in record["ranks"]] == ["near", "far"]
+    assert record["ranks"] == record["differences"][0]["ranks"] == record["selections"][0]["ranks"]
+    assert [found["k"] for found in record["regret"]] == [1, 2]
     assert record["differences"][0]["pairs"][0]["conclusion"] == "near is better"
     alone = mixope.compare(columns, {"near": targets["near"]}, ["emp"])
     assert alone.differences == ()
-    assert json.loads(alone.to_json())["ranking"] == []
+    record = json.loads(alone.to_json())
+    assert [(rank["place"], rank["probability_best"]) for rank in record["ranks"]] == [(1, 1.0)]
+    assert [(found["expected"], found["bound"]) for found in record["regret"]] == [(0.0, 0.0)]
+    assert "which to take" not in str(alone)
 
 
 def test_a_target_against_itself_is_even_and_said_to_be_the_same():
@@ -114,8 +119,8 @@ def test_a_target_against_itself_is_even_and_said_to_be_the_same():
     pair = found["one", "two"]
     assert pair.probability_first_is_better == 0.5
     assert pair.conclusion == "the same on every episode"
-    assert [place.probability_best for place in found.ranking] == pytest.approx([0.5, 0.5], abs=0.02)
-    assert {place.span for place in found.ranking} == {"1–2"}
+    assert [rank.probability_best for rank in found.selection.ranks] == [0.5, 0.5]
+    assert {rank.span for rank in found.selection.ranks} == {"1–2"}
     assert json.loads(found.to_json())["pairs"][0]["narrower"] is None
 
 

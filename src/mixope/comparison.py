@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixope.answering import Skipped, answer
-from mixope.differences import Comparison, Differences, differences_of
+from mixope.differences import Comparison, Differences, contests_of
 from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
@@ -43,8 +43,10 @@ def compare(
 
     ``estimators="all"`` takes every estimator that these logs and this estimand allow; ``skipped`` says which do not
     apply and why. With two targets or more, ``differences`` has their differences with joint intervals: all pairs of
-    up to twelve targets, and of more the best less each of the others, or ``all_pairs``. ``interval``, ``replicates``
-    and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
+    up to twelve targets, and of more the best less each of the others, or ``all_pairs``; ``selections`` says which
+    targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
+    ``interval``, ``replicates`` and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such
+    interval says why.
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
@@ -63,12 +65,17 @@ def compare(
     if not found:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
         raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
-    differences = differences_of(found, level, seed, all_pairs) if len(targets) > 1 else ()
-    return Comparison(tuple(found), tuple(dict.fromkeys(skipped or ())), differences)
+    contests = contests_of(found, level, seed, all_pairs)
+    return Comparison(
+        estimates=tuple(found),
+        skipped=tuple(dict.fromkeys(skipped or ())),
+        differences=tuple(differences for _, differences in contests if differences is not None),
+        selections=tuple(selection for selection, _ in contests),
+    )
 
 
 def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
-    """Differences between targets by one estimator, and a ranking; ``options`` as for ``compare``."""
+    """Differences between targets by one estimator, and their places; ``options`` as for ``compare``."""
     _check_targets(targets, 2)
     found = compare(logs, targets, [estimator], **options)
     if not found.differences:

@@ -17,6 +17,21 @@ def test_every_target_meets_every_estimator():
     assert record["estimates"][0]["value"] == pytest.approx(EXPECTED["gridworld"]["values"]["emp"], abs=1e-6)
 
 
+def test_json_and_terminal_say_which_to_take_in_any_order_of_the_targets(tmp_path):
+    rows = [line.split(",") for line in TARGET.read_text().split()]
+    even = [rows[0], *([state, action, "0.25"] for state, action, _ in rows[1:])]
+    (tmp_path / "even.csv").write_text("\n".join(map(",".join, even)))
+    other = ("--target", str(tmp_path / "even.csv"))
+    log, *first = GRIDWORLD
+    there, back = (json_of("compare", log, *asked) for asked in ((*first, *other), (*other, *first)))
+    assert there["ranks"] == back["ranks"]
+    assert there["regret"] == back["regret"]
+    assert [rank["place"] for rank in there["ranks"]] == [1, 2]
+    assert [(found["k"], found["of"]) for found in there["regret"]] == [(1, 2), (2, 2)]
+    shown = " ".join(run("compare", *GRIDWORLD, *other).stdout.split())
+    assert f"take {there['ranks'][0]['target']}: it is" in shown
+
+
 def test_the_page_has_a_line_for_each(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     page = run("compare", *GRIDWORLD, "--estimator", "emp", "--estimator", "wis", "--estimator", "logged-mean").stdout

@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from mixope.comparison import compare_targets
-from mixope.differences import JointScores, pairwise, rank
+from mixope.differences import JointScores, contest, pairwise, ranks
 from mixope.environments import continuous, linear_quadratic, simulate, truth
 from mixope.errors import UsageError
 from mixope.features import NormalisedBumps
@@ -50,7 +50,7 @@ def test_values_and_errors_are_those_of_each_target_alone(estimator):
     alone = {name: mixope.evaluate(columns, policy, estimator) for name, policy in policies(laws).items()}
     pair = found["old", "new"]
     assert pair.value == pytest.approx(alone["old"].value - alone["new"].value)
-    for place in found.ranking:
+    for place in found.selection.ranks:
         assert place.standard_error == pytest.approx(alone[place.target].standard_error)
     naive = np.hypot(alone["old"].standard_error, alone["new"].standard_error)
     assert pair.independent_standard_error == pytest.approx(naive)
@@ -82,14 +82,14 @@ def test_ranks_are_probabilities_and_repeat():
     generator = np.random.default_rng(2)
     scores = generator.normal(size=(50, 3)) / 50
     joint = JointScores(("low", "high", "middle"), np.array([0.0, 10.0, 0.05]), scores)
-    ranking = rank(joint, 0.95, seed=3)
+    ranking = ranks(contest(joint, 0.95, seed=3))
     assert [r.target for r in ranking] == ["high", "middle", "low"]
     assert ranking[0].probability_best == 1.0
     assert (ranking[0].low, ranking[0].high) == (1, 1)
     assert (ranking[1].low, ranking[1].high) == (2, 3)
-    assert all(sum(r.ranks) == pytest.approx(1.0) for r in ranking)
+    assert all(sum(r.places) == pytest.approx(1.0) for r in ranking)
     assert sum(r.expected_rank for r in ranking) == pytest.approx(6.0)
-    assert ranking == rank(joint, 0.95, seed=3)
+    assert ranking == ranks(contest(joint, 0.95, seed=3))
 
 
 def test_the_probability_agrees_with_the_interval():
@@ -107,7 +107,7 @@ def test_a_record_is_text_and_json():
     record = json.loads(found.to_json())
     assert record["estimator"] == "emp"
     assert record["pairs"][0]["interval"]["level"] == 0.95
-    assert [r["target"] for r in record["ranking"]] == [r.target for r in found.ranking]
+    assert [r["target"] for r in record["ranks"]] == [r.target for r in found.selection.ranks]
     assert "old is best with probability" in str(found)
     assert "40 episodes" in str(found)
     with pytest.raises(KeyError, match="'old', 'new'"):

@@ -34,11 +34,11 @@ def test_few_targets_are_compared_in_all_pairs():
 
 def test_many_targets_are_compared_with_the_best_and_with_what_ran(many):
     (found,) = many.differences
-    best = found.ranking[0].target
+    best = found.selection.ranks[0].target
     assert found.compared == json.loads(many.to_json())["differences"][0]["compared"] == "with the best"
     assert {pair.first for pair in found.pairs} == {best}
-    assert [pair.second for pair in found.pairs] == [place.target for place in found.ranking[1:]]
-    assert {pair.first for pair in found.loggers} == {place.target for place in found.ranking}
+    assert [pair.second for pair in found.pairs] == [place.target for place in found.selection.ranks[1:]]
+    assert {pair.first for pair in found.loggers} == {place.target for place in found.selection.ranks}
 
 
 def test_all_pairs_are_made_on_request():
@@ -48,7 +48,7 @@ def test_all_pairs_are_made_on_request():
 
 def test_a_pair_that_was_not_made_says_how_to_have_it(many):
     (found,) = many.differences
-    worst = found.ranking[-1].target
+    worst = found.selection.ranks[-1].target
     with pytest.raises(KeyError, match="all_pairs=True"):
         found[worst, worst]
 
@@ -76,7 +76,7 @@ def test_with_the_best_gives_the_differences_of_all_pairs_with_joint_intervals_n
 
 def test_ranks_and_sentences_do_not_grow_with_the_targets(many):
     (found,) = many.differences
-    assert {len(place.ranks) for place in found.ranking} == {MOST_PAIRED}
+    assert {len(place.places) for place in found.selection.ranks} == {MOST_PAIRED}
     assert found.summary.endswith(f"and {MANY - 12} more")
 
 
@@ -95,7 +95,7 @@ def no_figures(monkeypatch):
 @pytest.mark.usefixtures("no_figures")
 def test_a_page_shows_the_best_in_detail_and_all_in_its_tables(many, tmp_path):
     page = many.report(tmp_path / "page.html").read_text()
-    best = [place.target for place in many.differences[0].ranking]
+    best = [place.target for place in many.selections[0].ranks]
     for target in best[: documents.MOST_DETAILED]:
         assert f'class="target-title">{target}<' in page
     for target in best[documents.MOST_DETAILED :]:

@@ -6,7 +6,17 @@ import numpy as np
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
-from mixope.differences import Comparison, Difference, Differences, JointScores, pairwise, rank
+from mixope.differences import (
+    Comparison,
+    Difference,
+    Differences,
+    JointScores,
+    Selection,
+    contest,
+    pairwise,
+    ranks,
+    regrets,
+)
 from mixope.estimand import Estimand
 from mixope.estimate import Advantage, Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
@@ -86,7 +96,7 @@ SECTIONS = (
     *("estimates", "against", "checks", "weights", "coverage", "stationarity", "backtest", "alerts", "data"),
     "manifest",
 )
-COMPARED = ("estimates", "differences", *SECTIONS[1:])
+COMPARED = ("estimates", "choice", "differences", *SECTIONS[1:])
 
 
 def estimate(**changes) -> Estimate:
@@ -155,7 +165,12 @@ def comparison() -> Comparison:
     ]
     others = [replace(e, target="old") for e in mine]
     skipped = (("known-mixture", "the policy of logger 'logger-0' is not known"),)
-    return Comparison((*mine, *others), skipped, (differences(),))
+    return contested((*mine, *others), differences(), skipped)
+
+
+def contested(estimates, found, skipped=()) -> Comparison:
+    """Estimates with these differences, and the choice that goes with them."""
+    return Comparison(tuple(estimates), skipped, (found,), (found.selection,))
 
 
 def differences(names=("new", "old"), **changes) -> Differences:
@@ -170,11 +185,20 @@ def differences(names=("new", "old"), **changes) -> Differences:
         0.95,
         80,
         ranked,
-        rank(joint, 0.95),
+        selection(joint),
         _against(ranked[0]),
         ("old: 1.7% is not logged",),
     )
     return replace(made, **changes)
+
+
+def selection(joint, **changes) -> Selection:
+    """The places of these targets, with intervals, and what is lost."""
+    found = contest(joint, 0.95)
+    spans = {name: Interval(v - 0.08, v + 0.08, 0.95, "t") for name, v in zip(joint.names, joint.values, strict=True)}
+    wide = {name: Interval(at.low - 0.03, at.high + 0.03, 0.95, "t, all targets") for name, at in spans.items()}
+    placed = tuple(replace(rank, interval=spans[rank.target], joint=wide[rank.target]) for rank in ranks(found))
+    return replace(Selection("dr", 0.95, placed, regrets(found, 0.95)), **changes)
 
 
 def _against(pair: Difference) -> tuple[Difference, ...]:

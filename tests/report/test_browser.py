@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from mixope.differences import Comparison
+from mixope.diagnostics import Verdict
+from mixope.differences import Comparison, Rank
 from mixope.estimate import LoggerShare
 from mixope.report.document import document
 from mixope.report.html import render
@@ -15,10 +16,13 @@ from .test_page import hostile_backtest, hostile_page
 pytestmark = pytest.mark.long
 
 WIDTHS = (1280, 390)
-NAMES = ("full", "bare", "comparison", "contest", "crowded", "hostile", "unbroken", "ideographs", "backtest", "strange")
+NAMES = (
+    *("full", "bare", "comparison", "contest", "choice", "crowded", "hostile", "unbroken", "ideographs", "backtest"),
+    "strange",
+)
 COMPARED = len(records.COMPARED)
 SECTIONS = {
-    **dict.fromkeys(("comparison", "contest", "hostile", "unbroken", "ideographs"), COMPARED),
+    **dict.fromkeys(("comparison", "contest", "choice", "hostile", "unbroken", "ideographs"), COMPARED),
     **dict.fromkeys(("backtest", "strange"), 3),
 }
 KEYS = [f"{name}@{width}" for name in NAMES for width in WIDTHS]
@@ -45,7 +49,18 @@ def contest():
     """Eight targets, so that there are more pairs than the figure shows."""
     names = tuple(f"candidate number {k} of the spring" for k in range(8))
     estimates = tuple(records.estimate(target=name) for name in names)
-    return Comparison(estimates, (), (records.differences(names),))
+    return records.contested(estimates, records.differences(names))
+
+
+def choice():
+    """Thirty targets, the last two of which are refused."""
+    names = tuple(f"candidate number {k} of the spring, with all that was learned in winter" for k in range(30))
+    estimates = [records.estimate(target=name) for name in names[:28]]
+    estimates += [records.estimate(target=name, verdict=Verdict.UNSUPPORTED) for name in names[28:]]
+    found = records.differences(names[:28])
+    apart = tuple(Rank(name, 5.0, note=str(Verdict.UNSUPPORTED)) for name in names[28:])
+    chosen = records.replace(found.selection, ranks=(*found.selection.ranks, *apart))
+    return records.contested(estimates, records.replace(found, pairs=found.pairs[:27], selection=chosen))
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +75,7 @@ def pages():
         "unbroken": hostile_page("unbroken" * 60),
         "ideographs": hostile_page("日本語のロガー عربى 🚕" * 4),
         "contest": render(document(contest(), **records.EXTRAS)),
+        "choice": render(document(choice())),
         "backtest": render(document(records.backtest(), command="mixope backtest a.parquet --html x.html")),
         "strange": hostile_backtest("<script>alert(1)</script> " + "unbroken" * 30),
     }
@@ -72,7 +88,7 @@ def light(pages, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dark(pages, tmp_path_factory):
-    some = {name: pages[name] for name in ("full", "comparison", "backtest")}
+    some = {name: pages[name] for name in ("full", "comparison", "contest", "backtest")}
     return browser.measure(some, WIDTHS, tmp_path_factory.mktemp("dark"), browser.DARK)
 
 

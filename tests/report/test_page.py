@@ -69,7 +69,10 @@ def hostile(text):
     )
     other = records.estimate(target=text + "b", interval=None, no_interval_because=text, estimator=text)
     compared = records.differences((text, text + "b"), estimator=text, alerts=(text,))
-    return type(records.comparison())((made, other), ((text, text),), (compared,))
+    chosen = records.replace(compared.selection, estimator=text, alerts=(text,))
+    refused = records.replace(chosen.ranks[1], place=None, low=None, may_be_best=None, note=text)
+    chosen = records.replace(chosen, ranks=(chosen.ranks[0], refused))
+    return records.contested((made, other), records.replace(compared, selection=chosen), ((text, text),))
 
 
 @cache

@@ -7,7 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from mixope.differences import Rank
 from mixope.estimate import LoggerShare
+from mixope.intervals import Interval
 from mixope.report import plots
 from mixope.report.plots import shortened, width
 from mixope.report.svg import draw, inline
@@ -43,6 +45,29 @@ def test_no_number_at_all_still_draws():
     drawn = axes()
     plots.forest(drawn, [plots.Mark("x", float("nan"), None, None, "bad")], unit="u")
     assert "x" in {text.get_text() for text in drawn.findobj(Text)}
+
+
+RANKS = (
+    Rank("new", 0.5, 1, 0.05, Interval(0.4, 0.6, 0.95, "t"), Interval(0.3, 0.7, 0.95, "t"), 0.9, 1.1, 1, 2, True),
+    Rank("old", 0.4, 2, 0.05, Interval(0.3, 0.5, 0.95, "t"), Interval(0.2, 0.6, 0.95, "t"), 0.1, 1.9, 1, 2, False),
+    Rank("plug-in", 0.35, 3, note="by its value alone"),
+    Rank("refused", 90.0, note="not supported by these logs"),
+)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_selection_shows_the_place_of_everybody_and_shades_those_that_may_be_the_best(narrow):
+    drawn = axes()
+    plots.selection(drawn, RANKS, ["good", "caution", "caution", "bad"], unit="u", narrow=narrow)
+    words = {text.get_text() for text in drawn.findobj(Text)}
+    assert {rank.target for rank in RANKS} <= words
+    assert {"0.500, places 1–2", "0.35, by value", "90, not ranked"} <= words
+    assert len(drawn.patches) == 1
+    middle = sum(drawn.patches[0].get_window_extent().intervaly) / 2
+    assert drawn.transData.inverted().transform((0, middle))[1] == pytest.approx(0.0, abs=1e-9)
+    assert drawn.get_xlim()[1] < 5  # what is refused is cut off
+    wide = [line.get_linewidth() for line in drawn.lines if len(line.get_xdata()) == 2]
+    assert wide == [1, 4, 1, 4]
 
 
 @pytest.mark.parametrize("narrow", [False, True])

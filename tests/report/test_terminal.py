@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from mixope.cli.output import on_command_line
+from mixope.differences import Rank
 from mixope.errors import Advice, Setting
 from mixope.estimate import LoggerShare
 from mixope.report.terminal import WIDTH, view
@@ -24,8 +25,11 @@ def printed(record, width=WIDTH, **options):
 
 @pytest.mark.parametrize(
     "record",
-    [records.estimate(), records.reference(), records.comparison(), records.differences(), records.backtest()],
-    ids=["estimate", "reference", "comparison", "differences", "backtest"],
+    [
+        *(records.estimate(), records.reference(), records.comparison(), records.differences()),
+        *(records.differences().selection, records.backtest()),
+    ],
+    ids=["estimate", "reference", "comparison", "differences", "selection", "backtest"],
 )
 def test_print_shows_what_the_command_line_shows(record):
     assert str(record) == printed(record, phrase=on_command_line)
@@ -60,9 +64,27 @@ def test_a_comparison_shows_targets_differences_and_what_was_left_out():
         assert words in text, words
 
 
-def test_a_ranking_of_three_targets_has_a_line_for_each():
+def test_places_and_losses_of_three_targets_have_a_line_for_each():
     assert "P(best)" not in str(records.differences())
-    assert "P(best)" in str(records.differences(("a", "b", "c")))
+    found = records.differences(("a", "b", "c"))
+    assert "P(best)" in str(found)
+    lines = [line.split() for line in str(found.selection).splitlines()]
+    assert [line[:3] for line in lines if line[:1] in (["1"], ["2"], ["3"]) and line[1] in "abc"] == [
+        ["1", "a", "-0.19"],
+        ["2", "b", "-0.2"],
+        ["3", "c", "-0.21"],
+    ]
+    assert "take a: it is within 0.00897 of the best of the 3 ranked at level 0.95" in str(found)
+    assert "take a and b: the best of the 3 ranked is one of them at level 0.95" in str(found)
+
+
+def test_who_is_not_ranked_is_shown_with_the_reason():
+    found = records.differences(("a", "b", "c")).selection
+    apart = Rank("d", 9.0, note="not supported by these logs")
+    text = " ".join(str(replace(found, ranks=(*found.ranks, apart))).split())
+    assert "a is best with probability" in text
+    assert "not ranked: d (not supported by these logs)" in text
+    assert "– d 9 – – not ranked: not supported by these logs" in text
 
 
 def test_a_backtest_shows_both_intervals_and_why_a_logger_cannot_be_predicted():

@@ -54,8 +54,8 @@ def command(
     """Which of several policies is better, and do the estimators agree?
 
     One line for each target and estimator. Give --target old=old.csv --target new=new.csv, and any number of
-    --estimator. With several targets: their differences, which the same episodes make far more certain than the values,
-    and a ranking.
+    --estimator. With several targets: which to take, with the place of each and what is lost if the best few are
+    taken; and their differences, which the same episodes make far more certain than the values.
     """
     from mixope.comparison import compare
     from mixope.inspection import coverage_of

@@ -1,7 +1,16 @@
-"""Which target is better, and how sure are we: joint inference on targets that the same episodes carry."""
+"""Which target is better, and how sure are we: joint inference on targets that the same episodes carry.
 
-from mixope.differences.joint import MOST_PAIRED, JointScores, differences_of, pairwise, rank, with_best
-from mixope.differences.records import Comparison, Difference, Differences, Ranking
+joint          scores side by side, and the law of the values that follows
+pairs          differences
+selection      places, the probability of being the best, and regret
+by_estimator   who may be ranked, and all of the above for each estimator
+"""
+
+from mixope.differences.by_estimator import contests_of, differences_of, select
+from mixope.differences.joint import JointScores
+from mixope.differences.pairs import MOST_PAIRED, pairwise, with_best
+from mixope.differences.records import Comparison, Difference, Differences, Rank, Regret, Selection
+from mixope.differences.selection import contest, ranks, regrets
 
 __all__ = [
     "MOST_PAIRED",
@@ -9,9 +18,15 @@ __all__ = [
     "Difference",
     "Differences",
     "JointScores",
-    "Ranking",
+    "Rank",
+    "Regret",
+    "Selection",
+    "contest",
+    "contests_of",
     "differences_of",
     "pairwise",
-    "rank",
+    "ranks",
+    "regrets",
+    "select",
     "with_best",
 ]

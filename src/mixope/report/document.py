@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mixope.backtesting import Backtest
-from mixope.differences import Comparison, Difference, Differences
+from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Coverage
@@ -95,6 +95,7 @@ class Document:
     phrase: Phrase
     answers: tuple[Answer, ...] = ()
     differences: tuple[Differences, ...] = ()
+    selections: tuple[Selection, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -108,10 +109,10 @@ class Document:
 
     @cached_property
     def detailed(self) -> tuple[Answer, ...]:
-        """The targets that have parts of their own: all, or the best of many by the ranking."""
-        if len(self.answers) <= MOST_DETAILED or not self.differences:
+        """The targets that have parts of their own: all, or the best of many."""
+        if len(self.answers) <= MOST_DETAILED or not self.selections:
             return self.answers[:MOST_DETAILED]
-        place = {ranked.target: k for k, ranked in enumerate(self.differences[0].ranking)}
+        place = {rank.target: k for k, rank in enumerate(self.selections[0].ranks)}
         return tuple(sorted(self.answers, key=lambda a: place.get(a.estimate.target, len(place)))[:MOST_DETAILED])
 
     @property
@@ -138,10 +139,13 @@ class Document:
     def _kinds(self) -> dict[tuple[str, str], str]:
         return {(e.estimator, e.target): kind(e) for e, _ in self.rows}
 
+    def kind_of(self, estimator: str, target: str) -> str:
+        """The verdict on a target by an estimator."""
+        return self._kinds.get((estimator, target), "good")
+
     def pair_kind(self, found: Differences, pair: Difference) -> str:
         """The worse of the verdicts of the two targets by the same estimator."""
-        kinds = self._kinds
-        return max((kinds.get((found.estimator, name), "good") for name in (pair.first, pair.second)), key=_WORSE.index)
+        return max((self.kind_of(found.estimator, name) for name in (pair.first, pair.second)), key=_WORSE.index)
 
 
 @singledispatch
@@ -193,7 +197,7 @@ def _(
         "manifest",
     ]
     if len(answers) > 1:
-        names.insert(1, "differences")
+        names[1:1] = ["choice", "differences"]
     return Document(
         record=record,
         template="result.html.j2",
@@ -206,6 +210,7 @@ def _(
         phrase=phrase,
         answers=tuple(answers),
         differences=compared.differences,
+        selections=compared.selections,
         skipped=compared.skipped,
     )
 

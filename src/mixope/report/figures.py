@@ -10,17 +10,18 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from mixope.backtesting import Backtest
-from mixope.differences import Differences
+from mixope.differences import Differences, Selection
 from mixope.errors import clean
 from mixope.estimate import LoggerShare
 from mixope.report import plots
 from mixope.report.document import Answer, Document
 from mixope.report.svg import draw
-from mixope.report.words import level_words, rounded
+from mixope.report.words import level_words, rounded, standing
 
 WIDE, NARROW = 760, 344
 MOST_LOGGERS = 12
 MOST_PAIRS = 15
+MOST_RANKED = 30
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ def figures(shown: Document, prefix: str = "") -> Figures:
         made["backtest"] = _backtest(shown.backtest, shown.unit, prefix)
     if len(shown.answers) > 1:
         made["targets"] = _targets(shown, prefix)
+    for k, chosen in enumerate(shown.selections):
+        if len(chosen.ranks) > 1 and chosen.regret:
+            made[f"selection-{k}"] = _selection(shown, chosen, f"{prefix}selection-{k}")
     for k, found in enumerate(shown.differences):
         made[f"differences-{k}"] = _differences(shown, found, f"{prefix}differences-{k}")
     for k, answer in enumerate(shown.detailed):
@@ -126,6 +130,22 @@ def _bins(answer: Answer, name: str) -> Drawing:
     )
     plot = partial(plots.bins, weights=answer.bins)
     return _twice(plot, len(answer.bins), name, _BINS, f"Bar chart. {said}")
+
+
+def _selection(shown: Document, chosen: Selection, name: str) -> Drawing:
+    listed, level = chosen.ranks[:MOST_RANKED], level_words(chosen.level)
+    kinds = [shown.kind_of(chosen.estimator, rank.target) for rank in listed]
+    said = [
+        f"Targets by {chosen.estimator}, the highest value first. Thick lines are intervals of each target alone, thin"
+        f" lines hold for all of them together, both at {level}. The targets that are shaded cannot be told apart from"
+        f" the best: at {level} it is one of them.",
+        "● trustworthy, ▲ caution, ✖ not supported and so not ranked; an arrow points beyond the figure.",
+    ]
+    if len(chosen.ranks) > len(listed):
+        said.append(f"The first {len(listed)} of {len(chosen.ranks):,}; the table has all.")
+    says = "Selection plot. " + "; ".join(f"{rank.target}: {rounded(rank.value)}, {standing(rank)}" for rank in listed)
+    plot = partial(plots.selection, ranks=listed, kinds=kinds, unit=shown.scale)
+    return _twice(plot, len(listed), name, " ".join(said), says)
 
 
 def _differences(shown: Document, found: Differences, name: str) -> Drawing:

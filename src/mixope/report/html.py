@@ -25,7 +25,7 @@ from mixope.version import __version__
 
 _WORDS = (
     *("interval_words", "judged", "kind", "level_words", "meaning", "number", "outcome", "percent", "signed", "span"),
-    *("times", "unanswered", "value_words", "whole", "why"),
+    *("standing", "times", "unanswered", "value_words", "whole", "why"),
 )
 """What templates say about a record, by the name of the function in :mod:`mixope.report.words`."""
 

@@ -16,6 +16,7 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from mixope.backtesting import BacktestRow
+from mixope.differences import Rank
 from mixope.errors import clean
 from mixope.estimate import Earned, Estimate, LoggerShare
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
@@ -92,6 +93,38 @@ def differences(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = 
     low, high = limits([Mark("", 0.0, None, None, "truth"), *sound, *marks], 1 + len(sound or marks))
     axes.axvline(0.0, color=INK, linewidth=1, zorder=1)
     _marks(axes, marks, low, high, unit, narrow)
+
+
+def selection(axes: Axes, ranks: Sequence[Rank], kinds: Sequence[str], *, unit: str, narrow: bool = False) -> None:
+    """Targets from the best to the worst: intervals of each alone (thick) and of all together (thin).
+
+    Those that cannot be told apart from the best are shaded; those that are not ranked do not widen the range.
+    """
+    spans = [(rank.interval, rank.joint) for rank in ranks]
+    alone, joint = (
+        [
+            Mark(rank.target, rank.value, found.low if found else None, found.high if found else None, kind)
+            for rank, kind, found in zip(ranks, kinds, each, strict=True)
+        ]
+        for each in zip(*spans, strict=True)
+    )
+    low, high = limits(joint, max(sum(rank.place is not None for rank in ranks), 1))
+    reach = 0.22 if narrow else 0.5  # below the label, which stands on plain paper
+    for y, (rank, own, all_of_them) in enumerate(zip(ranks, alone, joint, strict=True)):
+        if rank.may_be_best:
+            axes.axhspan(y - reach, y + reach, color=COLOURS["band"][0], alpha=0.12, linewidth=0, zorder=0)
+        _line(axes, y, all_of_them, low, high, 1)
+        _span(axes, y, own, low, high, wide=4)
+    _rows(axes, [rank.target for rank in ranks], [_place_words(rank) for rank in ranks], narrow)
+    _scale(axes, low, high, unit, narrow)
+
+
+def _place_words(rank: Rank) -> str:
+    """The value, and the places that it may have."""
+    half = rank.interval.width / 2 if rank.interval else None
+    places = f"place {rank.span}" if rank.low == rank.high else f"places {rank.span}"
+    said = "not ranked" if rank.place is None else "by value" if rank.low is None else places
+    return f"{rounded(rank.value, half)}, {said}"
 
 
 def _marks(axes: Axes, marks: Sequence[Mark], low: float, high: float, unit: str, narrow: bool) -> None:
@@ -187,19 +220,23 @@ def _numbers(mark: Mark) -> list[float]:
     return [v for v in (mark.value, mark.low, mark.high) if v is not None and math.isfinite(v)]
 
 
-def _span(axes: Axes, y: float, mark: Mark, low: float, high: float) -> None:
+def _span(axes: Axes, y: float, mark: Mark, low: float, high: float, wide: int = 2) -> None:
     """The range and the point of a mark, cut at the edges."""
+    _line(axes, y, mark, low, high, 6 if mark.kind == "band" else wide)
+    if mark.kind != "band":
+        _point(axes, y, mark, low, high)
+
+
+def _line(axes: Axes, y: float, mark: Mark, low: float, high: float, wide: int) -> None:
+    """The range of a mark, with an arrow where it is cut."""
     colour = COLOURS[mark.kind][0]
     if mark.low is not None and mark.high is not None and mark.low <= high and mark.high >= low:
         left, right = max(mark.low, low), min(mark.high, high)
-        wide = 6 if mark.kind == "band" else 2
         axes.plot([left, right], [y, y], color=colour, linewidth=wide, solid_capstyle="butt", zorder=3)
         if mark.low < low:
             axes.plot(low, y, marker="<", color=colour, markersize=7, zorder=4, clip_on=False)
         if mark.high > high:
             axes.plot(high, y, marker=">", color=colour, markersize=7, zorder=4, clip_on=False)
-    if mark.kind != "band":
-        _point(axes, y, mark, low, high)
 
 
 def _point(axes: Axes, y: float, mark: Mark, low: float, high: float) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.backtesting import Backtest, BacktestRow
-from mixope.differences import Comparison, Difference, Differences
+from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.errors import Phrase, Setting, clean, in_python, phrased
 from mixope.estimate import Estimate
@@ -37,6 +37,7 @@ from mixope.report.words import (
     rounded,
     signed,
     span,
+    standing,
     times,
     unanswered,
     whole,
@@ -149,15 +150,18 @@ def _shares(estimate: Estimate) -> Table:
 
 @view.register
 def _(comparison: Comparison, *, phrase: Phrase = in_python) -> Group:
-    """The table, the differences, then what was skipped and what should be known."""
+    """The table, which targets to take, their differences, then what was skipped and what should be known."""
     first = comparison.estimates[0]
     level = next((e.interval.level for e in comparison if e.interval), None)
     at = "" if level is None else f", intervals at {level:.4g}"
     head = Text(f"{first.estimand}, {first.unit}{at}; {first.n_rows:,} rows, {first.n_episodes:,} episodes")
     pieces: Pieces = [head, comparison_table(comparison)]
-    for found in comparison.differences:
-        pieces += [Text(), *_differences(found, phrase)]
-    if len({e.target for e in comparison}) > 1 and not comparison.differences:
+    several = len({e.target for e in comparison}) > 1
+    for chosen in comparison.selections if several else ():
+        pieces += [Text(), *_selection(chosen, phrase)]
+        for found in comparison.differences:
+            pieces += [Text(), *_differences(found, phrase)] if found.selection is chosen else []
+    if several and not comparison.differences:
         pieces.append(Text("no differences: no estimator here has scores by episode for two targets", style="dim"))
     skipped = [("note", f"{name} was left out: {phrased(why, phrase)}") for name, why in comparison.skipped]
     alerts = notes(dict.fromkeys(alert for e in comparison for alert in e.remarks))
@@ -190,20 +194,41 @@ def _short(value: float) -> str:
 @view.register
 def _(found: Differences, *, phrase: Phrase = in_python) -> Group:
     """The question, and what the comparison says of it."""
-    return Group(Text(f"{found.estimand}, {found.n_episodes:,} episodes"), Text(), *_differences(found, phrase))
+    head = Text(f"{found.estimand}, {found.n_episodes:,} episodes")
+    return Group(head, Text(), *_selection(found.selection, phrase), Text(), *_differences(found, phrase))
+
+
+@view.register
+def _(chosen: Selection, *, phrase: Phrase = in_python) -> Group:
+    """Which targets to take."""
+    return Group(*_selection(chosen, phrase))
+
+
+def _selection(chosen: Selection, phrase: Phrase) -> Pieces:
+    """Who is best, what to take, and of more than two targets the place of each and what is lost."""
+    said = [chosen.summary, *chosen.advice]
+    pieces: Pieces = [Text(f"which to take, by {chosen.estimator}", style="bold"), bullets(said)]
+    if len(chosen.ranks) > 2 and chosen.regret:
+        rows = [
+            ("–" if r.place is None else str(r.place), r.target, number(r.value), chance, r.span, standing(r))
+            for r in chosen.ranks
+            for chance in ["–" if r.probability_best is None else probability_words(r.probability_best)]
+        ]
+        names = ("#by value", "target", "#value", "#P(best)", "#places", "so")
+        pieces.append(table(names, rows, folded=("target", "so")))
+        losses = [(str(r.k), f"{r.expected:.3g}", f"{r.bound:.3g}") for r in chosen.losses]
+        at = f"#lost at most, at {chosen.level:.4g}"
+        pieces += [table(("#take the first", "#lost on average", at), losses)] if losses else []
+    return [*pieces, *remarks(notes(chosen.alerts), phrase)]
 
 
 def _differences(found: Differences, phrase: Phrase) -> Pieces:
-    """The pairs, how much narrower they are than from separate logs, and the ranking."""
+    """The pairs, and how much narrower they are than from separate logs."""
     held = "intervals that hold together" if len(found.pairs) > 1 else "interval"
     pieces: Pieces = [
         Text(f"differences{_with_whom(found)} by {found.estimator}, {held} at {found.level:.4g}", style="bold"),
         _pairs(found.pairs),
     ]
-    if len(found.ranking) > 2:
-        places = [(r.target, number(r.value), probability_words(r.probability_best), r.span) for r in found.ranking]
-        pieces.append(table(("target", "#value", "#P(best)", "#places"), places, folded=("target",)))
-    pieces.append(Text(clean(found.summary), style="bold"))
     if found.loggers:
         pieces += [heading("against what loggers earn themselves"), _pairs(found.loggers)]
     return [*pieces, *remarks(notes(found.alerts), phrase)]

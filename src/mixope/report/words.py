@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.diagnostics import Diagnostic, Verdict
-from mixope.differences.records import probability_words
+from mixope.differences.records import Rank, probability_words
 from mixope.errors import Advice
 from mixope.estimate import Earned, Estimate
 from mixope.intervals import Interval
@@ -223,6 +223,13 @@ def _around(value: float | None, found: Interval | None) -> str:
         return rounded(value)
     half = found.width / 2
     return f"{rounded(value, half)} ({rounded(found.low, half)} to {rounded(found.high, half)})"
+
+
+def standing(rank: Rank) -> str:
+    """Whether it may be the best, or why that is not known."""
+    if rank.note is not None:
+        return rank.note if rank.place is not None else f"not ranked: {rank.note}"
+    return "not the best" if not rank.may_be_best else "the best" if rank.high == 1 else "may be the best"
 
 
 def unanswered(estimate: Estimate) -> list[str]:
