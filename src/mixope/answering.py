@@ -11,7 +11,7 @@ The same path carries counts and features: what differs is the problem that :mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -256,10 +256,8 @@ class Run:
             return Uncertainty(because=solution.no_interval_because)
         else:
             given = solution.scores is not None or solution.episode_scores is not None
-            scores = Scores(
-                by_episode if given else None,
-                *((by_step.by_step, by_step.lengths, by_step.steps) if by_step else ()),
-                degrees=solution.degrees,
+            scores = replace(
+                by_step or Scores(None), by_episode=by_episode if given else None, degrees=solution.degrees
             )
             sure = judge_scores(
                 choice, solution.value, scores, question.level, question.estimand, self.survey.n_episodes

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixope.answering import Skipped, answer
+from mixope.choosing import answer_automatically
 from mixope.differences import Comparison, Differences, contests_of
 from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
@@ -54,14 +55,13 @@ def compare(
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
-    names = (
-        [name for name, entry in REGISTRY.items() if not entry.slow]
-        if every
-        else _distinct([seen.automatic[0] if _auto(e) else e for e in wanted])
-    )
+    names = [name for name, entry in REGISTRY.items() if not entry.slow] if every else _distinct(wanted)
     skipped: Skipped | None = [] if every else None
     options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
-    found = answer(seen, targets, names, skipped=skipped, **options)
+    chosen = answer_automatically(seen, targets, alone=True, **options) if any(map(_auto, names)) else []
+    have = {one.estimator for one in chosen}
+    others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]
+    found = [*chosen, *answer(seen, targets, others, skipped=skipped, **options)]
     if not found:
         reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
         raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from mixope.answering import answer
+from mixope.choosing import answer_automatically
 from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
@@ -36,8 +38,10 @@ def evaluate(
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
     ``estimator="auto"`` is doubly robust EMP where states have factors or are vectors, and EMP for opaque ids; EMP is
-    shown beside it. ``loggers`` maps labels to the policies that wrote the logs, where they are known. ``features`` is
-    a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors too.
+    shown beside it. Where vectors do not support its weights, a learned value stands before it
+    (:mod:`mixope.choosing`). ``loggers`` maps labels to the policies that wrote the logs, where they are known.
+    ``features`` is a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors
+    too.
     ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
     "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
     t, or blocks where the logs are fewer than five long episodes.
@@ -45,18 +49,10 @@ def evaluate(
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
     seen = look(logs, engine, features, seed)
-    names = seen.automatic if isinstance(estimator, str) and estimator == "auto" else (estimator,)
-    (found,) = answer(
-        seen,
-        {"target": target},
-        names[:1],
-        estimand=asked,
-        level=level,
-        loggers=loggers,
-        interval=choice,
-        beside=names[1:],
-        seed=seed,
-    )
+    options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
+    automatic = isinstance(estimator, str) and estimator == "auto"
+    make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
+    (found,) = make(seen, {"target": target}, **options)
     _refuse_without(found, choice)
     return found
 

@@ -39,7 +39,7 @@ _LARGE = 100.0
 
 @dataclass(frozen=True)
 class FittedQSettings:
-    """How to train: the defaults were chosen on logs of seven control problems (``benchmarks/worlds``, seeds 0 to 4)."""
+    """How to train; the defaults were chosen on logs of seven control problems (``benchmarks/worlds``, seeds 0–4)."""
 
     width: int = 128
     renewals: int = 80
@@ -50,6 +50,13 @@ class FittedQSettings:
     decay: float = 1e-3
     averaged: float = 0.2
     """The share of the last steps whose parameters are averaged."""
+    passes: int = 300
+    """A row is looked at no more often than this, so that little logs take little time."""
+
+    def for_rows(self, n: int) -> FittedQSettings:
+        """With as many steps as so many rows are worth."""
+        worth = -(-n * self.passes // (self.renewals * self.batch))
+        return replace(self, steps=min(self.steps, max(worth, 1)))
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def fit_networks(
     """One network for each row of ``weights`` (networks, n), which say how often it sees each of the rows."""
     units = Units.of(rows)
     inside = units.inside(rows)
-    train = partial(_train, inside, weights, settings, seed)
+    train = partial(_train, inside, weights, settings.for_rows(len(rows)), seed)
     found = run_tasks(train, range(len(weights)), jobs, tick, "learning the value")
     networks = Networks(tuple(units.outside(parameters) for parameters, _ in found))
     return Fitted(networks, np.array([units.size * eta for _, eta in found]) if rows.average else None)
