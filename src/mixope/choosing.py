@@ -1,13 +1,16 @@
-"""What ``auto`` answers with: the default estimator, or a learned value where the logs do not support the default.
+"""What ``auto`` answers with: the default estimator, or a learned value where the default has little to say.
 
 On vectors and mixed states the default is ``dr``, which weighs rows. Its checks are held-out evidence on the weights:
 whether a ratio from some episodes balances the flow of the others, whether weights account for the mass, on how many
 rows they rest. Where one of them fails, the logs do not support *weights*, and with many columns that says little about
-the *value*: so a value is learned by networks (``fqe``), which needs no weights, and stands in front, with the default
-beside it. It asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
-about half a minute, so that it is done only where it is needed.
+the *value*: a value is then learned by networks (``fqe``), which needs no weights, and stands in front, with the
+default beside it. Where all of them pass but the interval is wide (more than a tenth of the range of the rewards to
+each side), a value is learned too, and the one with the smaller standard error stands in front: both errors are those
+of fits on episodes that they had not seen.
 
-All targets of a comparison are answered by one estimator, so that they can be compared.
+A learned value asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
+about half a minute of a processor, so that it is done only where it may help. All targets of a comparison are answered
+by one estimator, so that they can be compared.
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from mixope.answering import answer
 from mixope.diagnostics import Verdict
-from mixope.errors import Advice, MixopeError, UsageError
+from mixope.errors import Advice, UsageError
 from mixope.estimate import Estimate
 from mixope.intervals import IntervalChoice
 from mixope.seen import Counted, Sampled
+from mixope.survey import Survey
 
 LEARNED = "fqe"
 ABOUT_WEIGHTS = (
@@ -36,6 +42,15 @@ ABOUT_WEIGHTS = (
 )
 """Checks that a value without weights may pass where one with weights does not."""
 _FROM_SCORES = ("auto", "t", "normal")
+_WIDE = 0.1
+_FAILED = (
+    "'fqe' was chosen, which needs no weights: the logs do not support those of {!r}, which stands beside it"
+    " (failed: {})"
+)
+_NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
+_WIDER = (
+    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
+)
 
 
 def answer_automatically(
@@ -49,14 +64,26 @@ def answer_automatically(
     """One estimate for each target, with what is shown beside it; ``alone`` without that of the default."""
     first, *others = seen.automatic
     found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    why = _unsupported(found)
-    if not why or not _learnable(seen, interval):
+    if isinstance(seen, Counted) or not _learnable(seen, interval):
+        return found
+    failed, wide = _unsupported(found), _wide(found, seen.facts)
+    if not (failed or wide):
         return found
     try:
         learned = answer(seen, targets, [LEARNED], interval=interval, **options)
     except UsageError as error:  # a target that gives densities only has no value to learn
-        return [replace(one, notes=(*one.notes, _not_learned(error))) for one in found]
-    return [_before(new, old, why) for new, old in zip(learned, found, strict=True)]
+        return [replace(one, notes=(*one.notes, Advice("no value was learned: ", error.reason))) for one in found]
+    if failed:
+        return [
+            _before(new, old, _FAILED.format(old.estimator, ", ".join(failed))) for new, old in _pairs(learned, found)
+        ]
+    if _total_error(learned) < _total_error(found):
+        return [_before(new, old, _NARROWER.format(old.estimator)) for new, old in _pairs(learned, found)]
+    return [_before(old, new, _WIDER.format(new.estimator)) for new, old in _pairs(learned, found)]
+
+
+def _pairs(learned: Sequence[Estimate], found: Sequence[Estimate]) -> list[tuple[Estimate, Estimate]]:
+    return list(zip(learned, found, strict=True))
 
 
 def _unsupported(found: Sequence[Estimate]) -> tuple[str, ...]:
@@ -68,21 +95,26 @@ def _unsupported(found: Sequence[Estimate]) -> tuple[str, ...]:
     return tuple(name for name in ABOUT_WEIGHTS if any(name in names for names in refused))
 
 
-def _learnable(seen: Counted | Sampled, interval: IntervalChoice) -> bool:
-    """Whether states are columns, none of which were made features by hand, and the interval can come from folds."""
-    plain = isinstance(seen, Sampled) and seen.features is None and seen.facts.n_episodes > 1
-    return plain and interval.name in _FROM_SCORES
-
-
-def _before(learned: Estimate, weighted: Estimate, why: Sequence[str]) -> Estimate:
-    """The learned value, with the weighted one beside it and the reason for the choice."""
-    beside = (replace(weighted, beside=()), *weighted.beside)
-    said = (
-        f"{LEARNED!r} was chosen: the logs do not support the weights of {weighted.estimator!r}, which stands beside it"
-        f" (failed: {', '.join(why)}). A learned value needs no weights"
+def _wide(found: Sequence[Estimate], facts: Survey) -> bool:
+    """Whether some interval says little: of values per step, by the range of the rewards."""
+    reach = _WIDE * (facts.highest - facts.lowest)
+    refused = any(one.verdict is Verdict.UNSUPPORTED for one in found)
+    return not refused and any(
+        one.interval is not None and one.interval.width > 2.0 * reach for one in found if one.estimand.kind != "episode"
     )
-    return replace(learned, beside=beside, notes=(said, *learned.notes))
 
 
-def _not_learned(error: MixopeError) -> str | Advice:
-    return Advice("no value was learned instead: ", error.reason)
+def _total_error(found: Sequence[Estimate]) -> float:
+    """Of all targets together; nothing is known of one that has none."""
+    return sum(np.inf if one.standard_error is None else one.standard_error for one in found)
+
+
+def _learnable(seen: Sampled, interval: IntervalChoice) -> bool:
+    """Whether nobody made features of the states by hand, and the interval can come from folds of episodes."""
+    return seen.features is None and seen.facts.n_episodes > 1 and interval.name in _FROM_SCORES
+
+
+def _before(first: Estimate, second: Estimate, why: str) -> Estimate:
+    """One of them with the other beside it, and the reason for the choice."""
+    beside = [replace(second, beside=()), *second.beside, *first.beside]
+    return replace(first, beside=tuple(beside), notes=(why, *first.notes))
