@@ -9,6 +9,7 @@ from mixope.behaviours import (
     FittedBehaviour,
     HeteroscedasticGaussian,
     MixtureOfExperts,
+    MixtureOfLoggers,
     default_mixture,
 )
 from mixope.behaviours.experts import gate_step
@@ -254,7 +255,8 @@ def test_no_experts_at_all_is_a_usage_error():
 
 def test_defaults_go_by_the_actions_and_the_loggers():
     assert isinstance(default_mixture("continuous", ["a"]), HeteroscedasticGaussian)
-    assert isinstance(default_mixture("continuous", ["a", "b"]), MixtureOfExperts)
+    assert isinstance(default_mixture("continuous", ["a", "b"]), MixtureOfLoggers)
+    assert isinstance(default_mixture("continuous", [f"logger {k}" for k in range(20)]), MixtureOfExperts)
     assert isinstance(default_mixture("discrete", ["a", "b"]), ClassifierMixture)
     with pytest.raises(UsageError, match="unknown kind of action"):
         default_mixture("mixed")

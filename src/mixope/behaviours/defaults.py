@@ -1,9 +1,9 @@
 """Which behaviour stands for the mixture when none is named, and behaviours by name.
 
-Counts where states are numbered; otherwise a classifier for discrete actions, and for continuous ones a Gaussian, or
-experts where there are several loggers. Recorded propensities do not enter: that a mixture fitted to the actions does
-better than the true propensities is the idea of EMP. :class:`~mixope.behaviours.logged.Logged` is there for estimators
-that want them.
+Counts where states are numbered; otherwise a classifier for discrete actions, and for continuous ones a Gaussian, a
+Gaussian per logger where there are several, or experts where there are very many. Recorded propensities do not enter:
+that a mixture fitted to the actions does better than the true propensities is the idea of EMP.
+:class:`~mixope.behaviours.logged.Logged` is there for estimators that want them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from mixope.behaviours.counted import CountedMixture
 from mixope.behaviours.experts import MixtureOfExperts
 from mixope.behaviours.gaussian import HeteroscedasticGaussian
 from mixope.behaviours.known import KnownMixture
+from mixope.behaviours.labelled import MOST_LOGGERS, MixtureOfLoggers
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import PerLogger
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour
@@ -40,7 +41,10 @@ def default_mixture(action_kind: str, loggers: Collection[str] = ()) -> Behaviou
         raise UnknownName("kind of action", action_kind, ACTION_KINDS)
     if action_kind == "discrete":
         return ClassifierMixture()
-    return MixtureOfExperts() if len(set(loggers)) > 1 else HeteroscedasticGaussian()
+    n = len(set(loggers))
+    if n <= 1:
+        return HeteroscedasticGaussian()
+    return MixtureOfLoggers() if n <= MOST_LOGGERS else MixtureOfExperts()
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ BEHAVIOURS: Mapping[str, Callable[..., Behaviour]] = {
     "counted": CountedMixture,
     "classifier": ClassifierMixture,
     "gaussian": HeteroscedasticGaussian,
+    "loggers": MixtureOfLoggers,
     "experts": MixtureOfExperts,
 }
 
