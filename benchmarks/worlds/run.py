@@ -6,8 +6,8 @@
     python -m benchmarks.worlds.tables                 # what is in results/worlds.csv
 
 Run from the repository root, with OMP_NUM_THREADS=1. Each evaluation is a process of its own: measured are the
-processor seconds of it and of those that it starts, and the peak of memory of the largest, imports included. One that takes longer than
-``--limit`` processor seconds is stopped, and the table says so. A rerun runs what is not there yet.
+processor seconds of it and of those that it starts, and the peak of memory of the largest, imports included. One that
+takes longer than ``--limit`` processor seconds is stopped, and the table says so. A rerun runs what is not there yet.
 
 The relative error is |value − truth| ÷ |what the loggers earn − truth|, both by simulation: 1 is no better than the
 mean of the logs.
