@@ -93,7 +93,7 @@ def _count(rows: Prepared, counts: list[int], seed: int) -> tuple[int, float]:
 
 def _affordable(rows: Prepared, n_experts: int) -> int:
     """How many rows keep a round within its bound."""
-    columns, components = rows.design.shape[1], rows.draws.value.shape[1]
+    columns, components = int(rows.design.shape[1]), int(rows.draws.value.shape[1])
     return max(int(MOST_WORK / (columns**2 * components * n_experts)), 10 * columns)
 
 

@@ -13,8 +13,8 @@ constant and β_j a regression in closed form, which is as good as it gets with 
 for a model, or that hardly vary their actions, share the Gaussian of all rows.
 
 Measured on logs of 50 episodes of Gymnasium's Hopper and HalfCheetah by three loggers (3,086 × 11 and 10,000 × 17
-numbers), in nats per row of another log: one Gaussian −2.09 and −5.28, one per logger −1.99 and −5.25; what loggers
-know of themselves, −1.64 and −3.95.
+numbers), in nats per row of another log: one Gaussian −2.09 and −5.28, one per logger −1.99 and −5.25. By the loggers'
+own densities the logs themselves have −1.69 and −3.95.
 """
 
 from __future__ import annotations
