@@ -123,8 +123,10 @@ def test_a_logger_without_a_model_of_its_own_shares_the_one_of_all_rows(odd):
     assert np.isfinite(fitted.log_prob(rows)).all()
 
 
-def test_the_default_for_labelled_vectors_tells_loggers_apart():
-    rows = two_loggers(600, 0)
+def test_the_default_for_labelled_vectors_of_many_columns_tells_loggers_apart():
+    few = two_loggers(600, 0)
+    noise = np.random.default_rng(0).standard_normal((600, 21))
+    rows = replace(few, observation=np.concatenate([few.observation, noise], axis=1))
     assert isinstance(behaviour_by_name("loggers"), MixtureOfLoggers)
     default, named = (b.fit(rows, ones(rows)).log_prob(rows) for b in (DefaultMixture(), MixtureOfLoggers()))
     np.testing.assert_array_equal(default, named)
