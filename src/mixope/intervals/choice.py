@@ -23,6 +23,7 @@ from mixope.estimand import Estimand
 from mixope.intervals.blocks import SHORTEST, block_length, block_scores
 from mixope.intervals.clustered import (
     Interval,
+    Law,
     clustered_interval,
     degrees_of_freedom,
     few_episodes,
@@ -156,13 +157,25 @@ def judge_scores(
         return Uncertainty(because=WHOLE_EPISODES if by_step is None else short)
     if n_episodes < 2:
         return Uncertainty(because=ONE_EPISODE)
-    if scores.degrees is not None and choice.name == "likelihood":
-        return Uncertainty(because=BY_FOLD)
-    degrees = degrees_of_freedom(by_episode) if scores.degrees is None else scores.degrees
-    make = partial(clustered_interval, degrees=degrees) if choice.name in (AUTO, "t") else SCORE_INTERVALS[choice.name]
-    found = make(value, by_episode, level)
     said = few_episodes(n_episodes)
-    return Uncertainty(found, standard_error(by_episode), alerts=(said,) if said else (), degrees=degrees)
+    alerts = (said,) if said else ()
+    if scores.degrees is not None:
+        return replace(_from_folds(choice, value, by_episode, scores.degrees, level), alerts=alerts)
+    found = SCORE_INTERVALS[choice.name if choice.name in SCORE_INTERVALS else "t"](value, by_episode, level)
+    return Uncertainty(found, standard_error(by_episode), alerts=alerts, degrees=degrees_of_freedom(by_episode))
+
+
+def _from_folds(
+    choice: IntervalChoice, value: float, by_episode: FloatArray, degrees: float, level: float
+) -> Uncertainty:
+    """Scores that belong to folds of episodes: their sum of squares is the jackknife's."""
+    if choice.name == "likelihood":
+        return Uncertainty(because=BY_FOLD)
+    law: Law = "normal" if choice.name == "normal" else "t"
+    error = standard_error(by_episode)
+    half = quantile(level, degrees, law) * error
+    found = Interval(value - half, value + half, level, f"jackknife over folds, {law}")
+    return Uncertainty(found, error, degrees=degrees)
 
 
 def _from_blocks(value: float, scores: Scores, level: float, n_episodes: int) -> Uncertainty:

@@ -85,15 +85,12 @@ def probability_positive(value: float, error: float, degrees: float) -> float:
     return float(stdtr(degrees, value / error))
 
 
-def clustered_interval(
-    value: float, episode_scores: FloatArray, level: float, law: Law = "t", degrees: float | None = None
-) -> Interval | None:
+def clustered_interval(value: float, episode_scores: FloatArray, level: float, law: Law = "t") -> Interval | None:
     """Value ± quantile · se, or nothing if there are fewer than two episodes."""
     episodes = len(episode_scores)
     if episodes < 2 or not np.isfinite(value):
         return None
-    free = degrees_of_freedom(episode_scores) if degrees is None else degrees
-    half = quantile(level, free, law) * standard_error(episode_scores)
+    half = quantile(level, degrees_of_freedom(episode_scores), law) * standard_error(episode_scores)
     return Interval(value - half, value + half, level, f"clustered score, {law}")
 
 

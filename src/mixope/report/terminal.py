@@ -180,7 +180,8 @@ def comparison_table(comparison: Comparison, truth: float | None = None) -> Tabl
         if truth is not None:
             values += [signed(e.value - truth, 4), _yes(found.low <= truth <= found.high) if found else "–"]
         else:
-            values += [whole(e.effective_sample_size), percent(e.uncovered_mass)] if judged(e) else ["–", "–"]
+            worth = whole(e.effective_sample_size or None)  # an estimator without weights has none
+            values += [worth, percent(e.uncovered_mass)] if judged(e) else ["–", "–"]
         start = [e.target, e.estimator] if several else [e.estimator]
         rows.append([*start, *values, _verdict(e, short=True)])
     return table(names, rows, folded=("target", "verdict"))
