@@ -17,46 +17,56 @@ Device = Literal["auto", "cpu", "gpu"]
 DEVICES: tuple[Device, ...] = ("auto", "cpu", "gpu")
 _NODES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 """What a driver shows of a GPU: NVIDIA's, AMD's, and that of a Linux inside Windows."""
+_DEVICE, _CPU = Setting("device"), Setting("device", "cpu")
 _MEMORY = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def check_device(device: str) -> None:
     """A name that is none, or a GPU that is not there, is told before anything is read."""
-    if device not in DEVICES:
-        raise UnknownName("device", device, DEVICES)
-    if device == "gpu":
+    if device != "auto":
         find_gpu(device)
 
 
-def find_gpu(device: Device) -> Any | None:
+def find_gpu(device: str) -> Any | None:
     """The GPU on which to train, as JAX knows it, or None for the processor."""
+    if device not in DEVICES:
+        raise UnknownName("device", device, DEVICES)
     if device == "cpu" or (device == "auto" and not _likely()):
         return None
     try:
-        seen = _load_jax().devices()
-    except RuntimeError as error:  # a driver that does not fit, or a GPU that others have filled
+        return _gpu()
+    except UsageError:
         if device == "auto":
             return None
-        raise UsageError(Advice("JAX cannot use the GPU that ", _GPU, f" asks for: {_first_line(error)}")) from error
+        raise
+
+
+def unusable(error: Exception, device: Any) -> UsageError:
+    """The words where a GPU that was there failed in training, such as for want of memory."""
+    said = f"training on the GPU ({device.device_kind}) failed: {_first_line(error)}. To train on the processor say "
+    return UsageError(Advice(said, _CPU))
+
+
+def _gpu() -> Any:
+    """The first GPU that JAX sees, or the words why there is none."""
+    jax = _load_jax()
+    try:
+        seen = jax.devices()
+    except RuntimeError as error:  # a driver that does not fit, or a GPU that others have filled
+        raise UsageError(Advice(f"JAX cannot use the GPU: {_first_line(error)}. Say ", _CPU, " without it")) from error
     found = next((each for each in seen if each.platform != "cpu"), None)
-    if found is None and device == "gpu":
-        raise UsageError(
-            Advice(
-                _GPU,
-                " asks for a GPU, and JAX sees none here. JAX for NVIDIA's is installed with pip install 'jax[cuda12]'."
-                " Without a GPU leave out the device, or say ",
-                Setting("device", "cpu"),
-            )
-        )
+    if found is None:
+        why = "a GPU was asked for, and JAX sees none here. JAX for GPUs of NVIDIA: pip install 'jax[cuda12]'"
+        raise UsageError(Advice(why, "; to train on the processor, leave out ", _DEVICE, " or say ", _CPU))
     return found
 
 
-_GPU = Setting("device", "gpu")
-
-
 def _likely() -> bool:
-    """Whether it is worth asking JAX, which takes a second to import: it is loaded, or a driver shows a GPU."""
-    if "jax" in sys.modules:
+    """Whether it is worth asking JAX: it is loaded already, or a driver shows a GPU and it is installed.
+
+    Importing JAX takes a second and starting it another, which most machines, having no GPU, would spend for nothing.
+    """
+    if sys.modules.get("jax") is not None:
         return True
     return any(map(os.path.exists, _NODES)) and find_spec("jax") is not None
 

@@ -125,7 +125,7 @@ def fit_networks(
     """One network for each row of ``weights`` (networks, n), which say how often it sees each of the rows."""
     units = Units.of(rows)
     inside = units.inside(rows)
-    train = partial(_train, inside, weights, settings.for_rows(len(rows)), seed)
+    train = partial(train_network, inside, weights, settings.for_rows(len(rows)), seed)
     found = run_tasks(train, range(len(weights)), jobs, tick, "learning the value")
     return units.fitted(rows, [parameters for parameters, _ in found], [eta for _, eta in found])
 
@@ -217,7 +217,7 @@ class Draws:
         return Drawn(chosen, clock, generator.integers(rows.ahead.shape[1], size=count) if rows.even else None)
 
 
-def _train(
+def train_network(
     rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int
 ) -> tuple[list[FloatArray], float]:
     """One network, from its own rows and its own draws; and η."""

@@ -34,11 +34,13 @@ from mixope.solvers.fitted_q import (
     Units,
     falling,
 )
-from mixope.solvers.networks import EPSILON, single
+from mixope.solvers.networks import EPSILON
 
 _OPTIONS = {"xla_gpu_deterministic_ops": True}
 """Kernels are chosen by rule, not by which was quickest today."""
 
+DeviceFailure: type[Exception] = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
+"""What JAX raises where the device cannot go on, such as for want of memory."""
 Parameters = tuple[Any, ...]
 """W₁, b₁, W₂, b₂, w, c, of all networks together or, under ``vmap``, of one."""
 
@@ -172,7 +174,7 @@ def _compiled(programme: Callable[..., Any], form: Form, shapes: tuple[Any, ...]
         return jax.jit(partial(programme, form)).lower(*shapes).compile(compiler_options=_OPTIONS)
 
 
-def _single(values: AnyArray | None) -> AnyArray:
+def _single(values: Any) -> AnyArray:
     return np.asarray(values, dtype=np.float32)
 
 
@@ -180,7 +182,7 @@ def _stacked(drawn: Sequence[Drawn]) -> tuple[AnyArray, ...]:
     """The draws of all networks, (networks, n); the first pair ahead where all are looked at."""
     chosen = np.stack([each.chosen for each in drawn]).astype(np.int32)
     one = np.stack([np.zeros(1) if each.one is None else each.one for each in drawn]).astype(np.int32)
-    return chosen, single(np.stack([each.clock for each in drawn])), one
+    return chosen, _single(np.stack([each.clock for each in drawn])), one
 
 
 def _schedule(settings: FittedQSettings) -> list[Step]:
@@ -195,7 +197,7 @@ def _schedule(settings: FittedQSettings) -> list[Step]:
         1.0 - rate * settings.decay,
         np.where(counted > 0, 1.0 / np.maximum(counted, 1.0), 0.0),
     )
-    cut = [single(column).reshape(settings.renewals, settings.steps) for column in columns]
+    cut = [_single(column).reshape(settings.renewals, settings.steps) for column in columns]
     return [Step(*(column[k] for column in cut)) for k in range(settings.renewals)]
 
 
