@@ -14,8 +14,8 @@ network takes it the same time whoever is beside it. One line of JSON per size a
     value, device_value, off           the mean of V over the first rows by the networks that both trained, and by how
                                        much it differs, in shares of the range of values
     off_each, spread                   the same for single states: the largest difference, and the networks' spread
-    off_each_by_rounding               the same between two runs on the processor whose rewards differ by a millionth of
-                                       their spread: training magnifies whatever differs, and this is by how much
+    off_each_nudged                    the same between two runs on the processor whose rewards differ by 1e-5 of their
+                                       spread: training magnifies whatever differs, and this is by how much
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def measure(n: int, average: bool, device: Any, settings: FittedQSettings, netwo
     first, slow = timed(lambda: fit_networks_on(device, rows, weights, settings, 0))
     found, quick = timed(lambda: fit_networks_on(device, rows, weights, settings, 0))
     plain, seconds = timed(lambda: on_processor(rows, weights, settings, networks))
-    nudges = 1e-6 * rows.reward.std() * np.random.default_rng(1).standard_normal(n)
+    nudges = 1e-5 * rows.reward.std() * np.random.default_rng(1).standard_normal(n)
     nudged = on_processor(replace(rows, reward=rows.reward + nudges), weights, settings, networks)
     looked_at = rows.inputs[:LOOKED_AT].astype(np.float64)
     values, plain_values, other = (each.networks.values(looked_at) for each in (found, plain, nudged))
@@ -110,7 +110,7 @@ def measure(n: int, average: bool, device: Any, settings: FittedQSettings, netwo
         "device_value": float(device_value),
         "off": float(abs(value - device_value) / reach),
         "off_each": float(np.abs(both - plain_values).max() / reach),
-        "off_each_by_rounding": float(np.abs(other - plain_values).max() / reach),
+        "off_each_nudged": float(np.abs(other - plain_values).max() / reach),
         "spread": float(values.std(axis=0).mean() / reach),
     }
 
