@@ -25,11 +25,12 @@ from mixope.answering import answer
 from mixope.diagnostics import Verdict
 from mixope.errors import Advice, UsageError
 from mixope.estimate import Estimate
+from mixope.estimators import Estimator
 from mixope.intervals import IntervalChoice
 from mixope.seen import Counted, Sampled
 from mixope.survey import Survey
 
-LEARNED = "fqe"
+LEARNED: str | Estimator = "fqe"
 ABOUT_WEIGHTS = (
     "effective sample size",
     "largest weight",

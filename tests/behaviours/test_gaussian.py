@@ -9,6 +9,7 @@ from mixope.behaviours import (
     FittedBehaviour,
     HeteroscedasticGaussian,
     MixtureOfExperts,
+    MixtureOfLoggers,
     default_mixture,
 )
 from mixope.behaviours.experts import gate_step
@@ -255,6 +256,9 @@ def test_no_experts_at_all_is_a_usage_error():
 def test_defaults_go_by_the_actions_and_the_loggers():
     assert isinstance(default_mixture("continuous", ["a"]), HeteroscedasticGaussian)
     assert isinstance(default_mixture("continuous", ["a", "b"]), MixtureOfExperts)
+    assert isinstance(default_mixture("continuous", ["a", "b"], columns=17 * 6), MixtureOfLoggers)
+    many = [f"logger {k}" for k in range(20)]
+    assert isinstance(default_mixture("continuous", many, columns=17 * 6), MixtureOfExperts)
     assert isinstance(default_mixture("discrete", ["a", "b"]), ClassifierMixture)
     with pytest.raises(UsageError, match="unknown kind of action"):
         default_mixture("mixed")

@@ -24,12 +24,11 @@ REFUSES = {
     **{key: {"horizon"} for key in ("sadl", "mwl", "dualdice")},
     **{key: {"episode"} for key in ("is", "wis", "is-step", "wis-step", "mis", "mis-step")},  # these episodes were cut
     "logged-mean": {"discounted", "horizon", "episode"},
-    "fqe": {"average", "horizon"},
 }
 #: There is one stationary ratio per discount: on features, these alone have a horizon.
-HORIZON_ON_FEATURES = {"is", "wis", "is-step", "wis-step", "mis", "mis-step", "lstdq"}
+HORIZON_ON_FEATURES = {"is", "wis", "is-step", "wis-step", "mis", "mis-step", "lstdq", "fqe"}
 #: A plug-in value has no score, hence no interval: on counted ids it is the model, which has one.
-NO_INTERVAL = {"lstdq", "fqe"}
+NO_INTERVAL = {"lstdq"}
 #: With a ridge of 1e-6 a value model on features does not carry a constant for ever, or over a horizon, exactly.
 RIDGED = {("dr", "discounted"), ("lstdq", "discounted"), ("lstdq", "horizon")}
 #: Of loggers that are equally near to the target in a state (as where none takes its action) the first counts.

@@ -57,7 +57,7 @@ class World:
     def estimator(self, name):
         """Cheap where the default would fit several models and choose between them."""
         if name == "fqe":
-            return LearnedValue(FittedQSettings(width=16, renewals=4, steps=4, batch=32))
+            return LearnedValue(FittedQSettings(width=16, renewals=4, steps=4, batch=32), jobs=1)
         fitted = name in ("emp", "emp-single", "kl-emp", "dr", "kernel") and self.behaviour is not None
         return REGISTRY[name].make(behaviour=self.behaviour) if fitted else name
 

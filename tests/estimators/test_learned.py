@@ -1,17 +1,18 @@
-"""``fqe``: near the exact value where it is known, no interval, and words where it does not apply."""
+"""``fqe``: near the exact value where it is known, an interval from folds, refused where nobody went."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import mixope
-from mixope.errors import UsageError
+from mixope.diagnostics import Verdict
 from mixope.estimators.learned import LearnedValue
 from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.features.pairs import DRAWS, chosen_by
 from mixope.policies import CallablePolicy, LinearGaussianPolicy
 from mixope.solvers.fitted_q import FittedQSettings
 
-QUICK = LearnedValue(FittedQSettings(width=32, renewals=30, steps=20, batch=128))
+QUICK = LearnedValue(FittedQSettings(width=32, renewals=30, steps=20, batch=128), jobs=1)
 GAMMA = 0.9
 
 
@@ -48,12 +49,46 @@ def test_the_value_is_near_the_one_by_hand_and_far_from_what_was_logged():
     assert logged.value < truth - 0.2
 
 
-def test_a_plug_in_has_no_interval_and_is_never_trusted():
-    log, target, _ = moved(episodes=8, steps=10)
+def test_the_interval_is_the_jackknife_over_folds_by_hand():
+    log, target, _ = moved(episodes=24, steps=10)
+    found = mixope.evaluate(log, target, estimator=QUICK, gamma=GAMMA)
+    spread = found.measures.seed_spread
+    assert found.degrees == 7
+    # eight folds of three episodes: (K − 1)/K Σ (θₖ − θ)² is (K − 1)²/K times the variance of the networks
+    assert found.standard_error == pytest.approx(spread * 7 / np.sqrt(8), rel=1e-6)
+    half = stats.t.ppf(0.975, 7) * found.standard_error
+    assert found.interval.high - found.value == pytest.approx(half)
+    assert found.verdict is Verdict.CAUTION
+
+
+def test_differences_rest_on_the_folds_too():
+    log, target, _ = moved(episodes=24, steps=10)
+    same = mixope.compare(log, {"a": target, "b": moved(0.1)[1]}, [QUICK], gamma=GAMMA)
+    (pair,) = same.differences[0].pairs
+    first, second = same.estimates
+    assert pair.value == pytest.approx(first.value - second.value)
+    assert pair.interval.high - pair.value == pytest.approx(stats.t.ppf(0.975, 7) * pair.standard_error)
+
+
+def test_one_episode_has_a_value_and_no_interval():
+    log, target, _ = moved(episodes=1, steps=200)
     found = mixope.evaluate(log, target, estimator=QUICK, gamma=GAMMA)
     assert found.interval is None
-    assert found.verdict != "trustworthy"
-    assert found.measures.seed_spread > 0
+    assert "two episodes" in found.no_interval_because
+
+
+def test_a_target_that_goes_where_nobody_went_is_refused():
+    log, _, _ = moved(episodes=24, steps=20)
+    away = LinearGaussianPolicy(np.zeros((3, 3)), np.full(3, 9.0), np.full(3, 0.1))
+    found = mixope.evaluate(log, away, estimator=QUICK, gamma=GAMMA)
+    assert found.verdict is Verdict.UNSUPPORTED
+    assert [check.name for check in found.diagnostics if check.status == "fail"] == ["pairs far away"]
+
+
+def test_a_target_that_does_what_was_done_is_near():
+    log, _, _ = moved(episodes=24, steps=20)
+    found = mixope.evaluate(log, moved(0.3)[1], estimator=QUICK, gamma=GAMMA)
+    assert found.measures.far_pairs < 0.15
 
 
 def test_a_constant_reward_is_the_value():
@@ -62,11 +97,59 @@ def test_a_constant_reward_is_the_value():
     assert mixope.evaluate(log, target, estimator=QUICK, gamma=GAMMA).value == pytest.approx(2.5, rel=1e-5)
 
 
-@pytest.mark.parametrize("asked", [{}, {"estimand": "horizon", "horizon": 5}])
-def test_without_a_discount_it_says_what_to_use(asked):
-    log, target, _ = moved(episodes=8, steps=10)
-    with pytest.raises(UsageError, match="discounted"):
-        mixope.evaluate(log, target, estimator="fqe", **asked)
+def values_by_hand(gain=-0.5, sigma=0.5):
+    """The average, and the mean of the first ten steps."""
+    slope, noise = (0.8 + 0.4 * gain) ** 2, 0.16 * sigma**2 + 0.09
+    variance, steps = 1.0, []
+    for _ in range(10):
+        steps.append(-variance)
+        variance = slope * variance + noise
+    return {"average": -noise / (1 - slope), "horizon": np.mean(steps)}
+
+
+@pytest.mark.parametrize("asked", [{"estimand": "average"}, {"estimand": "horizon", "horizon": 10}])
+def test_without_a_discount_it_is_near_the_one_by_hand_too(asked):
+    log, target, _ = moved()
+    found = mixope.evaluate(log, target, estimator=QUICK, **asked)
+    assert found.value == pytest.approx(values_by_hand()[asked["estimand"]], abs=0.15)  # logged: −.85 and −.78
+
+
+def test_the_total_of_an_episode_is_the_discounted_value_over_one_less_the_discount():
+    log, target, _ = moved(episodes=12, steps=10)
+    log["terminated"] = (log["step"] == 9) & (log["episode_id"] < 6)
+    log["truncated"] = (log["step"] == 9) & ~log["terminated"]
+    per_step, total = (
+        mixope.evaluate(log, target, estimator=QUICK, estimand=kind, gamma=GAMMA).value
+        for kind in ("discounted", "episode")
+    )
+    assert total == pytest.approx(per_step / (1 - GAMMA))
+
+
+def ending(episodes=150, seed=0):
+    """Every step earns 1 and is the last with probability .4 (action 0) or .1 (action 1); action 1 in a half."""
+    draw, columns = np.random.default_rng(seed), {name: [] for name in ("episode_id", "step", "action", "terminated")}
+    for episode in range(episodes):
+        for step in range(1000):
+            action = int(draw.integers(2))
+            ends = bool(draw.random() < (0.1 if action else 0.4))
+            for name, value in zip(columns, (episode, step, action, ends), strict=True):
+                columns[name].append(value)
+            if ends:
+                break
+    log = {name: np.array(values) for name, values in columns.items()}
+    n = len(log["step"])
+    states = draw.standard_normal((n, 2))
+    return log | {"observation": states, "next_observation": draw.standard_normal((n, 2)), "reward": np.ones(n)}
+
+
+def test_the_total_of_an_undiscounted_episode_is_its_length_by_hand():
+    always = CallablePolicy(lambda states: np.tile([0.0, 1.0], (len(states), 1)), actions=np.arange(2))
+    longer = LearnedValue(FittedQSettings(width=32, renewals=60, steps=20, batch=128), jobs=1)
+    log = ending()
+    found = mixope.evaluate(log, always, estimator=longer, estimand="episode")
+    assert found.interval.low < 10.0 < found.interval.high
+    taken = log["action"] == 1
+    assert found.value == pytest.approx(1 / log["terminated"][taken].mean(), abs=2.5)
 
 
 def test_pairs_under_a_policy_depend_on_the_state_alone():

@@ -9,6 +9,7 @@ import pytest
 import mixope
 from mixope.behaviours import Behaviour, FittedBehaviour, Logged
 from mixope.environments import continuous, linear_quadratic
+from mixope.errors import UsageError
 from mixope.estimators import DoublyRobust, StateRatio
 from mixope.features import NormalisedBumps
 from mixope.intervals import standard_error
@@ -102,3 +103,21 @@ def test_with_default_features_it_is_about_as_sure_as_emp(gamma):
     truth = TRUTH if gamma is None else linear_quadratic.discounted(SYSTEM, TARGET, gamma)
     assert robust.standard_error < 3 * plain.standard_error
     assert abs(robust.value - truth) < 4 * plain.standard_error
+
+
+def test_recorded_propensities_enter_only_where_they_are_asked_for():
+    """The mixture is fitted to the actions, which does better (benchmarks/recorded.py)."""
+    columns = continuous.simulate(SYSTEM, linear_quadratic.loggers(4), 12, 30, seed=0)
+    without = {name: column for name, column in columns.items() if name != "action_logp"}
+    plain, bare = (mixope.evaluate(mixope.read(each), TARGET, "dr").value for each in (columns, without))
+    assert plain == bare
+    named, given = (
+        mixope.evaluate(mixope.read(columns), TARGET, DoublyRobust(behaviour=behaviour)).value
+        for behaviour in ("logged", Logged())
+    )
+    assert named == given != plain
+
+
+def test_an_unknown_behaviour_is_refused_with_the_nearest_name():
+    with pytest.raises(UsageError, match="logged"):
+        DoublyRobust(behaviour="loged")

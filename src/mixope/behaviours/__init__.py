@@ -8,6 +8,7 @@ from mixope.behaviours.experts import MixtureOfExperts
 from mixope.behaviours.gaussian import HeteroscedasticGaussian
 from mixope.behaviours.imitation import imitate
 from mixope.behaviours.known import KnownMixture
+from mixope.behaviours.labelled import MixtureOfLoggers
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.logger_weights import kl_weights, nearest_logger_weights, sample_weights
 from mixope.behaviours.per_logger import PerLogger
@@ -25,6 +26,7 @@ __all__ = [
     "KnownMixture",
     "Logged",
     "MixtureOfExperts",
+    "MixtureOfLoggers",
     "PerLogger",
     "as_behaviour",
     "behaviour_by_name",

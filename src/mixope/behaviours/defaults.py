@@ -1,9 +1,11 @@
 """Which behaviour stands for the mixture when none is named, and behaviours by name.
 
 Counts where states are numbered; otherwise a classifier for discrete actions, and for continuous ones a Gaussian, or
-experts where there are several loggers. Recorded propensities do not enter: that a mixture fitted to the actions does
-better than the true propensities is the idea of EMP. :class:`~mixope.behaviours.logged.Logged` is there for estimators
-that want them.
+where there are several loggers a mixture of experts. Its rounds of EM take a minute where states and actions have many
+columns: there each labelled logger gets a Gaussian of its own. Where both can be had, experts did better
+(docs/benchmarks.md). Recorded propensities do not enter:
+that a mixture fitted to the actions does better than the true propensities is the idea of EMP.
+:class:`~mixope.behaviours.logged.Logged` is there for estimators that want them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from mixope.behaviours.counted import CountedMixture
 from mixope.behaviours.experts import MixtureOfExperts
 from mixope.behaviours.gaussian import HeteroscedasticGaussian
 from mixope.behaviours.known import KnownMixture
+from mixope.behaviours.labelled import MOST_LOGGERS, MixtureOfLoggers
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import PerLogger
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour
@@ -30,17 +33,25 @@ from mixope.statistics.rows import Rows
 ACTION_KINDS = ("discrete", "continuous")
 
 
-def default_mixture(action_kind: str, loggers: Collection[str] = ()) -> Behaviour:
+SMALL = 20
+"""Columns of states times those of actions up to which experts are found in seconds."""
+
+
+def default_mixture(action_kind: str, loggers: Collection[str] = (), columns: int = 1) -> Behaviour:
     """The model of rows whose states are not numbered.
 
     :param action_kind: ``"discrete"`` or ``"continuous"``.
     :param loggers: the labels in the logs.
+    :param columns: those of states times those of actions.
     """
     if action_kind not in ACTION_KINDS:
         raise UnknownName("kind of action", action_kind, ACTION_KINDS)
     if action_kind == "discrete":
         return ClassifierMixture()
-    return MixtureOfExperts() if len(set(loggers)) > 1 else HeteroscedasticGaussian()
+    n = len(set(loggers))
+    if n <= 1:
+        return HeteroscedasticGaussian()
+    return MixtureOfLoggers() if columns > SMALL and n <= MOST_LOGGERS else MixtureOfExperts()
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ class DefaultMixture(Behaviour):
             return CountedMixture().fit(rows, weight, seed)
         kind = "discrete" if rows.action.ndim == 1 else "continuous"
         labels = np.unique(rows.logger[weight > 0]).tolist() if np.shape(weight) == (len(rows),) else ()
-        return default_mixture(kind, labels).fit(rows, weight, seed)
+        columns = rows.observation[:1].size * rows.action[:1].size
+        return default_mixture(kind, labels, columns).fit(rows, weight, seed)
 
 
 def per_logger(behaviour: Behaviour | str = "mixture") -> PerLogger:
@@ -71,6 +83,7 @@ BEHAVIOURS: Mapping[str, Callable[..., Behaviour]] = {
     "counted": CountedMixture,
     "classifier": ClassifierMixture,
     "gaussian": HeteroscedasticGaussian,
+    "loggers": MixtureOfLoggers,
     "experts": MixtureOfExperts,
 }
 

@@ -23,7 +23,7 @@ Which features do is decided by held-out log-likelihood (:mod:`mixope.behaviours
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,8 +40,9 @@ from mixope.features.quadratic import FittedJoined, Quadratic
 from mixope.statistics.rows import Rows
 
 BUMPS = (50, 100, 200)
-#: As many rows settle which features do; the fit itself takes all.
-MOST_FOR_CHOICE = 20_000
+#: As many rows, over the components of the action but no fewer than LEAST_FOR_CHOICE, settle which features do, since
+#: each component is a regression of its own; the fit itself takes all.
+MOST_FOR_CHOICE, LEAST_FOR_CHOICE = 20_000, 5_000
 FEWEST_ROWS = 30
 #: σ² is kept between these multiples of the variance of the action.
 SMALLEST, LARGEST = 1e-6, 1e2
@@ -68,7 +69,7 @@ class HeteroscedasticGaussian(Behaviour):
     def fit(self, rows: Rows, weight: FloatArray, seed: int = 0) -> FittedDensity:
         """Choose features and box, then fit to all rows of positive weight."""
         rows, weight = varied(*usable_rows(rows, weight))
-        choice = choose(self.features, rows, weight, seed)
+        choice, _ = choose(self.features, rows, weight, seed, (fit_gaussian,))
         known = choice.prepare(rows, weight)
         model = fit_gaussian(known)
         check_spread(model.experts[0], known.design)
@@ -77,15 +78,16 @@ class HeteroscedasticGaussian(Behaviour):
 
 @dataclass(frozen=True)
 class FittedDensity(FittedBehaviour):
-    """Ready: what was chosen, and the law."""
+    """Ready: what was chosen, the law, and what was left out of its fit to bound the time."""
 
     choice: Choice
     model: Gaussians
+    cut_down: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found about bounds of the actions, and whether the fit was cut short."""
-        return self.choice.box.notes + (() if self.model.converged else (CUT_SHORT,))
+        """What was found about bounds of the actions, and whether the fit was cut down or short."""
+        return self.choice.box.notes + self.cut_down + (() if self.model.converged else (CUT_SHORT,))
 
     def log_prob(self, rows: Rows) -> FloatArray:
         """log b(a|s), one per row."""
@@ -105,7 +107,14 @@ class Prepared:
         """Some of the rows."""
         return Prepared(self.design[rows], self.draws.take(rows), self.weight[rows], self.label[rows])
 
-    def held_out(self, fit: Callable[[Prepared], Gaussians], seed: int) -> FloatArray:
+    def some(self, most: int, seed: int) -> Prepared:
+        """All rows, or as many as ``most`` of them."""
+        n = len(self.weight)
+        if n <= most:
+            return self
+        return self.take(np.sort(np.random.default_rng([seed, 31]).choice(n, most, replace=False)))
+
+    def held_out(self, fit: Fit, seed: int) -> FloatArray:
         """log b̂ of every row by a fit without it."""
 
         def trial(inside: IntArray, outside: IntArray) -> FloatArray:
@@ -143,21 +152,37 @@ class Choice:
         return Prepared(design, draws, weight, np.unique(rows.logger, return_inverse=True)[1].astype(np.int64))
 
 
-def choose(features: FeatureMap | None, rows: Rows, weight: FloatArray, seed: int) -> Choice:
-    """The best held out among features and boxes, on part of the rows if there are many."""
-    if len(rows) > MOST_FOR_CHOICE:
-        part = np.random.default_rng([seed, 29]).choice(len(rows), MOST_FOR_CHOICE, replace=False)
+#: From rows to a law.
+Fit = Callable[[Prepared], "Gaussians"]
+
+
+def choose(
+    features: FeatureMap | None, rows: Rows, weight: FloatArray, seed: int, fits: Sequence[Fit]
+) -> tuple[Choice, Fit]:
+    """The best held out among features, boxes and fits, on part of the rows if there are many."""
+    most = rows_for_choice(_actions(rows).shape[1])
+    if len(rows) > most:
+        part = np.random.default_rng([seed, 29]).choice(len(rows), most, replace=False)
         rows, weight = rows.take(part), weight[part]
-    tried: list[Choice] = []
+    tried: list[tuple[Choice, Fit]] = []
 
     def scores() -> Iterator[FloatArray]:
         for label, fitted in _fitted_maps(features, rows, seed):
             for box in boxes(_actions(rows)):
-                tried.append(Choice(label, fitted, box))
-                yield tried[-1].prepare(rows, weight).held_out(fit_gaussian, seed)
+                choice = Choice(label, fitted, box)
+                prepared = choice.prepare(rows, weight)
+                for fit in fits:
+                    tried.append((choice, fit))
+                    yield prepared.held_out(fit, seed)
 
-    best, reached = first_best(scores(), weight)
-    return replace(tried[best], held_out=reached)
+    best, reached = first_best(scores(), weight, max(2, len(fits)))
+    choice, fit = tried[best]
+    return replace(choice, held_out=reached), fit
+
+
+def rows_for_choice(components: int) -> int:
+    """How many rows settle a choice."""
+    return max(MOST_FOR_CHOICE // components, LEAST_FOR_CHOICE)
 
 
 def _fitted_maps(features: FeatureMap | None, rows: Rows, seed: int) -> Iterator[tuple[str, FittedMap]]:
@@ -260,14 +285,14 @@ class Gaussians:
         return np.asarray(np.logaddexp(np.log1p(-DEFENSIVE) + inside, np.log(DEFENSIVE) + background))
 
 
-def fit_gaussian(rows: Prepared) -> Gaussians:
-    """One expert, by rounds until they gain nothing."""
+def fit_gaussian(rows: Prepared, *, steady: bool = False) -> Gaussians:
+    """One expert, by rounds until they gain nothing; ``steady`` if the variance is the same everywhere."""
     design, draws, weight = rows.design, rows.draws, rows.weight
     model = everywhere = same_everywhere(draws, weight, design.shape[1])
     before, converged = -np.inf, False
-    information = gram(design, weight, VARIANCE_RIDGE)
+    information = gram(design, weight, MEAN_RIDGE if steady else VARIANCE_RIDGE)
     for _ in range(ROUNDS):
-        model = improve(model, design, draws, weight, information)
+        model = (regress if steady else improve)(model, design, draws, weight, information)
         now = float(np.average(model.log_density(design, draws), weights=weight))
         if converged := now - before < GAIN:
             break
@@ -300,6 +325,21 @@ def improve(model: Gaussian, design: FloatArray, draws: Draws, weight: FloatArra
     return replace(model, mean=beta, log_variance=gamma)
 
 
+def regress(model: Gaussian, design: FloatArray, draws: Draws, weight: FloatArray, information: FloatArray) -> Gaussian:
+    """One round with σ² the same everywhere: β = (Σ c xxᵀ + λ)⁻¹ Σ c x a, then σ² = Σ c e² / Σ c.
+
+    Without clipped draws the first round is the last.
+    """
+    mu, h = model.moments(design)
+    each = [draws.expected(i, mu[:, i], np.exp(0.5 * h[:, i])) for i in range(mu.shape[1])]
+    value, variance = (np.stack(part, axis=1) for part in zip(*each, strict=True))
+    beta = np.linalg.solve(information, design.T @ (weight[:, None] * value))
+    level = np.log(np.average((value - design @ beta) ** 2 + variance, axis=0, weights=weight))
+    gamma = np.zeros_like(beta)
+    gamma[0] = np.maximum(level, model.smallest)
+    return replace(model, mean=beta, log_variance=gamma)
+
+
 def _score_step(
     gamma: FloatArray, design: FloatArray, squared: FloatArray, weight: FloatArray, information: FloatArray
 ) -> FloatArray:
@@ -307,7 +347,7 @@ def _score_step(
     ridge = ridges(len(gamma), VARIANCE_RIDGE)
 
     def loss(gamma: FloatArray, h: FloatArray) -> float:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far is no gain
             return float(weight @ (h + squared * np.exp(-h)) + ridge @ gamma**2)
 
     h = np.clip(design @ gamma, -_FAR, _FAR)

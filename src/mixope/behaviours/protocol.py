@@ -104,11 +104,12 @@ def held_out(trial: Trial, n: int, seed: int, folds: int = 3) -> FloatArray:
     return result
 
 
-def first_best(scores: Iterable[FloatArray], weight: FloatArray) -> tuple[int, float]:
+def first_best(scores: Iterable[FloatArray], weight: FloatArray, patience: int = 2) -> tuple[int, float]:
     """Which of several models is the best held out, and its mean log b: ``scores`` in order of simplicity.
 
     A later model must gain more than the standard error of its gain: with x the difference in held-out log b of a row,
-    Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c. After two in a row that do not, the rest of ``scores`` is not asked for.
+    Σ c x / Σ c > √(Σ c² (x − x̄)²) / Σ c. After ``patience`` of them in a row that do not, the rest of
+    ``scores`` is not asked for.
     """
     models = iter(scores)
     best, leader = 0, next(models)
@@ -117,7 +118,7 @@ def first_best(scores: Iterable[FloatArray], weight: FloatArray) -> tuple[int, f
         error = np.sqrt(np.sum((weight * (score - leader - gain)) ** 2)) / weight.sum()
         if gain > error:
             best, leader = k, score
-        elif k - best >= 2:
+        elif k - best >= patience:
             break
     return best, float(np.average(leader, weights=weight))
 

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from mixope.arrays import FloatArray
-from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture
+from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
 from mixope.errors import UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
@@ -52,15 +52,21 @@ from mixope.statistics.transitions import BASIS, empty_scores
 
 @dataclass(frozen=True)
 class DoublyRobust:
-    """EMP's ratio with a value model on the factors of the state; a behaviour of one's own needs the linear one."""
+    """EMP's ratio with a value model on the factors of the state; a behaviour of one's own needs the linear one.
+
+    ``behaviour`` is one of :mod:`mixope.behaviours`, or its name; None is the mixture that is fitted to the actions,
+    also where propensities were recorded (benchmarks/recorded.py says why).
+    """
 
     name: str = "dr"
-    behaviour: Behaviour | None = None
+    behaviour: Behaviour | str | None = None
     value: Literal["kriged", "linear"] | None = None
     orders: tuple[int, ...] = (1, 2)
     ridges: tuple[float, ...] = RIDGES
 
     def __post_init__(self) -> None:
+        if self.behaviour is not None:
+            object.__setattr__(self, "behaviour", as_behaviour(self.behaviour))
         if self.value not in (None, "kriged", "linear"):
             raise UsageError(f"value must be 'kriged', 'linear' or None (whichever fits), got {self.value!r}")
         if self.value == "kriged" and self.behaviour is not None:
@@ -74,15 +80,19 @@ class DoublyRobust:
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """The completed model, or a ratio and a value: from flow and factors, or both from features."""
         if isinstance(problem, FeatureProblem):
-            behaviour = self.behaviour or DefaultMixture()
+            behaviour = self._behaviour or DefaultMixture()
             return state_ratio_on_features(
                 problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True
             )
         if not problem.transitions.factors:
-            return solve_on_counts(problem, self.behaviour or CountedMixture())
+            return solve_on_counts(problem, self._behaviour or CountedMixture())
         if self._krige(problem):
             return _completed(problem)
-        return replace(_regressed(problem, self.behaviour, self.orders, self.ridges), corrects_coverage=True)
+        return replace(_regressed(problem, self._behaviour, self.orders, self.ridges), corrects_coverage=True)
+
+    @property
+    def _behaviour(self) -> Behaviour | None:
+        return None if self.behaviour is None else as_behaviour(self.behaviour)
 
     def _krige(self, problem: Problem) -> bool:
         if self.value is not None:

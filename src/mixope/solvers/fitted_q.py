@@ -149,14 +149,15 @@ class Units:
     def of(cls, rows: FittedRows) -> Units:
         """Such that all values lie within −1 and 1, times a hundred."""
         if rows.average:
-            return cls(0.0, max(float(np.abs(rows.reward).max(initial=0.0)), 1e-300))
+            low, high = float(rows.reward.min()), float(rows.reward.max())
+            return cls(0.5 * (low + high), max(0.5 * (high - low), 1e-300))
         level = 0.0 if bool((rows.going == 0.0).any()) else 0.5 * (rows.low + rows.high)
         size = max(rows.high - level, level - rows.low)
         return cls(level, max(size, 1e-300) / _LARGE)
 
     def inside(self, rows: FittedRows) -> FittedRows:
         """The rows in these units."""
-        own = 1.0 if rows.horizon is not None else 1.0 - rows.going
+        own = 1.0 if rows.horizon is not None or rows.average else 1.0 - rows.going
         reward = (rows.reward - own * self.level) / self.size
         low, high = (rows.low - self.level) / self.size, (rows.high - self.level) / self.size
         return replace(rows, reward=single(reward), going=single(rows.going), low=low, high=high)
@@ -171,7 +172,7 @@ class Units:
     ) -> Fitted:
         """Networks that were trained in these units, in those of the question."""
         networks = Networks(tuple(self.outside(parameters) for parameters in found))
-        return Fitted(networks, self.size * np.asarray(averages) if rows.average else None, device)
+        return Fitted(networks, self.level + self.size * np.asarray(averages) if rows.average else None, device)
 
 
 @dataclass(frozen=True)
