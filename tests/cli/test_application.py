@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -55,6 +56,7 @@ def test_an_interruption_is_one_line_and_130(failure, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise failure
 
+    import_module("mixope.inspection")  # it keeps the function that it finds when it is first imported
     monkeypatch.setattr("mixope.seen.count", interrupted)
     result = run("evaluate", *WALK)
     assert result.exit_code == 130
