@@ -39,6 +39,7 @@ from mixope.processes import one_thread
 from mixope.questions import Question, ask
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled
+from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.weights import WeightBin, weight_bins
@@ -79,13 +80,14 @@ def answer(
     interval: IntervalChoice = IntervalChoice(),
     beside: Sequence[str | Estimator] = (),
     seed: int = 0,
+    device: Device = "auto",
     skipped: Skipped | None = None,
 ) -> list[Estimate]:
     """Every estimator on every target; those ``beside`` are shown with each of them, and never refitted.
 
     An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
     """
-    said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed}
+    said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed, "device": device}
     questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
     made = [(make(name), interval) for name in estimators]
     companions = [(make(name), interval.without_refits) for name in beside]
@@ -345,7 +347,11 @@ def build(
         residual=solution.solved.residual,
         measures=solution.measures,
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
-        notes=(*about_ends(question.estimand, survey), *about_loggers(estimator, survey)),
+        notes=(
+            *about_ends(question.estimand, survey),
+            *about_loggers(estimator, survey),
+            *about_training(solution.trained_on),
+        ),
         provenance=Provenance(
             version=__version__,
             seed=question.seed,
@@ -353,6 +359,7 @@ def build(
             logs_fingerprint=survey.fingerprint,
             target_fingerprint=question.target.fingerprint(),
             inputs=survey.inputs,
+            trained_on=solution.trained_on,
         ),
         no_interval_because=sure.because,
         beside=beside,
@@ -378,6 +385,14 @@ def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
         f"{estimator} treats the rows of each logger apart, and these logs name none: all rows are taken as one"
         " logger's. If several wrote them, name them in a column policy_id, or with the files",
     )
+
+
+def about_training(device: str | None) -> tuple[str, ...]:
+    """That networks were trained on a GPU, which rounds in another way than the processor."""
+    if device is None:
+        return ()
+    said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
+    return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
 
 
 def about_ends(estimand: Estimand, survey: Survey) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
 from mixope.questions import as_estimand
 from mixope.seen import look
+from mixope.solvers.devices import Device, check_device
 
 
 def compare(
@@ -37,6 +38,7 @@ def compare(
     replicates: int = 500,
     jobs: int | None = None,
     engine: str | Engine | None = None,
+    device: Device = "auto",
     seed: int = 0,
     all_pairs: bool = False,
 ) -> Comparison:
@@ -46,18 +48,26 @@ def compare(
     apply and why. With two targets or more, ``differences`` has their differences with joint intervals: all pairs of
     up to twelve targets, and of more the best less each of the others, or ``all_pairs``; ``selections`` says which
     targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
-    ``interval``, ``replicates`` and ``jobs`` are those of :func:`mixope.evaluate`; an estimator that has no such
-    interval says why.
+    ``interval``, ``replicates``, ``jobs`` and ``device`` are those of :func:`mixope.evaluate`; an estimator that has no
+    such interval says why.
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
+    check_device(device)
     seen = look(logs, engine, features, seed)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
     names = [name for name, entry in REGISTRY.items() if not entry.slow] if every else _distinct(wanted)
     skipped: Skipped | None = [] if every else None
-    options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
+    options: dict[str, Any] = {
+        "estimand": asked,
+        "level": level,
+        "loggers": loggers,
+        "interval": choice,
+        "seed": seed,
+        "device": device,
+    }
     chosen = answer_automatically(seen, targets, alone=True, **options) if any(map(_auto, names)) else []
     have = {one.estimator for one in chosen}
     others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]

@@ -110,6 +110,8 @@ class Provenance:
     logs_fingerprint: str
     target_fingerprint: str
     inputs: tuple[Mapping[str, Any], ...] = ()
+    trained_on: str | None = None
+    """The GPU on which networks were trained, if one was."""
 
 
 @dataclass(frozen=True)

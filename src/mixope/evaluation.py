@@ -16,6 +16,7 @@ from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
 from mixope.questions import as_estimand
 from mixope.seen import look
+from mixope.solvers.devices import Device, check_device
 
 
 def evaluate(
@@ -33,6 +34,7 @@ def evaluate(
     replicates: int = 500,
     jobs: int | None = None,
     engine: str | Engine | None = None,
+    device: Device = "auto",
     seed: int = 0,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
@@ -45,11 +47,20 @@ def evaluate(
     ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
     "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
     t, or blocks where the logs are fewer than five long episodes.
+    ``device`` is where a learned value is trained: on a GPU if JAX sees one ("auto"), never ("cpu"), or always ("gpu").
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
+    check_device(device)
     seen = look(logs, engine, features, seed)
-    options: dict[str, Any] = {"estimand": asked, "level": level, "loggers": loggers, "interval": choice, "seed": seed}
+    options: dict[str, Any] = {
+        "estimand": asked,
+        "level": level,
+        "loggers": loggers,
+        "interval": choice,
+        "seed": seed,
+        "device": device,
+    }
     automatic = isinstance(estimator, str) and estimator == "auto"
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
     (found,) = make(seen, {"target": target}, **options)

@@ -11,6 +11,7 @@ from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
 from mixope.policies import Policy, TabularPolicy, on_columns, read_policy
+from mixope.solvers.devices import Device
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Question:
     loggers: Mapping[str, Policy]
     level: float
     seed: int
+    device: Device = "auto"
+    """Where networks are trained, for an estimator that has any."""
 
 
 def ask(
@@ -34,6 +37,7 @@ def ask(
     loggers: Mapping[str, Any] | None = None,
     level: float = 0.95,
     seed: int = 0,
+    device: Device = "auto",
     columns: StateColumns | None = None,
 ) -> list[Question]:
     """One question per target; every policy is resolved once, and a label without rows is refused.
@@ -43,7 +47,7 @@ def ask(
     check_level(level)
     known = known_policies(loggers, logs, labels, columns)
     return [
-        Question(name, resolve_policy(policy, logs, columns), estimand, known, level, seed)
+        Question(name, resolve_policy(policy, logs, columns), estimand, known, level, seed, device)
         for name, policy in by_name("targets", targets).items()
     ]
 

@@ -276,7 +276,14 @@ class Sampled:
 
     def problem(self, question: Question, piece_steps: int | None = None) -> FeatureProblem:
         """The question as estimators see it."""
-        return FeatureProblem(self.rows, question.target, question.estimand, question.loggers, piece_steps=piece_steps)
+        return FeatureProblem(
+            self.rows,
+            question.target,
+            question.estimand,
+            question.loggers,
+            piece_steps=piece_steps,
+            device=question.device,
+        )
 
     def rounds(self) -> Rounds:
         """Answers requests by scans of these logs."""

@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
 
@@ -54,6 +56,7 @@ def test_an_interruption_is_one_line_and_130(failure, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise failure
 
+    import_module("mixope.inspection")  # it keeps the function that it finds when it is first imported
     monkeypatch.setattr("mixope.seen.count", interrupted)
     result = run("evaluate", *WALK)
     assert result.exit_code == 130
@@ -104,3 +107,18 @@ def test_an_unknown_engine_is_told_before_anything_is_read():
     result = run("evaluate", "nowhere.csv", "--target", "nowhere.csv", "--engine", "emory")
     assert result.exit_code == 2
     assert "Did you mean 'memory'?" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_a_gpu_that_is_not_there_is_told_before_anything_is_read(command, monkeypatch):
+    none = SimpleNamespace(devices=lambda: [SimpleNamespace(platform="cpu")])
+    monkeypatch.setitem(sys.modules, "jax", none)
+    result = run(command, "nowhere.csv", "--target", "nowhere.csv", "--device", "gpu")
+    assert result.exit_code == 2
+    words = " ".join(result.stderr.split())
+    assert "JAX sees none here" in words
+    assert "--device cpu" in words
+
+
+def test_the_device_is_said_to_the_library():
+    assert json_of("evaluate", *WALK, "--device", "cpu")["provenance"]["trained_on"] is None

@@ -42,6 +42,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
     all_pairs: Annotated[
@@ -61,8 +62,10 @@ def command(
     from mixope.inspection import coverage_of
     from mixope.intervals import choose_interval
     from mixope.seen import look
+    from mixope.solvers.devices import check_device
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
+    check_device(device.value)
     everything = "all" in estimator
     if everything and len(estimator) > 1:
         raise UsageError("--estimator all stands alone")
@@ -87,6 +90,7 @@ def command(
             level=level,
             loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
             interval=choose_interval(interval, replicates, jobs, notes.progress),
+            device=device.value,
             seed=seed,
             all_pairs=all_pairs,
         )

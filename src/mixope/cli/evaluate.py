@@ -40,6 +40,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
     outputs: o.Outputs = None,
@@ -62,8 +63,10 @@ def command(
     from mixope.inspection import coverage_of
     from mixope.intervals import choose_interval
     from mixope.seen import look
+    from mixope.solvers.devices import check_device
 
     choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
+    check_device(device.value)
     output.check_page(html)
     inputs.check_outputs(outputs, [target, *logger])
     chosen = inputs.make_engine(engine, memory_limit, threads)
@@ -82,6 +85,7 @@ def command(
             level=level,
             loggers=known,
             interval=choose_interval(interval, replicates, jobs, notes.progress),
+            device=device.value,
             seed=seed,
         )
         tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None

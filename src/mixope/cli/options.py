@@ -25,6 +25,14 @@ class UnknownActions(StrEnum):
     zero = "zero"
 
 
+class DeviceName(StrEnum):
+    """Where networks are trained."""
+
+    auto = "auto"
+    cpu = "cpu"
+    gpu = "gpu"
+
+
 Ending = StrEnum("Ending", ["terminated", "truncated"])
 MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
@@ -189,6 +197,14 @@ MemoryLimit = Annotated[
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
+]
+Device = Annotated[
+    DeviceName,
+    typer.Option(
+        "--device",
+        help="Where a learned value is trained: on a GPU if the extra jax is installed and sees one (auto), never "
+        "(cpu), or always (gpu).",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed of everything random.")]
 Form = Annotated[

@@ -23,6 +23,7 @@ from mixope.features import ColumnFeatures, FeatureMap, FittedMap, NormalisedBum
 from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.logs import Schema, StateColumns
 from mixope.policies import ContinuousPolicy, Policy
+from mixope.solvers.devices import Device
 from mixope.statistics.relevance import relevance_of
 from mixope.statistics.request import content_key
 from mixope.statistics.rows import FOLDS, Rows, fold_of
@@ -178,6 +179,8 @@ class FeatureProblem:
     folds: int = FOLDS
     cross_fit: bool = False
     piece_steps: int | None = None
+    device: Device = "auto"
+    """Where networks are trained."""
     _solved: dict[tuple[str, int], tuple[object, object]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -17,6 +17,7 @@ plug-in value, and asks for caution always. How often it covers is in docs/bench
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ from mixope.features.encoding import StateEncoding
 from mixope.features.far import far_share
 from mixope.features.pairs import PairInputs
 from mixope.policies import Policy
-from mixope.solvers.fitted_q import FittedQSettings, FittedRows, fit_networks, with_clock
+from mixope.solvers.devices import Device, find_gpu, unusable
+from mixope.solvers.fitted_q import Fitted, FittedQSettings, FittedRows, fit_networks, with_clock
 from mixope.solvers.networks import Networks
 from mixope.statistics.by_episode import sum_by_episode
 from mixope.statistics.grouping import GroupSums
@@ -46,11 +48,15 @@ _BIAS = "a learned value is off by whatever all networks miss alike, which no in
 
 @dataclass(frozen=True)
 class LearnedValue:
-    """The estimator; ``settings`` say how to train, ``jobs`` in how many processes (None: as many as are worth it)."""
+    """The estimator; ``settings`` say how to train, ``jobs`` in how many processes (None: as many as are worth it).
+
+    ``device`` is where: "auto" leaves it to the question, which takes a GPU if there is one.
+    """
 
     settings: FittedQSettings = field(default_factory=FittedQSettings)
     name: str = "fqe"
     jobs: int | None = None
+    device: Device = "auto"
 
     def solve(self, problem: FeatureProblem) -> Asking[Solution]:
         """Learn on the sample, then value the starts of all episodes."""
@@ -107,6 +113,7 @@ class Learned:
     horizon: int | None = None
     averages: FloatArray | None = None
     measures: Measures = field(default_factory=Measures)
+    trained_on: str | None = None
 
     def values(self, observations: FloatArray) -> FloatArray:
         """V of states by every network, (networks, n)."""
@@ -144,7 +151,7 @@ def _jackknifed(known: Learned, sums: GroupSums) -> Solution:
     value, n = float(values.mean()), float(members.sum())
     spread = float(np.std(values, ddof=1)) if folds > 1 else 0.0
     measures = replace(known.measures, seed_median=float(np.median(values)), seed_spread=spread)
-    found = Solution(value=value, measures=measures, known_bias=_BIAS)
+    found = Solution(value=value, measures=measures, known_bias=_BIAS, trained_on=known.trained_on)
     if folds < 2 or not (members > 0).all():
         return replace(found, no_interval_because=_ONE_EPISODE)
     by_fold = (value - values) * np.sqrt((n - members) / members / folds)
@@ -166,6 +173,7 @@ def _without_each(known: Learned, sums: GroupSums, fold: IntArray) -> FloatArray
 
 def learned(problem: FeatureProblem, how: LearnedValue) -> Learned:
     """One network per fold, trained without it on the sample; once for all who ask for the same."""
+    gpu = find_gpu(problem.device if how.device == "auto" else how.device)
 
     def learn() -> Learned:
         sample = problem.known.sample
@@ -173,7 +181,7 @@ def learned(problem: FeatureProblem, how: LearnedValue) -> Learned:
         inputs = PairInputs(StateEncoding.fit(sample.observation, sample.roles), problem.actions)
         rows = fitted_rows(problem, inputs)
         fold = deal.fold(sample)
-        fitted = fit_networks(rows, _seen(fold, len(deal), sample.times), how.settings, problem.seed, how.jobs, None)
+        fitted = _trained(gpu, rows, _seen(fold, len(deal), sample.times), how, problem.seed)
         missing = 1.0 - float(np.mean(rows.shares.sum(axis=1)))
         apart = sample.episode if sample.episode is not None else fold
         measures = Measures(
@@ -192,10 +200,23 @@ def learned(problem: FeatureProblem, how: LearnedValue) -> Learned:
             rows.horizon,
             fitted.averages,
             measures,
+            fitted.device,
         )
 
-    key = ("fqe", problem.target, problem.estimand, how.settings)
+    key = ("fqe", problem.target, problem.estimand, how.settings, gpu is None)
     return problem.known.once(key, learn)
+
+
+def _trained(gpu: Any | None, rows: FittedRows, weights: FloatArray, how: LearnedValue, seed: int) -> Fitted:
+    """On the GPU that was found, else on the processor."""
+    if gpu is None:
+        return fit_networks(rows, weights, how.settings, seed, how.jobs, None)
+    from mixope.solvers.fitted_q_device import DeviceFailure, fit_networks_on
+
+    try:
+        return fit_networks_on(gpu, rows, weights, how.settings, seed, None)
+    except DeviceFailure as error:
+        raise unusable(error, gpu) from error
 
 
 def _seen(fold: IntArray, folds: int, times: FloatArray) -> FloatArray:

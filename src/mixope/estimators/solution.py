@@ -141,6 +141,8 @@ class Solution:
     """What a reader should know of the fits behind it."""
     is_reference: bool = False
     """Whether this is a reference line and no estimate of the target."""
+    trained_on: str | None = None
+    """The GPU on which networks were trained; None where there are none, or the processor trained them."""
 
     @property
     def whole_episodes(self) -> FloatArray | None:

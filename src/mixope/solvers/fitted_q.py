@@ -16,13 +16,16 @@ Every question is this recursion, in units in which a value lies among the rewar
 
 Predictions are clipped to the range of values: what is beyond is known to be wrong. Which rows a network sees is said
 by weights, which is how they are left out by turns: a network that never saw an episode judges it.
+
+Draws depend on nothing that is learned, so that :mod:`mixope.solvers.fitted_q_device`, which trains all networks at
+once on a GPU, makes the same ones and finds the same networks up to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -31,7 +34,7 @@ from mixope.processes import run_tasks
 from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, single, valued
 
 Tick = Callable[[int, int], None]
-_STEEPEST = 1.25
+STEEPEST = 1.25
 """By how much a renewal may stretch or shrink the values at most."""
 _LARGE = 100.0
 """Values are learned in units in which they lie within this: steps of Adam are then small beside them."""
@@ -57,6 +60,12 @@ class FittedQSettings:
         """With as many steps as so many rows are worth."""
         worth = -(-n * self.passes // (self.renewals * self.batch))
         return replace(self, steps=min(self.steps, max(worth, 1)))
+
+    @property
+    def averaged_since(self) -> int:
+        """The first step whose parameters are averaged."""
+        total = self.renewals * self.steps
+        return total - int(self.averaged * total)
 
 
 @dataclass(frozen=True)
@@ -87,13 +96,22 @@ class FittedRows:
         """Whether the question is the long-run average."""
         return self.starts is not None
 
+    @cached_property
+    def even(self) -> bool:
+        """Whether all pairs ahead of a row have the same share, so that one of them at random stands for all."""
+        return bool((self.shares == self.shares[:, :1]).all())
+
 
 @dataclass(frozen=True)
 class Fitted:
-    """Networks, and for the average what each of them found it to be."""
+    """Networks, and for the average what each of them found it to be; the device they were trained on, if it was one.
+
+    ``device`` is None where they were trained on the processor.
+    """
 
     networks: Networks
     averages: FloatArray | None = None
+    device: str | None = None
 
 
 def fit_networks(
@@ -107,10 +125,9 @@ def fit_networks(
     """One network for each row of ``weights`` (networks, n), which say how often it sees each of the rows."""
     units = Units.of(rows)
     inside = units.inside(rows)
-    train = partial(_train, inside, weights, settings.for_rows(len(rows)), seed)
+    train = partial(train_network, inside, weights, settings.for_rows(len(rows)), seed)
     found = run_tasks(train, range(len(weights)), jobs, tick, "learning the value")
-    networks = Networks(tuple(units.outside(parameters) for parameters, _ in found))
-    return Fitted(networks, np.array([units.level + units.size * eta for _, eta in found]) if rows.average else None)
+    return units.fitted(rows, [parameters for parameters, _ in found], [eta for _, eta in found])
 
 
 def with_clock(inputs: FloatArray, left: FloatArray | float, horizon: int | None) -> FloatArray:
@@ -150,27 +167,75 @@ class Units:
         *rest, last, constant = parameters
         return (*rest, last * self.size, constant * self.size + self.level)
 
+    def fitted(
+        self, rows: FittedRows, found: Sequence[list[FloatArray]], averages: Sequence[float], device: str | None = None
+    ) -> Fitted:
+        """Networks that were trained in these units, in those of the question."""
+        networks = Networks(tuple(self.outside(parameters) for parameters in found))
+        return Fitted(networks, self.level + self.size * np.asarray(averages) if rows.average else None, device)
 
-def _train(
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is drawn for a renewal: rows, the steps that are left of each, and which pair ahead stands for all of them.
+
+    Nobody looks at ``clock`` where there is no horizon; ``one`` is None where all pairs ahead are looked at.
+    """
+
+    chosen: IntArray
+    clock: FloatArray
+    one: IntArray | None
+
+
+@dataclass(frozen=True)
+class Draws:
+    """All that is random in the training of one network, whoever is trained beside it."""
+
+    rows: FittedRows
+    cumulated: FloatArray
+    settings: FittedQSettings
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int) -> Draws:
+        """Those of network ``number``."""
+        return cls(rows, np.cumsum(weights[number]), settings, np.random.default_rng([seed, 67, number]))
+
+    def network(self) -> list[FloatArray]:
+        """Parameters to begin with."""
+        inputs = self.rows.inputs.shape[1] + (self.rows.horizon is not None)
+        return new_network(inputs, self.settings.width, self.generator)
+
+    def renewal(self) -> Drawn:
+        """Rows in proportion to their weights, with replacement, for all steps up to the next renewal."""
+        rows, generator = self.rows, self.generator
+        count = self.settings.steps * self.settings.batch
+        found = np.searchsorted(self.cumulated, generator.random(count) * self.cumulated[-1], side="right")
+        chosen = np.asarray(np.minimum(found, len(self.cumulated) - 1))
+        clock = np.ones(count)
+        if rows.horizon is not None:
+            clock = generator.integers(1, rows.horizon + 1, size=count).astype(np.float64)
+        return Drawn(chosen, clock, generator.integers(rows.ahead.shape[1], size=count) if rows.even else None)
+
+
+def train_network(
     rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int
 ) -> tuple[list[FloatArray], float]:
-    """One network, from its own rows and its own draws, whoever is trained beside it; and η."""
-    generator = np.random.default_rng([seed, 67, number])
-    inputs = rows.inputs.shape[1] + (rows.horizon is not None)
-    learner = _Learner(rows, new_network(inputs, settings.width, generator), generator)
-    cumulated = np.cumsum(weights[number])
+    """One network, from its own rows and its own draws; and η."""
+    draws = Draws.of(rows, weights, settings, seed, number)
+    learner = _Learner(rows, draws.network())
     adam, total = Adam(learner.parameters), settings.renewals * settings.steps
-    averaged, since = Average(learner.parameters), total - int(settings.averaged * total)
+    averaged, since = Average(learner.parameters), settings.averaged_since
     for renewal in range(settings.renewals):
-        x, goals = learner.renewed(_draw(cumulated, settings.steps * settings.batch, generator))
+        x, goals = learner.renewed(draws.renewal())
         for step in range(settings.steps):
             part = slice(step * settings.batch, (step + 1) * settings.batch)
             done = renewal * settings.steps + step
             found = gradients(learner.parameters, x[part], goals[part])
-            adam.step(found, settings.rate * _rate(done / total), settings.decay)
+            adam.step(found, settings.rate * falling(done / total), settings.decay)
             if done >= since:
                 averaged.add(learner.parameters)
-    return averaged.parameters, _Learner(rows, averaged.parameters, generator).average(weights[number])
+    return averaged.parameters, _Learner(rows, averaged.parameters).average(weights[number])
 
 
 @dataclass(frozen=True)
@@ -179,18 +244,17 @@ class _Learner:
 
     rows: FittedRows
     parameters: list[FloatArray]
-    generator: np.random.Generator
 
-    def renewed(self, chosen: IntArray) -> tuple[FloatArray, FloatArray]:
+    def renewed(self, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
         """Inputs and new goals y of the chosen rows, after slope and level of the network were set right."""
-        rows, clock = self.rows, self._clock(len(chosen))
+        rows, chosen, clock = self.rows, drawn.chosen, drawn.clock
         x = with_clock(rows.inputs[chosen], clock, rows.horizon)
         reward, going = rows.reward[chosen], rows.going[chosen]
         if rows.horizon is not None:
             reward, going = single(reward / clock), single(going * (clock - 1.0) / clock)
         if rows.average:
             going = np.ones_like(going)
-        q, v = valued(self.parameters, x), self._ahead(chosen, clock)
+        q, v = valued(self.parameters, x), self._ahead(drawn)
         slope, level = self._rescaled(reward, going, q, v)
         shift = -slope * float(q.mean(dtype=np.float64)) if rows.average else level
         self.parameters[-2] *= np.float32(slope)
@@ -208,20 +272,15 @@ class _Learner:
         off = rows.reward + self._restarted(np.arange(len(rows)), self._expected(rows.ahead, rows.shares)) - q
         return float(weights @ off / weights.sum())
 
-    def _clock(self, n: int) -> FloatArray:
-        """Steps that are left, drawn evenly; nobody looks at them where there is no horizon."""
-        horizon = self.rows.horizon
-        return np.ones(n) if horizon is None else self.generator.integers(1, horizon + 1, size=n).astype(np.float64)
-
-    def _ahead(self, chosen: IntArray, clock: FloatArray) -> FloatArray:
+    def _ahead(self, drawn: Drawn) -> FloatArray:
         """V(s′) of the chosen rows: the mean over all pairs where shares differ, else by one of them at random."""
-        rows = self.rows
+        rows, chosen = self.rows, drawn.chosen
         shares, pairs = rows.shares[chosen], rows.ahead
-        k, left = pairs.shape[1], np.maximum(clock - 1.0, 0.0)
-        if bool((rows.shares == rows.shares[:, :1]).all()):
-            one = self.generator.integers(k, size=len(chosen))
-            drawn = with_clock(pairs[chosen, one], left, rows.horizon)
-            return self._restarted(chosen, valued(self.parameters, drawn) * shares[:, 0] * np.float32(k))
+        left = np.maximum(drawn.clock - 1.0, 0.0)
+        if drawn.one is not None:
+            each = with_clock(pairs[chosen, drawn.one], left, rows.horizon)
+            found = valued(self.parameters, each) * shares[:, 0] * np.float32(pairs.shape[1])
+            return self._restarted(chosen, found)
         timed = with_clock(pairs[chosen], left[:, None], rows.horizon)
         return self._restarted(chosen, self._expected(timed, shares))
 
@@ -253,16 +312,10 @@ class _Learner:
         slope = 1.0
         if determinant != 0.0:
             slope = float((goal[0] * matrix[1, 1] - goal[1] * matrix[0, 1]) / determinant)
-        slope = min(max(slope, 1.0 / _STEEPEST), _STEEPEST)
+        slope = min(max(slope, 1.0 / STEEPEST), STEEPEST)
         return slope, float((goal[0] - slope * matrix[0, 0]) / max(float(matrix[0, 1]), 1e-6))
 
 
-def _rate(share: float) -> float:
-    """Full for half of the way, then down to a twentieth along a cosine."""
+def falling(share: float) -> float:
+    """The step size along the way: full for half of it, then down to a twentieth along a cosine."""
     return 1.0 if share < 0.5 else 0.05 + 0.95 * 0.5 * (1.0 + float(np.cos(2.0 * np.pi * (share - 0.5))))
-
-
-def _draw(cumulated: FloatArray, count: int, generator: np.random.Generator) -> IntArray:
-    """Rows, with replacement, in proportion to their weights."""
-    found = np.searchsorted(cumulated, generator.random(count) * cumulated[-1], side="right")
-    return np.asarray(np.minimum(found, len(cumulated) - 1))

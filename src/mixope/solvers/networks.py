@@ -18,7 +18,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray
 
-_EPSILON = 1e-5
+EPSILON = 1e-5
 _FIRST_BIAS = 0.5
 _PIECE = 4096
 """Rows that are looked at together where only values are wanted."""
@@ -72,7 +72,7 @@ def forward(parameters: Parameters, x: FloatArray) -> tuple[FloatArray, FloatArr
     normed = one @ second
     normed += second_bias
     normed -= normed.mean(axis=1, keepdims=True)
-    scale = np.sqrt(np.einsum("ij,ij->i", normed, normed) / np.float32(normed.shape[1]) + np.float32(_EPSILON))[:, None]
+    scale = np.sqrt(np.einsum("ij,ij->i", normed, normed) / np.float32(normed.shape[1]) + np.float32(EPSILON))[:, None]
     normed /= scale
     return one, np.maximum(normed, 0.0), normed, scale
 
