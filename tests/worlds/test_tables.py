@@ -72,7 +72,8 @@ def test_a_log_is_evaluated_into_lines_and_not_asked_for_again(tmp_path, monkeyp
     asked = ["--cells", "cartpole", "--sizes", "12", "--seeds", "0", "--estimators", "wis-step", "lstdq"]
     given = run.options([*asked, "--folder", str(tmp_path)])
     assert len(run.jobs(given)) == 2
-    run.RESULTS.append(run.one(["cartpole", str(tmp_path / "cartpole-12-0.npz"), "wis-step", "0"]))
+    log = tmp_path / "cartpole-12-0.npz"
+    run.RESULTS.append(run.elsewhere(CELLS["cartpole"], log, "wis-step", [0], 60))
     assert [job[3] for job in run.jobs(given)] == ["lstdq"]
     (found,) = run.RESULTS.read()
     assert found["estimator"] == found["chosen"] == "wis-step"

@@ -30,6 +30,7 @@ CHECKS = {
     "coverage bias": "coverage",
     "approximation": "coverage",
     "correction": "coverage",
+    "pairs far away": "coverage",
     "solver": "stationarity",
     "mean weight": "stationarity",
     "leaked mass": "stationarity",
