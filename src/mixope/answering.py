@@ -368,6 +368,7 @@ def build(
         weights=weights,
         scores=evidence.scores,
         step_scores=step_scores,
+        counted=not evidence.on_features,
         degrees=solution.degrees,
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,

@@ -151,6 +151,8 @@ class Estimate(ReportedRecord):
     weights: tuple[WeightBin, ...] = ()
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
     step_scores: FloatArray | None = field(default=None, repr=False, compare=False)
+    counted: bool = field(default=True, repr=False, compare=False)
+    """Whether states and actions were counted: if not, nobody knows what was never logged."""
     degrees: float | None = field(default=None, repr=False, compare=False)
     """Of freedom behind the scores, where they are fewer than the episodes."""
     episodes: EpisodeTotals | None = field(default=None, repr=False, compare=False)

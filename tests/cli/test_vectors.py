@@ -328,3 +328,9 @@ def test_policy_objects_have_the_fingerprint_of_the_library(here):
     record = json_of("evaluate", log(here), "--target", "policies:target", "--estimator", "bch")
     expected = LinearGaussianPolicy([-0.5, -0.6], 0.0, 0.5).fingerprint()
     assert record["provenance"]["target_fingerprint"] == expected
+
+
+def test_what_cannot_be_counted_is_not_said_to_be_nothing(here):
+    shown = run("compare", log(here), "--target", "policies:target", "--estimator", "emp")
+    (line,) = [line for line in shown.stdout.splitlines() if line.split()[:2] == ["target", "emp"]]
+    assert "%" not in line

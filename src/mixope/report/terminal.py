@@ -181,7 +181,7 @@ def comparison_table(comparison: Comparison, truth: float | None = None) -> Tabl
             values += [signed(e.value - truth, 4), _yes(found.low <= truth <= found.high) if found else "–"]
         else:
             worth = whole(e.effective_sample_size or None)  # an estimator without weights has none
-            values += [worth, percent(e.uncovered_mass)] if judged(e) else ["–", "–"]
+            values += [worth, percent(e.uncovered_mass if e.counted else None)] if judged(e) else ["–", "–"]
         start = [e.target, e.estimator] if several else [e.estimator]
         rows.append([*start, *values, _verdict(e, short=True)])
     return table(names, rows, folded=("target", "verdict"))
