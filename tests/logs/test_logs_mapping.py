@@ -226,3 +226,30 @@ def test_importing_loads_numpy_only() -> None:
     code = "import sys, mixope.logs; print([m for m in ('duckdb', 'pyarrow', 'pandas', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+NUMBERED = {"episode": [0, 0], "t": [0, 1], "action": [0, 1], "reward": [0.5, 1.0], "truncated": [False, True]}
+
+
+@pytest.mark.parametrize("name", ["obs_{}", "state_{}", "observation[{}]"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbered_columns_are_the_numbers_of_one_state(name, first):
+    states = {name.format(k): [k + 0.1, k + 0.2] for k in range(first, first + 11)}
+    found = lib.read(pa.table({**dict(reversed(states.items())), **NUMBERED}))
+    assert found.schema.mapping["observation"] == tuple(states)
+
+
+def test_numbered_columns_are_left_alone_where_something_else_is_the_state():
+    columns = {"observation": [0, 1], "obs_0": [0.1, 0.2], "obs_1": [0.1, 0.2], **NUMBERED}
+    assert lib.read(pa.table(columns)).schema.mapping["observation"] == "observation"
+
+
+def test_columns_with_a_number_missing_are_no_state():
+    with pytest.raises(DataError, match="no column for the observation"):
+        lib.read(pa.table({"obs_0": [0.1, 0.2], "obs_2": [0.1, 0.2], **NUMBERED}))
+
+
+def test_numbered_columns_of_another_name_are_offered():
+    with pytest.raises(DataError) as refused:
+        lib.read(pa.table({"sensor_0": [0.1, 0.2], "sensor_1": [0.1, 0.2], **NUMBERED}))
+    assert "['sensor_0', 'sensor_1']" in str(refused.value)

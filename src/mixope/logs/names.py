@@ -1,8 +1,9 @@
 """Which column of a file is which: what other libraries call our columns, and the user's own words.
 
 A column is recognised by its name, whatever the case. Several columns ``observation.cell, observation.passenger`` (or
-``obs.cell``, ``state.cell`` …) are the factors of one observation. A column named plain ``prob`` is nobody's: it is
-as often the target's probability as the logger's.
+``obs.cell``, ``state.cell`` …) are the factors of one observation, and so are ``obs_0, obs_1, obs_2`` where nothing
+else is the observation. A column named plain ``prob`` is nobody's: it is as often the target's probability as the
+logger's.
 
 Order of precedence: the user's ``columns``; the exact canonical name; an alias. Two aliases of one notion are an error,
 not a guess. The result says for every notion the columns that hold it, factor by factor.
@@ -11,6 +12,7 @@ not a guess. The result says for every notion the columns that hold it, factor b
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,21 +20,21 @@ from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.schema import CANONICAL
 
 ALIASES: dict[str, tuple[str, ...]] = {
-    "episode_id": ("eps_id", "episode", "episode_index", "traj_id", "trajectory_id", "session_id"),
-    "step": ("t", "frame_index", "timestep"),
-    "observation": ("obs", "observations", "state", "s", "context"),
+    "episode_id": ("eps_id", "episode", "episode_index", "traj_id", "trajectory_id", "session_id", "mdp_id"),
+    "step": ("t", "frame_index", "timestep", "time_step", "sequence_number"),
+    "observation": ("obs", "observations", "state", "states", "s", "context"),
     "action": ("a", "actions"),
     "reward": ("r", "rewards", "next.reward"),
-    "next_observation": ("new_obs", "next_obs", "next_state", "s_next"),
+    "next_observation": ("new_obs", "next_obs", "next_observations", "next_state", "next_states", "s_next"),
     "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal"),
     "truncated": ("timeouts", "truncations", "truncateds"),
     "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
     "action_prob": ("pscore", "propensity", "propensity_score", "action_probability"),
-    "action_logp": ("action_log_prob", "log_prob", "logp"),
+    "action_logp": ("action_log_prob", "log_prob", "log_probs", "logp"),
 }
 """Canonical name → other names, lower case."""
 
-DONE = ("done", "dones", "is_done", "next.done")
+DONE = ("done", "dones", "is_done", "next.done", "is_last")
 """An end of unknown kind: true end or cut by the recorder."""
 
 WITH_FACTORS = ("observation", "next_observation", "action")
@@ -74,6 +76,20 @@ def by_meaning(columns: Iterable[str]) -> dict[str, list[str]]:
         if canonical is not None:
             groups[canonical].append(column)
     return {name: group for name, group in groups.items() if group}
+
+
+def numbered(columns: Iterable[str]) -> dict[str, dict[str | None, str]]:
+    """Rows of columns such as ``obs_0, obs_1, obs_2``: by their common name, then by number, counting from 0 or 1."""
+    rows: dict[str, dict[int, str]] = {}
+    for column in columns:
+        if found := re.fullmatch(r"(.*[^\d_\[])[_\[](\d{1,6})\]?", column):
+            rows.setdefault(found[1], {})[int(found[2])] = column
+    whole = {name: row for name, row in rows.items() if len(row) > 1 and sorted(row) in _counted(len(row))}
+    return {name: {str(k): row[k] for k in sorted(row)} for name, row in whole.items()}
+
+
+def _counted(n: int) -> tuple[list[int], list[int]]:
+    return list(range(n)), list(range(1, n + 1))
 
 
 Columns = Mapping[str, str | Sequence[str] | None]
@@ -136,6 +152,10 @@ def assign(
     for canonical, group in by_meaning(free).items():
         if canonical not in columns:
             found[canonical] = _choose(canonical, group, where)
+    for prefix, row in numbered(free).items():
+        notion = _MEANING.get(prefix.lower())
+        if notion in WITH_FACTORS and notion not in found and notion not in columns:
+            found[notion] = Assignment(row)
     _pair_factors(found, columns)
     _add_done(found, free, where, done)
     _check_case(found, names, where)
@@ -160,8 +180,11 @@ def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near
     names, asked = list(names), near or notion
     free = names if near else [name for name in names if meaning_of(name) is None]
     alike = difflib.get_close_matches(asked, free, n=1, cutoff=0.5 if near else 0.7)
+    rows = [list(row.values()) for row in numbered(free).values()] if notion in WITH_FACTORS and not alike else []
     meant = f"did you mean {alike[0]!r}? " if alike else ""
-    hint = Advice(f"{meant}say which column it is: ", Setting("columns", {notion: (alike or free or ["…"])[0]}))
+    named: str | list[str] = rows[0] if rows else (alike or free or ["…"])[0]
+    said = "say which columns they are: " if rows else "say which column it is: "
+    hint = Advice(meant + said, Setting("columns", {notion: named}))
     return DataError(problem, where=where, column=asked, got=f"the columns {', '.join(names)}", hint=hint)
 
 
