@@ -4,8 +4,9 @@
     category    one of a few values
     number      a quantity: near and far mean something
 
-A role is said by the user, or guessed: words are categories and floats are numbers. Integers alone are categories,
-beside floats alone numbers; beside words, or where a role was said, they are numbers if they have more than 20 values.
+A role is said by the user or by the record of a data set, or guessed: words are categories and floats are numbers.
+Integers alone are categories, beside floats alone numbers; beside words, or where a role was said, they are numbers if
+they have more than 20 values.
 Ids and categories alone make states that can be counted. Numbers alone make a vector. Both together are *mixed*.
 """
 
@@ -98,7 +99,8 @@ def _names(part: Part) -> tuple[str, ...]:
 
 
 def _said(part: Part, source: Source) -> Role | None:
-    return next((source.roles[name] for name in _names(part) if name in source.roles), None)
+    """By the user, or else by the record of the data set."""
+    return next((said[name] for said in (source.roles, source.recorded) for name in _names(part) if name in said), None)
 
 
 def _refuse_strangers(parts: Sequence[Part], source: Source) -> None:

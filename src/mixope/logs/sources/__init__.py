@@ -208,6 +208,8 @@ class Source:
     """Of the files that are read in every scan."""
     roles: Mapping[str, Role] = field(default_factory=dict, kw_only=True)
     """What columns of the observation are, where the user said it."""
+    recorded: Mapping[str, Role] = field(default_factory=dict, kw_only=True)
+    """What they are where the record of a data set says it, and the user does not."""
     missing: str | None = field(default=None, kw_only=True)
     """What is done about missing values of the observation; None: they are refused."""
 
