@@ -39,10 +39,15 @@ def is_delta(folder: str) -> bool:
 
 def find_delta(folder: str) -> Finds:
     """The live files of the last version, sorted by name."""
-    state = State(folder)
-    for place, action in _actions(folder):
-        state.take(action, place)
-    return Finds(tuple(state.files()))
+    state, place = State(folder), folder
+    try:
+        for where, action in _actions(folder):
+            place = where
+            state.take(action)
+        place = os.path.join(folder, LOG)
+        return Finds(tuple(state.files()))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise _damaged(place, f"what is not understood ({type(error).__name__}: {error})") from error
 
 
 @dataclass
@@ -54,20 +59,17 @@ class State:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     protocol: Mapping[str, Any] = field(default_factory=dict)
 
-    def take(self, action: Mapping[str, Any], place: str) -> None:
+    def take(self, action: Mapping[str, Any]) -> None:
         """Carry out one action."""
-        try:
-            for name, said in action.items():
-                if name == "add":
-                    self.live[said["path"], _vector(said)] = said
-                elif name == "remove":
-                    self.live.pop((said["path"], _vector(said)), None)
-                elif name == "metaData":
-                    self.metadata = said
-                elif name == "protocol":
-                    self.protocol = said
-        except (KeyError, TypeError, AttributeError) as error:
-            raise _damaged(place, f"an action that is not understood ({error!r})") from error
+        for name, said in action.items():
+            if name == "add":
+                self.live[said["path"], _vector(said)] = said
+            elif name == "remove":
+                self.live.pop((said["path"], _vector(said)), None)
+            elif name == "metaData":
+                self.metadata = said
+            elif name == "protocol":
+                self.protocol = said
 
     def files(self) -> Iterator[Found]:
         """The live files with the values of the columns that are kept in the log."""
@@ -75,7 +77,7 @@ class State:
         if not self.live:
             raise DataError("The Delta table has no rows", where=self.folder, expected="at least one live file")
         types = self._types()
-        for path, add in sorted((path, add) for (path, _), add in self.live.items()):
+        for (path, _), add in sorted(self.live.items(), key=lambda each: each[0][0]):
             yield Found(self._local(path), self._constants(add, types), typed=True, format="parquet")
 
     def _refuse_unknown(self) -> None:
@@ -95,11 +97,8 @@ class State:
 
     def _types(self) -> dict[str, Any]:
         """Column → type, as the table's schema says it."""
-        try:
-            schema = json.loads(self.metadata["schemaString"])
-            return {column["name"]: column["type"] for column in schema["fields"]}
-        except (KeyError, TypeError, ValueError) as error:
-            raise _damaged(self.folder, "no schema of the table") from error
+        schema = json.loads(self.metadata["schemaString"])
+        return {column["name"]: column["type"] for column in schema["fields"]}
 
     def _local(self, path: str) -> str:
         name = unquote(path)
@@ -116,13 +115,9 @@ class State:
         return found
 
     def _constants(self, add: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[tuple[str, str | int], ...]:
-        values = {
-            key: value for key, value in dict(add.get("partitionValues") or {}).items() if value not in (None, "")
-        }
-        try:
-            return tuple((key, int(text) if types.get(key) in WHOLE else str(text)) for key, text in values.items())
-        except ValueError as error:
-            raise _damaged(self.folder, f"the value of a partition that is no whole number ({error})") from error
+        values = dict(add.get("partitionValues") or {})
+        known = {key: text for key, text in values.items() if text not in (None, "")}
+        return tuple((key, int(text) if types.get(key) in WHOLE else str(text)) for key, text in known.items())
 
 
 def _vector(said: Mapping[str, Any]) -> str | None:

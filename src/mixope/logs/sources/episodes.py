@@ -91,7 +91,7 @@ class _Columns:
     def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
         import pyarrow as pa
 
-        if name not in self.content.column_names:
+        if self.content.column_names.count(name) != 1:
             return None
         column = self.content.column(name)
         array = column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -100,9 +100,10 @@ class _Columns:
                 return None
             array = array.field(str(key))
         rows = len(array) - 1 if name in PADDED else len(array)
-        array = array.slice(0, max(rows, 0))
-        flat = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
-        return flat.to_numpy(zero_copy_only=False)
+        with reading(self.where):
+            array = array.slice(0, max(rows, 0))
+            flat = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
+            return flat.to_numpy(zero_copy_only=False)
 
 
 def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
@@ -110,10 +111,14 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
         import h5py
     except ImportError as error:
         raise MissingExtra("minari", "reading a Minari data set that is stored as hdf5") from error
-    with _reading_hdf5(path), h5py.File(path, "r") as file:
+    with _reading_hdf5(path):
+        file = h5py.File(path, "r")
+    with file:
         for number in range(episodes):
             name = f"episode_{number}"
-            if name not in file:
+            with _reading_hdf5(path):
+                group = file.get(name)
+            if group is None:
                 raise DataError(
                     "An episode of the data set is not whole",
                     where=path,
@@ -121,17 +126,17 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
                     got=f"no group {name!r}",
                     hint="copy or download the whole data set anew",
                 )
-            yield _Group(f"{path}, {name}", file[name])
+            yield _Group(f"{path}, {name}", group)
 
 
 @contextmanager
-def _reading_hdf5(path: str) -> Iterator[None]:
+def _reading_hdf5(where: str) -> Iterator[None]:
     """What h5py finds wrong is an error about the file."""
     try:
-        with reading(path):
+        with reading(where):
             yield
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"The log cannot be read: {error}", where=path, expected="an hdf5 file of Minari") from error
+    except (KeyError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"The log cannot be read: {error}", where=where, expected="an hdf5 file of Minari") from error
 
 
 class _Group:
@@ -141,15 +146,16 @@ class _Group:
         self.where, self.content = where, group
 
     def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
-        found = self.content
-        for key in (name, *(f"_index_{key}" if isinstance(key, int) else key for key in keys)):
-            found = found.get(key) if hasattr(found, "keys") else None
-            if found is None:
-                return None
-        if hasattr(found, "keys"):
-            return None
-        array = np.asarray(found[()])
-        if array.dtype.kind in "OS":
-            decoded = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
-            array = np.array(decoded, dtype=object).reshape(array.shape)
+        with _reading_hdf5(self.where):
+            found = self.content
+            for key in (name, *(f"_index_{key}" if isinstance(key, int) else key for key in keys)):
+                found = found.get(key) if hasattr(found, "keys") else None
+            return None if found is None or hasattr(found, "keys") else _decoded(np.asarray(found[()]))
+
+
+def _decoded(array: Any) -> Any:
+    """Text instead of bytes."""
+    if array.dtype.kind not in "OS":
         return array
+    texts = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
+    return np.array(texts, dtype=object).reshape(array.shape)

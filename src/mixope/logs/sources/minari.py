@@ -142,7 +142,7 @@ def _metadata(where: str) -> Mapping[str, Any]:
     try:
         with reading(where), open(where, encoding="utf-8") as file:
             said = json.load(file)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"The metadata are not JSON: {error}", where=where, hint=AGAIN) from error
     if not isinstance(said, dict):
         raise DataError("The metadata are no JSON object", where=where, hint=AGAIN)

@@ -23,6 +23,8 @@ Key = str | int
 """The way into a Dict (a name) or a Tuple (a position)."""
 PICTURE = 32
 """Boxes of bytes with two sides of so many elements are pictures: Minari stores them as JPEG."""
+MOST = 100_000
+"""Elements of a part of a space."""
 CONVERT = (
     "turn every observation into a few numbers and every action into one id or a few numbers, and pass them with"
     " mixope.Logs.from_arrays(observation=…, next_observation=…, …)"
@@ -49,7 +51,7 @@ class Leaf:
         if self.holds == "numbers":
             return array if array.dtype.kind == "f" else array.astype(np.float64)
         if self.holds == "classes" and array.dtype.kind not in "iub":
-            raise ValueError(f"{array.dtype} where classes are whole numbers")
+            raise ValueError(f"{array.dtype}, where classes are whole numbers")
         return array.astype(np.int64) if self.holds == "classes" else array
 
 
@@ -58,7 +60,7 @@ def leaves_of(text: Any, where: str, what: str) -> tuple[Leaf, ...]:
     try:
         space = json.loads(text) if isinstance(text, str) else text
         leaves = tuple(_leaves(space, (), where, what))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"The space of the {what} cannot be understood", where=where, got=repr(text)[:200]) from error
     names = [leaf.suffix.lower() for leaf in leaves]
     if not leaves or len(set(names)) < len(names) or any(key == "" for leaf in leaves for key in leaf.keys):
@@ -77,17 +79,25 @@ def _leaves(space: Mapping[str, Any], keys: tuple[Key, ...], where: str, what: s
         case "Box":
             if _is_picture(space):
                 raise _refused("pictures", where, what)
-            yield Leaf(keys, "numbers", prod(space["shape"]))
+            yield Leaf(keys, "numbers", _width(space["shape"]))
         case "Discrete":
             yield Leaf(keys, "classes")
         case "MultiDiscrete":
-            yield Leaf(keys, "classes", int(np.size(space["nvec"])))
+            yield Leaf(keys, "classes", _width(np.shape(space["nvec"])))
         case "MultiBinary":
-            yield Leaf(keys, "classes", int(np.prod(space["n"])))
+            yield Leaf(keys, "classes", _width(space["n"]))
         case "Text":
             yield Leaf(keys, "text")
         case other:
             raise _refused(f"the space {other!r}", where, what)
+
+
+def _width(sides: Any) -> int:
+    """The number of elements of an array with these sides; ValueError where there is no such array."""
+    width = prod(sides) if isinstance(sides, list | tuple) else sides
+    if not isinstance(width, int) or not 1 <= width <= MOST:
+        raise ValueError(f"{width!r} elements")
+    return width
 
 
 def _is_picture(space: Mapping[str, Any]) -> bool:
