@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -161,6 +162,14 @@ def refused(path, words):
 def test_a_part_of_a_delta_table_is_no_log(inner, table):
     with pytest.raises(DataError, match="a part of a Delta table"):
         mixope.read(str(table / inner))
+
+
+def test_a_dataset_of_all_files_of_a_delta_table_is_no_log(table):
+    plain = ds.dataset(table)
+    for given in (plain, ds.dataset([plain])):
+        with pytest.raises(DataError, match="a part of a Delta table"):
+            mixope.read(given)
+    assert mixope.read(ds.dataset(table / "b.parquet").to_table()).total_rows() == 4
 
 
 def test_a_link_into_a_delta_table_is_no_way_around_its_log(table, tmp_path):

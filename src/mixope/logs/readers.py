@@ -17,6 +17,7 @@ from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
+from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped
 
 SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
@@ -34,8 +35,9 @@ def read(
 ) -> Logs:
     """Logs from files or tables.
 
-    ``sources``: paths, globs, folders, ``"label=path"``, lists of paths, Arrow tables and datasets, data frames
-    (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or ``Logs``.
+    ``sources``: paths, globs, folders, ``"label=path"``, ``"minari:ID"``, lists of paths, Arrow tables and datasets,
+    data frames (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or
+    ``Logs``. A folder may also be a Minari data set or a Delta table.
     ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     ``done``: what a lone done column means, "terminated" or "truncated".
     ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
@@ -178,6 +180,7 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
     import pyarrow.dataset as ds
 
     if isinstance(given, ds.Dataset):
+        refuse_parts(_local_files(given))
         files = tuple(getattr(given, "files", ())) or ("dataset",)
         piece = ArrowDataset(given, files)
         return _refuse_empty(said.source("dataset", [piece], label, stamps=piece.stamps()))
@@ -193,6 +196,15 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
     if not isinstance(given, pa.Table):
         raise UsageError(f"read() cannot read a {type(given).__name__}: {SAID}.")
     return _refuse_empty(said.source("table", [ArrowTable(given, ("table",))], label))
+
+
+def _local_files(dataset: Any) -> list[str]:
+    """The files of a pyarrow dataset that lie here; where a table's own library made it, they have another place."""
+    from pyarrow import fs
+
+    if isinstance(getattr(dataset, "filesystem", None), fs.LocalFileSystem):
+        return list(dataset.files)
+    return [file for child in getattr(dataset, "children", ()) for file in _local_files(child)]
 
 
 def _as_table(given: Any) -> Any:
