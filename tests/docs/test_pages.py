@@ -62,6 +62,20 @@ def test_every_file_format_is_listed() -> None:
     assert [ending for endings in FORMATS.values() for ending in endings if f"`{ending}`" not in text] == []
 
 
+def test_every_format_of_the_table_names_a_test() -> None:
+    text = (DOCS / "data.md").read_text(encoding="utf-8").split("\n## Formats\n")[1].split("\n## ")[0]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| format")]
+    named = [re.findall(r"`(tests/\S+\.py)`", row) for row in rows]
+    assert rows
+    assert all(named)
+    assert [
+        path
+        for paths in (*named, re.findall(r"`(tests/\S+\.py)`", text))
+        for path in paths
+        if not (ROOT / path).is_file()
+    ] == []
+
+
 def test_every_environment_is_listed() -> None:
     assert first_cells(DOCS / "environments.md", "## What there is") == list(BUILDERS)
     text = (DOCS / "environments.md").read_text(encoding="utf-8")

@@ -13,17 +13,18 @@ Which columns are categories and which are numbers is decided by :mod:`mixope.lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from mixope.errors import DataError
 from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing, require
-from mixope.logs.names import assign, marks_of, refuse_two_words
+from mixope.logs.names import Assignment, assign, marks_of, refuse_two_words
 from mixope.logs.parts import Part
-from mixope.logs.roles import notes_on_roles
+from mixope.logs.roles import notes_on_roles, role_said
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Role, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in
+from mixope.logs.sources.lists import Place, unpack
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
@@ -118,13 +119,25 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
         notes += (*source.notes, *said, *leave_out_empty(found, source))
         require(found, source)
         refuse_two_words(found, source.name, source.ends)
-        drafts.append(Draft(source, found))
+        unpacked, more = unpack(source, _places(found, source))
+        notes += more
+        drafts.append(Draft(unpacked, found))
     lay_out(drafts)
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
     for plan, draft in zip(plans, drafts, strict=True):
         notes += _notes_of(plan, draft)
     return plans, _schema_of(plans, drafts, types), tuple(dict.fromkeys(notes)), tuple(notes_on_missing(drafts))
+
+
+def _places(found: Mapping[str, Assignment], source: Source) -> Iterator[Place]:
+    """The columns of states and actions, those of a state beside those of the next."""
+    after = found["next_observation"].columns if "next_observation" in found else {}
+    for factor, raw in found["observation"].columns.items():
+        columns = (raw, after[factor]) if factor in after else (raw,)
+        yield Place(columns, role_said(Part(factor, raw), source), state=True)
+    for raw in found["action"].columns.values():
+        yield Place((raw,))
 
 
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:

@@ -15,7 +15,9 @@ from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
-from mixope.logs.sources.files import Found, find, open_files, split_label
+from mixope.logs.sources.files import find, open_files, split_label
+from mixope.logs.sources.found import Finds
+from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped
 
 SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
@@ -33,8 +35,9 @@ def read(
 ) -> Logs:
     """Logs from files or tables.
 
-    ``sources``: paths, globs, folders, ``"label=path"``, lists of paths, Arrow tables and datasets, data frames
-    (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or ``Logs``.
+    ``sources``: paths, globs, folders, ``"label=path"``, ``"minari:ID"``, lists of paths, Arrow tables and datasets,
+    data frames (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or
+    ``Logs``. A folder may also be a Minari data set or a Delta table.
     ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     ``done``: what a lone done column means, "terminated" or "truncated".
     ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
@@ -96,13 +99,21 @@ class Said:
         state = {name: word for name, word in self.state.items() if word}
         return replace(source, label=source.label or label, ends=self.ends or source.ends, **state)
 
-    def files(self, name: str, found: Sequence[Found], label: str | None, notes: Sequence[str] = ()) -> list[Source]:
+    def files(self, name: str, found: Finds, label: str | None) -> list[Source]:
         """A source of files, each of which is still what it was before it was opened."""
-        stamps = stamped(file.path for file in found)
-        pieces = open_files(found, self.format)
+        stamps = stamped(path for file in found.files for path in file.files)
+        pieces = open_files(found.files, self.format)
         refuse_changed(stamps, thorough=True)
-        held = {file for piece in pieces if isinstance(piece, ArrowTable) for file in piece.files}
-        return self.source(name, pieces, label, notes, [stamp for stamp in stamps if stamp.name not in held])
+        read_again = {file for piece in pieces if not isinstance(piece, ArrowTable) for file in piece.files}
+        named = any("policy_id" in piece.fields for piece in pieces)
+        sources = self.source(
+            name,
+            pieces,
+            label if named else label or found.label,
+            found.notes,
+            [stamp for stamp in stamps if stamp.name in read_again],
+        )
+        return [replace(source, recorded=found.roles) for source in sources]
 
 
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
@@ -122,15 +133,18 @@ def _open_path(given: Any, label: str | None, said: Said) -> list[Source]:
     if isinstance(given, str):
         own, path = split_label(given)
         label = own or label
-    found = find(path)
-    return said.files(path, found.files, label, found.notes)
+    return said.files(path, find(path), label)
 
 
 def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
-    finds = [find(os.fspath(path)) for path in given]
-    found = [file for each in finds for file in each.files]
-    name = found[0].path if len(found) == 1 else f"{found[0].path} … {found[-1].path}"
-    return said.files(name, found, label, [note for each in finds for note in each.notes])
+    """One source, unless there are data sets among them whose episodes have the same numbers."""
+    finds = [(os.fspath(path), find(os.fspath(path))) for path in given]
+    if any(found.alone for _, found in finds):
+        return [source for path, found in finds for source in said.files(path, found, label)]
+    files = [file for _, found in finds for file in found.files]
+    name = files[0].path if len(files) == 1 else f"{files[0].path} … {files[-1].path}"
+    notes = [note for _, found in finds for note in found.notes]
+    return said.files(name, Finds(tuple(files), tuple(notes)), label)
 
 
 def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> list[Source]:
@@ -166,6 +180,7 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
     import pyarrow.dataset as ds
 
     if isinstance(given, ds.Dataset):
+        refuse_parts(_local_files(given))
         files = tuple(getattr(given, "files", ())) or ("dataset",)
         piece = ArrowDataset(given, files)
         return _refuse_empty(said.source("dataset", [piece], label, stamps=piece.stamps()))
@@ -181,6 +196,15 @@ def _open_table(given: Any, label: str | None, said: Said) -> list[Source]:
     if not isinstance(given, pa.Table):
         raise UsageError(f"read() cannot read a {type(given).__name__}: {SAID}.")
     return _refuse_empty(said.source("table", [ArrowTable(given, ("table",))], label))
+
+
+def _local_files(dataset: Any) -> list[str]:
+    """The files of a pyarrow dataset that lie here; where a table's own library made it, they have another place."""
+    from pyarrow import fs
+
+    if isinstance(getattr(dataset, "filesystem", None), fs.LocalFileSystem):
+        return list(dataset.files)
+    return [file for child in getattr(dataset, "children", ()) for file in _local_files(child)]
 
 
 def _as_table(given: Any) -> Any:

@@ -4,8 +4,9 @@
     category    one of a few values
     number      a quantity: near and far mean something
 
-A role is said by the user, or guessed: words are categories and floats are numbers. Integers alone are categories,
-beside floats alone numbers; beside words, or where a role was said, they are numbers if they have more than 20 values.
+A role is said by the user or by the record of a data set, or guessed: words are categories and floats are numbers.
+Integers alone are categories, beside floats alone numbers; beside words, or where a role was said, they are numbers if
+they have more than 20 values.
 Ids and categories alone make states that can be counted. Numbers alone make a vector. Both together are *mixed*.
 """
 
@@ -57,7 +58,7 @@ def roles_of(parts: Sequence[Part], source: Source, count: Count) -> tuple[Obser
     """The kind of a source's observations and the role of every part; ``count`` gives how many values a part has."""
     _refuse_strangers(parts, source)
     kinds = [settle(source.fields_in(part.raw, part.item), part.raw) for part in parts]
-    said = [_said(part, source) for part in parts]
+    said = [role_said(part, source) for part in parts]
     for part, kind, role in zip(parts, kinds, said, strict=True):
         if role == "number" and kind == "string":
             raise _words(part, source)
@@ -88,7 +89,7 @@ def notes_on_roles(parts: Sequence[Part], roles: Sequence[Role], source: Source)
             Setting("roles", {part.raw: "category"}),
         )
         for part, role, kind in zip(parts, roles, kinds, strict=True)
-        if "string" in kinds and kind == "int" and role == "number" and _said(part, source) is None
+        if "string" in kinds and kind == "int" and role == "number" and role_said(part, source) is None
     ]
 
 
@@ -97,8 +98,9 @@ def _names(part: Part) -> tuple[str, ...]:
     return (part.raw, "observation") if part.suffix is None else (part.suffix, f"observation.{part.suffix}", part.raw)
 
 
-def _said(part: Part, source: Source) -> Role | None:
-    return next((source.roles[name] for name in _names(part) if name in source.roles), None)
+def role_said(part: Part, source: Source) -> Role | None:
+    """By the user, or else by the record of the data set."""
+    return next((said[name] for said in (source.roles, source.recorded) for name in _names(part) if name in said), None)
 
 
 def _refuse_strangers(parts: Sequence[Part], source: Source) -> None:

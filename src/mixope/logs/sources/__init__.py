@@ -2,8 +2,9 @@
 
 A *source* is one argument of ``read``; it has one or more *pieces* (the Parquet files of a folder, a table …).
 A piece offers the same rows twice: ``relation`` for DuckDB, which never holds them all, and ``table`` for Arrow.
-Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays; ``files``
-finds files and opens them by format.
+Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays; ``lists``
+reads lists that are written as text; ``files`` finds files and opens them by format, and ``layouts`` knows the folders
+that are more than their files: ``delta``, ``minari``, ``lakes``.
 """
 
 from __future__ import annotations
@@ -208,6 +209,8 @@ class Source:
     """Of the files that are read in every scan."""
     roles: Mapping[str, Role] = field(default_factory=dict, kw_only=True)
     """What columns of the observation are, where the user said it."""
+    recorded: Mapping[str, Role] = field(default_factory=dict, kw_only=True)
+    """What they are where the record of a data set says it, and the user does not."""
     missing: str | None = field(default=None, kw_only=True)
     """What is done about missing values of the observation; None: they are refused."""
 

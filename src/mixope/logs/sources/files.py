@@ -5,6 +5,7 @@
 A real file wins over a pattern and over a label. Files of a glob or folder come sorted by name, and so do their rows.
 No file of a folder is passed over in silence: a sub-folder that is a link or cannot be listed, and a file that looks
 like a log of an ending that is not read (``b.parquet.gz``), are errors; other files are counted in a note.
+Folders that are more than their files (Delta tables, Minari data sets) are known by :mod:`mixope.logs.sources.layouts`.
 Only headers and footers are read here (of CSV files: the values, to find their types).
 """
 
@@ -15,7 +16,6 @@ import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
@@ -24,6 +24,9 @@ from mixope.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
+from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
+from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.text import open_text
 
@@ -42,19 +45,12 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int]], Iterable[P
     "tsv": partial(open_text, tabs=True),
     "arrow": open_arrow,
     "npz": open_npz,
+    "minari": open_minari,
 }
-"""Format → reader. A new format is one function, and one line here and in ``FORMATS``."""
+"""Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
 
 SHOWN = 3
 """How many of the files that are not read a note names."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file and the columns that its folders hold (``policy_id=old/``)."""
-
-    path: str
-    constants: tuple[tuple[str, str], ...] = ()
 
 
 def split_label(text: str) -> tuple[str | None, str]:
@@ -65,24 +61,20 @@ def split_label(text: str) -> tuple[str | None, str]:
     return label, path
 
 
-@dataclass(frozen=True)
-class Finds:
-    """The logs behind a path, and what is to be said of files that were left out."""
-
-    files: tuple[Found, ...]
-    notes: tuple[str, ...] = ()
-
-
 def find(path: str) -> Finds:
     """The files behind a path, glob or folder."""
     if "://" in path:
         raise DataError(
             "Remote addresses are not opened here", got=path, hint="open it as a pyarrow dataset, and pass the dataset"
         )
-    path = os.path.expanduser(path)
+    path = resolve_minari(path) if path.startswith(SCHEME) and not _matches(path) else os.path.expanduser(path)
     matches = _matches(path)
     if not matches:
         raise _nothing(path)
+    whole = find_whole(matches[0]) if len(matches) == 1 else None
+    if whole is not None:
+        return whole
+    refuse_parts(matches)
     root = path if os.path.isdir(path) else _fixed_part(path)
     folders = [match for match in matches if os.path.isdir(match)]
     inside = {folder: _inside(folder) for folder in folders}
@@ -114,10 +106,14 @@ def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
     """The pieces of some files, in file order."""
     if format is not None and format not in FORMATS:
         raise UnknownName("format", format, FORMATS)
-    opened = [(_reader_of(file.path, format), file) for file in found]
+    untyped = [file for file in found if not file.typed]
+    opened = [(file.format or _reader_of(file.path, format), file) for file in found]
     pieces: list[Piece] = []
-    for (name, constants), group in groupby(opened, key=lambda pair: (pair[0], pair[1].constants)):
-        pieces += READERS[name]([file.path for _, file in group], _typed(constants, found))
+    for (name, constants, typed), group in groupby(
+        opened, key=lambda pair: (pair[0], pair[1].constants, pair[1].typed)
+    ):
+        values = dict(constants) if typed else _typed(constants, untyped)
+        pieces += READERS[name]([file.path for _, file in group], values)
     return tuple(pieces)
 
 
@@ -129,10 +125,10 @@ def _reader_of(path: str, format: str | None) -> str:
     return name
 
 
-def _typed(constants: tuple[tuple[str, str], ...], found: Sequence[Found]) -> dict[str, str | int]:
+def _typed(constants: tuple[tuple[str, str | int], ...], found: Sequence[Found]) -> dict[str, str | int]:
     """Folder values as integers where all values of that key are."""
     every = [pair for file in found for pair in file.constants]
-    whole = {key: all(v.isdecimal() for k, v in every if k == key) for key, _ in constants}
+    whole = {key: all(str(v).isdecimal() for k, v in every if k == key) for key, _ in constants}
     return {key: int(value) if whole[key] else value for key, value in constants}
 
 
@@ -179,6 +175,7 @@ def _inside(folder: str) -> tuple[list[str], list[str]]:
     found: list[str] = []
     with _listing(folder):
         for parent, folders, names in os.walk(folder, onerror=refuse):
+            refuse_marked(parent)
             folders[:] = [name for name in folders if not name.startswith((".", "_"))]
             for name in folders:
                 if os.path.islink(os.path.join(parent, name)):

@@ -1,0 +1,210 @@
+"""Delta tables: the files that the log of the table says are live, and the columns that it keeps for them.
+
+The log is a run of commits, ``_delta_log/00000000000000000007.json``, one action per line; a checkpoint in Parquet
+sums up all commits until its own. The last version is read, and only where this is exact: a table that needs something
+that is not understood here (deletion vectors, renamed columns, unknown features) is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from mixope.errors import DataError
+from mixope.logs.sources import reading
+from mixope.logs.sources.found import Finds, Found
+
+LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
+ACTIONS = ("add", "remove", "metaData", "protocol")
+FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
+"""What a table may be able to do: whether it has done so is looked at where it matters."""
+WHOLE = ("byte", "short", "integer", "long")
+HINT = (
+    "pip install deltalake, and pass deltalake.DeltaTable(folder).to_pyarrow_table(); or export the rows to plain"
+    " Parquet files"
+)
+
+
+def is_delta(folder: str) -> bool:
+    """Whether a folder has the log of a Delta table."""
+    return os.path.isdir(os.path.join(folder, LOG))
+
+
+def find_delta(folder: str) -> Finds:
+    """The live files of the last version, sorted by name."""
+    state, place = State(folder), folder
+    try:
+        for where, action in _actions(folder):
+            place = where
+            state.take(action)
+        place = os.path.join(folder, LOG)
+        return Finds(tuple(state.files()))
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise _damaged(place, f"what is not understood ({type(error).__name__}: {error})") from error
+
+
+@dataclass
+class State:
+    """The table after some actions of its log. A file is one entry for every deletion vector that it has had."""
+
+    folder: str
+    live: dict[tuple[str, str | None], Mapping[str, Any]] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+
+    def take(self, action: Mapping[str, Any]) -> None:
+        """Carry out one action."""
+        for name, said in action.items():
+            if name == "add":
+                self.live[said["path"], _vector(said)] = said
+            elif name == "remove":
+                self.live.pop((said["path"], _vector(said)), None)
+            elif name == "metaData":
+                self.metadata = said
+            elif name == "protocol":
+                self.protocol = said
+
+    def files(self) -> Iterator[Found]:
+        """The live files with the values of the columns that are kept in the log."""
+        self._refuse_unknown()
+        if not self.live:
+            raise DataError("The Delta table has no rows", where=self.folder, expected="at least one live file")
+        types = self._types()
+        for (path, _), add in sorted(self.live.items(), key=lambda each: each[0][0]):
+            yield Found(self._local(path), self._constants(add, types), typed=True, format="parquet")
+
+    def _refuse_unknown(self) -> None:
+        """What cannot be read exactly."""
+        reader = self.protocol.get("minReaderVersion")
+        features = set(self.protocol.get("readerFeatures") or ())
+        mapping = dict(self.metadata.get("configuration") or {}).get("delta.columnMapping.mode", "none")
+        paths = [path for path, _ in self.live]
+        if reader not in (1, 2, 3):
+            raise _refused(self.folder, f"protocol {reader!r}")
+        if features - FEATURES:
+            raise _refused(self.folder, f"the feature {min(features - FEATURES)!r}")
+        if mapping != "none":
+            raise _refused(self.folder, "columns that have other names in the files than in the table")
+        if any(vector for _, vector in self.live) or len(set(paths)) < len(paths):
+            raise _refused(self.folder, "deletion vectors: rows that are deleted and still in the files")
+
+    def _types(self) -> dict[str, Any]:
+        """Column → type, as the table's schema says it."""
+        schema = json.loads(self.metadata["schemaString"])
+        return {column["name"]: column["type"] for column in schema["fields"]}
+
+    def _local(self, path: str) -> str:
+        name = unquote(path)
+        if "://" in name or os.path.isabs(name) or ".." in name.split("/"):
+            raise _refused(self.folder, f"files that lie elsewhere ({name})")
+        found = os.path.join(self.folder, *name.split("/"))
+        if not os.path.isfile(found):
+            raise DataError(
+                "A live file of the Delta table is missing",
+                where=found,
+                expected="all files that the log of the table names",
+                hint="copy the whole folder, or restore the file",
+            )
+        return found
+
+    def _constants(self, add: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[tuple[str, str | int], ...]:
+        values = dict(add.get("partitionValues") or {})
+        known = {key: text for key, text in values.items() if text not in (None, "")}
+        return tuple((key, int(text) if types.get(key) in WHOLE else str(text)) for key, text in known.items())
+
+
+def _vector(said: Mapping[str, Any]) -> str | None:
+    """What tells the deletion vectors of a file apart; None where it has none."""
+    vector = said.get("deletionVector")
+    return json.dumps([vector.get(key) for key in ("storageType", "pathOrInlineDv", "offset")]) if vector else None
+
+
+def _actions(folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All actions until the last version, in order, each with the file that holds it."""
+    log = os.path.join(folder, LOG)
+    with reading(log):
+        names = sorted(os.listdir(log))
+    commits = {int(match[1]): match[0] for name in names if (match := _COMMIT.fullmatch(name))}
+    first, parts = _start(log, names, commits)
+    for name in parts:
+        yield from _summed_up(os.path.join(log, name))
+    for version in range(first, max(commits, default=first - 1) + 1):
+        if version not in commits:
+            raise _damaged(log, f"no commit {version}, though there are later ones")
+        yield from _committed(os.path.join(log, commits[version]))
+
+
+def _start(log: str, names: Iterable[str], commits: Iterable[int]) -> tuple[int, list[str]]:
+    """The first commit to be read, and the checkpoint that stands for those before; none if all commits are there."""
+    if 0 in commits:
+        return 0, []
+    checkpoints: dict[int, list[re.Match[str]]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            checkpoints.setdefault(int(match[1]), []).append(match)
+    for version in sorted(checkpoints, reverse=True):
+        single = [match[0] for match in checkpoints[version] if match[2] is None]
+        several = [match[0] for match in checkpoints[version] if match[2] is not None]
+        wanted = max((int(match[3]) for match in checkpoints[version] if match[3]), default=0)
+        if single or len(several) == wanted:
+            return version + 1, single or several
+    raise _damaged(log, "neither the first commit nor a whole checkpoint")
+
+
+def _committed(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    with reading(path), open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            action = json.loads(line)
+        except ValueError as error:
+            raise _damaged(path, f"line {number} is not JSON ({error})") from error
+        if not isinstance(action, dict):
+            raise _damaged(path, f"line {number} is no action")
+        yield path, {name: said for name, said in action.items() if name in ACTIONS}
+
+
+def _summed_up(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    import pyarrow.parquet as pq
+
+    with reading(path), pq.ParquetFile(path) as file:
+        present = [name for name in ACTIONS if name in file.schema_arrow.names]
+        rows = file.read(columns=present).to_pylist()
+    for row in rows:
+        action = {name: _as_json(said) for name, said in row.items() if said is not None and name != "remove"}
+        if action:
+            yield path, action
+
+
+def _as_json(said: Any) -> Any:
+    """Maps are lists of pairs in Arrow."""
+    maps = ("partitionValues", "configuration")
+    return {key: dict(value) if key in maps and value else value for key, value in said.items()}
+
+
+def _refused(folder: str, what: str) -> DataError:
+    return DataError(
+        "The Delta table cannot be read exactly from its files",
+        where=folder,
+        expected="a table of plain live files",
+        got=what,
+        hint=HINT,
+    )
+
+
+def _damaged(place: str, what: str) -> DataError:
+    return DataError(
+        "The log of the Delta table cannot be read",
+        where=place,
+        got=what,
+        hint="copy the whole table anew; or " + HINT,
+    )

@@ -1,0 +1,161 @@
+"""The episodes of a Minari data set, one at a time, as its two kinds of storage keep them.
+
+hdf5             one file, a group ``episode_7`` per episode; rewards have T entries
+arrow, parquet   a folder ``7/`` per episode with one file of T + 1 rows, the last of which is padding but for its
+                 observation
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from mixope.errors import DataError, MissingExtra
+from mixope.logs.sources import reading
+from mixope.logs.sources.spaces import Key
+
+MAIN = "main_data.hdf5"
+PADDED = ("actions", "rewards", "terminations", "truncations")
+"""What has a row of padding in Arrow and Parquet."""
+
+
+class Episode(Protocol):
+    """One episode: where it is stored, and its arrays."""
+
+    @property
+    def where(self) -> str:
+        """The file, for messages."""
+
+    def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
+        """An array by its name and the way into a Dict or Tuple, perhaps flat; None where there is none."""
+
+
+def episode_files(folder: str, storage: str, episodes: int) -> tuple[str, ...]:
+    """The files of all episodes, in order; an error where one is missing."""
+    if storage == "hdf5":
+        return (os.path.join(folder, MAIN),)
+    return tuple(_file_of(folder, storage, number) for number in range(episodes))
+
+
+def _file_of(folder: str, storage: str, number: int) -> str:
+    inside = os.path.join(folder, str(number))
+    names = os.listdir(inside) if os.path.isdir(inside) else []
+    found = [name for name in names if name.endswith((".parquet", ".arrow", ".feather"))]
+    if len(found) != 1:
+        raise DataError(
+            "An episode of the data set is not whole",
+            where=inside,
+            expected=f"one {storage} file",
+            got=", ".join(sorted(found)) or "none",
+            hint="copy or download the whole data set anew",
+        )
+    return os.path.join(inside, found[0])
+
+
+def read_episodes(folder: str, storage: str, episodes: int) -> Iterator[Episode]:
+    """All episodes, in order."""
+    files = episode_files(folder, storage, episodes)
+    if storage == "hdf5":
+        yield from _hdf5(files[0], episodes)
+        return
+    for path in files:
+        yield _Columns(path, _table(path, storage))
+
+
+def _table(path: str, storage: str) -> Any:
+    """The rows of an episode as one batch whose values all lie inside it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with reading(path):
+        if storage == "parquet":
+            with pq.ParquetFile(path) as file:
+                table = file.read()
+        else:
+            with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
+                table = file.read_all()
+        table.validate(full=True)
+        return table.combine_chunks()
+
+
+class _Columns:
+    """An episode of Arrow or Parquet."""
+
+    def __init__(self, where: str, table: Any) -> None:
+        self.where, self.content = where, table
+
+    def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
+        import pyarrow as pa
+
+        if self.content.column_names.count(name) != 1:
+            return None
+        column = self.content.column(name)
+        array = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for key in keys:
+            if not pa.types.is_struct(array.type) or array.type.get_field_index(str(key)) < 0:
+                return None
+            array = array.field(str(key))
+        rows = len(array) - 1 if name in PADDED else len(array)
+        with reading(self.where):
+            array = array.slice(0, max(rows, 0))
+            flat = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
+            return flat.to_numpy(zero_copy_only=False)
+
+
+def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtra("minari", "reading a Minari data set that is stored as hdf5") from error
+    with _reading_hdf5(path):
+        file = h5py.File(path, "r")
+    with file:
+        for number in range(episodes):
+            name = f"episode_{number}"
+            with _reading_hdf5(path):
+                group = file.get(name)
+            if group is None:
+                raise DataError(
+                    "An episode of the data set is not whole",
+                    where=path,
+                    expected=f"{episodes} episodes, as the metadata say",
+                    got=f"no group {name!r}",
+                    hint="copy or download the whole data set anew",
+                )
+            yield _Group(f"{path}, {name}", group)
+
+
+@contextmanager
+def _reading_hdf5(where: str) -> Iterator[None]:
+    """What h5py finds wrong is an error about the file."""
+    try:
+        with reading(where):
+            yield
+    except (KeyError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"The log cannot be read: {error}", where=where, expected="an hdf5 file of Minari") from error
+
+
+class _Group:
+    """An episode of hdf5."""
+
+    def __init__(self, where: str, group: Any) -> None:
+        self.where, self.content = where, group
+
+    def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
+        with _reading_hdf5(self.where):
+            found = self.content
+            for key in (name, *(f"_index_{key}" if isinstance(key, int) else key for key in keys)):
+                found = found.get(key) if hasattr(found, "keys") else None
+            return None if found is None or hasattr(found, "keys") else _decoded(np.asarray(found[()]))
+
+
+def _decoded(array: Any) -> Any:
+    """Text instead of bytes."""
+    if array.dtype.kind not in "OS":
+        return array
+    texts = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
+    return np.array(texts, dtype=object).reshape(array.shape)

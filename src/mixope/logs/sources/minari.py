@@ -1,0 +1,268 @@
+"""Minari data sets, read without minari or gymnasium: one row per step, each with the observation that came next.
+
+An episode of T steps has T + 1 observations, so that every step has both and no last row is lost. What an episode knows
+of its steps besides (``infos``) begins with the answer of reset and belongs to the step before: entry t + 1 is that of
+step t. Of it, ``action_prob``, ``action_logp`` and ``policy_id`` are read. ``prob`` is nobody's, as in every log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixope.errors import DataError
+from mixope.logs.schema import Role
+from mixope.logs.sources import Piece, outside, reading
+from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.episodes import MAIN, Episode, episode_files, read_episodes
+from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.spaces import CONVERT, Leaf, leaves_of
+
+SCHEME = "minari:"
+RECORD = "metadata.json"
+STORAGES = ("hdf5", "arrow", "parquet")
+INFOS = ("action_prob", "action_logp", "policy_id")
+FLAGS = {"terminations": "terminated", "truncations": "truncated"}
+AGAIN = "copy or download the whole data set anew"
+
+
+def is_minari(folder: str) -> bool:
+    """Whether a folder is the ``data`` folder of a data set, also of one that is not whole."""
+    if os.path.isfile(os.path.join(folder, MAIN)) or os.path.isfile(os.path.join(folder, "0", RECORD)):
+        return True
+    try:
+        with open(os.path.join(folder, RECORD), encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeError):
+        return False
+    return all(f'"{key}"' in text for key in ("total_steps", "total_episodes", "observation_space"))
+
+
+def whole_minari(path: str) -> str | None:
+    """The ``data`` folder where a path is this folder, the one around it, or the hdf5 file in it."""
+    around = os.path.dirname(path) if os.path.basename(path) == MAIN and os.path.isfile(path) else path
+    return next((each for each in (around, os.path.join(around, "data")) if is_minari(each)), None)
+
+
+def resolve_minari(text: str) -> str:
+    """The folder behind ``minari:ID`` or ``minari:/path``."""
+    name = os.path.expanduser(text.removeprefix(SCHEME))
+    if os.path.isabs(name) or os.path.exists(name):
+        return _known(name, text)
+    kept = os.environ.get("MINARI_DATASETS_PATH") or os.path.join(os.path.expanduser("~"), ".minari", "datasets")
+    return _known(os.path.join(kept, name), text)
+
+
+def _known(path: str, text: str) -> str:
+    if whole_minari(path) is None:
+        raise DataError(
+            "There is no such Minari data set here",
+            where=path,
+            got=text,
+            hint=f"download it: minari download {text.removeprefix(SCHEME)}; or set MINARI_DATASETS_PATH to the folder"
+            " that holds it",
+        )
+    return path
+
+
+def find_minari(folder: str) -> Finds:
+    """The data set as one source, with its logger and the roles that its spaces give to columns."""
+    record = Record.of(folder)
+    files = (os.path.join(folder, RECORD), *episode_files(folder, record.storage, record.episodes))
+    found = Found(folder, format="minari", parts=files)
+    return Finds((found,), _notes(record), record.algorithm, record.roles, alone=True)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What ``metadata.json`` says."""
+
+    folder: str
+    storage: str
+    episodes: int
+    steps: int
+    observation: tuple[Leaf, ...]
+    action: tuple[Leaf, ...]
+    algorithm: str | None
+
+    @classmethod
+    def of(cls, folder: str) -> Record:
+        """The record of a data set."""
+        where = os.path.join(folder, RECORD)
+        said = _metadata(where)
+        storage = said.get("data_format", "hdf5")
+        if storage not in STORAGES:
+            raise DataError("Unknown storage", where=where, expected=", ".join(STORAGES), got=repr(storage))
+        action = leaves_of(said.get("action_space"), where, "action")
+        _refuse_mixed(action, where)
+        algorithm = said.get("algorithm_name")
+        return cls(
+            folder,
+            storage,
+            _count(said, "total_episodes", where),
+            _count(said, "total_steps", where),
+            leaves_of(said.get("observation_space"), where, "observation"),
+            action,
+            algorithm if isinstance(algorithm, str) and algorithm.strip() else None,
+        )
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """Classes are categories, also beside numbers; a single one is the id of the state."""
+        if [leaf.keys for leaf in self.observation] == [()] and self.observation[0].width in (None, 1):
+            return {}
+        names = [name for leaf in self.observation for name in _columns(leaf) if leaf.holds == "classes"]
+        return dict.fromkeys(names, "category")
+
+    @property
+    def joined(self) -> bool:
+        """Whether an action has several classes, which make one id together."""
+        return self.action[0].holds != "numbers" and (len(self.action) > 1 or (self.action[0].width or 1) > 1)
+
+
+def _columns(leaf: Leaf) -> list[str]:
+    """The names that a table gives to the columns of a part of the observation."""
+    name = f"observation{leaf.suffix}"
+    return [name] if leaf.width in (None, 1) else [f"{name}.{i}" for i in range(leaf.width or 0)]
+
+
+def _metadata(where: str) -> Mapping[str, Any]:
+    if not os.path.isfile(where):
+        raise DataError(
+            "The Minari data set has no metadata.json, or was written by Minari before 0.5",
+            where=where,
+            hint="download it anew with minari 0.5 or later",
+        )
+    try:
+        with reading(where), open(where, encoding="utf-8") as file:
+            said = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"The metadata are not JSON: {error}", where=where, hint=AGAIN) from error
+    if not isinstance(said, dict):
+        raise DataError("The metadata are no JSON object", where=where, hint=AGAIN)
+    return said
+
+
+def _count(said: Mapping[str, Any], name: str, where: str) -> int:
+    found = said.get(name)
+    if not isinstance(found, int) or isinstance(found, bool) or found <= 0:
+        raise DataError("The data set has no steps", where=where, expected=f"{name} above 0", got=repr(found))
+    return found
+
+
+def _refuse_mixed(action: Sequence[Leaf], where: str) -> None:
+    """Classes make one id together, numbers a vector; nothing else makes one action."""
+    kinds = {leaf.holds for leaf in action}
+    if len(kinds) > 1 or (kinds == {"text"} and len(action) > 1):
+        raise DataError(
+            "The parts of the action do not make one action",
+            where=where,
+            expected="classes only, numbers only, or one text",
+            got=", ".join(f"{leaf.suffix.removeprefix('.')}: {leaf.holds}" for leaf in action),
+            hint=CONVERT,
+        )
+
+
+def _notes(record: Record) -> tuple[str, ...]:
+    if not record.joined:
+        return ()
+    return (f"{record.folder}: an action has several classes; together they are one id, with commas between: '0,2'",)
+
+
+def open_minari(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
+    """A table of all steps per data set."""
+    for folder in paths:
+        record = Record.of(folder)
+        table = table_of_arrays(_arrays(record), folder)
+        yield ArrowTable(table, (folder,), outside(constants, table.column_names))
+
+
+def _arrays(record: Record) -> dict[str, Any]:
+    """The columns of all episodes, held against the number of steps in the record."""
+    found: dict[str, list[Any]] = {}
+    steps = 0
+    for number, episode in enumerate(read_episodes(record.folder, record.storage, record.episodes)):
+        columns = _episode(record, episode, number)
+        steps += len(columns["reward"])
+        for name in found.keys() ^ columns.keys() if number else ():
+            raise DataError("Some episodes have a column that others lack", where=episode.where, column=name)
+        for name, array in columns.items():
+            found.setdefault(name, []).append(array)
+    if steps != record.steps:
+        raise DataError(
+            "The data set has another number of steps than its metadata say",
+            where=os.path.join(record.folder, RECORD),
+            expected=f"total_steps: {record.steps}",
+            got=f"{steps} steps in {record.episodes} episodes",
+            hint=AGAIN,
+        )
+    return {name: np.concatenate(arrays) for name, arrays in found.items()}
+
+
+def _episode(record: Record, episode: Episode, number: int) -> dict[str, Any]:
+    """The steps of one episode."""
+    reward = episode.values("rewards")
+    if reward is None or np.ndim(reward) == 0:
+        raise _short(episode, "rewards", "one reward per step", "none")
+    steps = len(reward)
+    columns: dict[str, Any] = {"episode_id": np.full(steps, number), "step": np.arange(steps)}
+    for leaf in record.observation:
+        values = _leaf(episode, "observations", leaf, steps + 1)
+        columns[f"observation{leaf.suffix}"] = values[:-1]
+        columns[f"next_observation{leaf.suffix}"] = values[1:]
+    actions = {f"action{leaf.suffix}": _leaf(episode, "actions", leaf, steps) for leaf in record.action}
+    columns |= {"action": _joined(list(actions.values()))} if record.joined else actions
+    columns["reward"] = _one_each(episode, "rewards", reward, steps)
+    for stored, name in FLAGS.items():
+        columns[name] = _one_each(episode, stored, episode.values(stored), steps)
+    for name in INFOS:
+        values = episode.values("infos", (name,))
+        if values is not None:
+            columns[name] = _one_each(episode, f"infos/{name}", _shifted(values, steps), steps)
+    return columns
+
+
+def _leaf(episode: Episode, name: str, leaf: Leaf, rows: int) -> Any:
+    values = episode.values(name, leaf.keys)
+    shape = f"{rows} values" if leaf.width is None else f"{rows} × {leaf.width} values"
+    if values is None:
+        raise _short(episode, name + leaf.suffix, shape, "none")
+    try:
+        return leaf.shaped(values, rows)
+    except (TypeError, ValueError) as error:
+        raise _short(episode, name + leaf.suffix, shape, f"an array of shape {np.shape(values)}: {error}") from error
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Several classes as one id."""
+    columns = [column for part in parts for column in (part.T if part.ndim > 1 else [part])]
+    return np.array([",".join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)
+
+
+def _shifted(values: Any, steps: int) -> Any:
+    """Without the entry of reset, which belongs to no step."""
+    return values[1:] if np.ndim(values) and len(values) == steps + 1 else values
+
+
+def _one_each(episode: Episode, name: str, values: Any, steps: int) -> Any:
+    if values is None or np.size(values) != steps:
+        got = "none" if values is None else f"{np.size(values)} values"
+        raise _short(episode, name, f"{steps} values, one per step", got)
+    return np.reshape(values, steps)
+
+
+def _short(episode: Episode, name: str, expected: str, got: str) -> DataError:
+    return DataError(
+        "An episode of the data set is not whole",
+        where=episode.where,
+        column=name,
+        expected=expected,
+        got=got,
+        hint=AGAIN,
+    )
