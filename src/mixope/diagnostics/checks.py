@@ -52,6 +52,10 @@ def _unit_of_weight(evidence: Evidence) -> str:
     return "row" if evidence.measures.effective_episodes is None else "episode"
 
 
+def _few_rare(evidence: Evidence) -> bool:
+    return (evidence.measures.rare_rewards or 0.0) < 30
+
+
 _CORRECTED = " (the value model on the factors corrects for it as far as they tell)"
 _STRANGE = "; they may belong to another policy"
 
@@ -144,6 +148,17 @@ GRADED: tuple[Check, ...] = (
             f"before {f.survey.holes:,} rows ({f.survey.holes / max(f.survey.n_rows, 1):.2%}) steps are left out, and"
             " they do not begin where the row before them led: rows are missing, perhaps those of some outcomes"
         ),
+    ),
+    Check(
+        "rare rewards",  # a few events decide, and chance among them is larger than their spread between episodes
+        lambda f: f.measures.rare_rewards,
+        _fixed(30, -np.inf),
+        lambda f: (
+            "nearly all rows earn the same; those that do not are worth"
+            f" {f.measures.rare_rewards or 0.0:,.0f} rows to the target"
+            + ("; of fewer than 30 no interval can tell how often they happen" if _few_rare(f) else "")
+        ),
+        high_is_bad=False,
     ),
     Check(
         "pairs far away",  # a learned value is a guess where nobody went, and all networks may guess alike

@@ -42,6 +42,8 @@ from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import Rows
 from mixope.statistics.weights import WeightCount
 
+COMMON = 0.95
+"""The share of the rows that must earn the same for other rewards to be rare."""
 _NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
 
 
@@ -179,8 +181,22 @@ def score(
         truncated_ratios=report.truncated or None,
         clipped_calibrations=report.clipped or None,
         capped_densities=report.capped or None,
+        rare_rewards=_rare_rewards(problem, ratio),
     )
     return replace(found, solved=report.solved, measures=measures)
+
+
+def _rare_rewards(problem: FeatureProblem, ratio: Weigher) -> float | None:
+    """Where nearly all rows earn the same: how many of the others the weighted logs are worth; None elsewhere."""
+    sample = problem.known.sample
+    values, which = np.unique(sample.reward, return_inverse=True)
+    rows = np.bincount(which, weights=sample.times)
+    if len(values) < 2 or rows.max() < COMMON * rows.sum():
+        return None
+    rare = sample.take(which != rows.argmax())
+    w = ratio.weights(rare)
+    squared = float(np.sum(np.divide(w**2, rare.times, out=np.zeros_like(w), where=rare.times > 0)))
+    return float(w.sum()) ** 2 / squared * problem.known.n_rows / float(rows.sum()) if squared > 0 else 0.0
 
 
 def _summed(part: ScorePart, request: ScoreSums) -> Summed:

@@ -91,6 +91,7 @@ class Measures:
     seed_median: float | None = _measure(_mean)
     seed_spread: float | None = _measure()
     far_pairs: float | None = _measure()
+    rare_rewards: float | None = _measure(_effective)
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:

@@ -43,6 +43,7 @@ CHECKS = {
     "rewards by episode": "data",
     "rewards in step": "data",
     "rewards seen": "data",
+    "rare rewards": "data",
     "episodes agree": "data",
     "episode lengths": "data",
     "ends over steps": "data",
