@@ -15,11 +15,12 @@ from mixope.differences import Comparison, Differences, contests_of
 from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
+from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
 from mixope.questions import as_estimand
-from mixope.seen import look
+from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
 
 
@@ -68,13 +69,7 @@ def compare(
         "seed": seed,
         "device": device,
     }
-    chosen = answer_automatically(seen, targets, alone=True, **options) if any(map(_auto, names)) else []
-    have = {one.estimator for one in chosen}
-    others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]
-    found = [*chosen, *answer(seen, targets, others, skipped=skipped, **options)]
-    if not found:
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
-        raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
+    found = _estimates(seen, targets, names, skipped, options)
     contests = contests_of(found, level, seed, all_pairs)
     return Comparison(
         estimates=tuple(found),
@@ -82,6 +77,25 @@ def compare(
         differences=tuple(differences for _, differences in contests if differences is not None),
         selections=tuple(selection for selection, _ in contests),
     )
+
+
+def _estimates(
+    seen: Counted | Sampled,
+    targets: Mapping[str, Any],
+    names: Sequence[Any],
+    skipped: Skipped | None,
+    options: Mapping[str, Any],
+) -> list[Estimate]:
+    """Every estimator on every target, target by target; what ``auto`` chose comes first, and once."""
+    chosen = answer_automatically(seen, targets, alone=True, **options) if any(map(_auto, names)) else []
+    have = {one.estimator for one in chosen}
+    others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]
+    found = [*chosen, *answer(seen, targets, others, skipped=skipped, **options)]
+    if not found:
+        reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
+        raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
+    order = {name: place for place, name in enumerate(targets)}
+    return sorted(found, key=lambda one: order[one.target])
 
 
 def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
