@@ -187,3 +187,8 @@ def test_pickling_keeps_the_kind() -> None:
     policy = pickle.loads(pickle.dumps(CallablePolicy(by_law, NAMES)))
     assert isinstance(policy, DiscretePolicy)
     np.testing.assert_allclose(policy.probs(OBSERVATIONS), TABLE[OBSERVATIONS])
+
+
+def test_a_function_that_does_not_name_its_actions_is_told_how() -> None:
+    with pytest.raises(DataError, match=r"CallablePolicy\(function, actions=\[…\]\)"):
+        CallablePolicy(by_law, actions=np.arange(2)).log_prob(OBSERVATIONS, TAKEN)

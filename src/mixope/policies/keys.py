@@ -234,8 +234,12 @@ class KeyIndex:
         return DataError(
             f"the policy has {here} {self.noun}s{of}, the logs have {there}s",
             expected=f"{here}s, such as {plain(self._example[position][0])}",
-            hint=f"convert the logs with .astype({recast}), or build the policy with {there} {self.noun}s",
+            hint=f"convert the logs with .astype({recast}), or build the policy with {there} {self.noun}s{self._how()}",
         )
+
+    def _how(self) -> str:
+        """A function of states says nowhere what its columns are called."""
+        return "; of a function: CallablePolicy(function, actions=[…])" if self.noun == "action" else ""
 
 
 def _width(kinds: tuple[str, ...]) -> str:
