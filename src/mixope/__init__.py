@@ -18,6 +18,7 @@ from mixope.version import __version__
 if TYPE_CHECKING:
     from mixope.backtesting import backtest
     from mixope.comparison import compare, compare_targets
+    from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
@@ -53,6 +54,7 @@ _HOME = {
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
     "UsageError": "mixope.errors",
+    "Verdict": "mixope.diagnostics",
     "backtest": "mixope.backtesting",
     "compare": "mixope.comparison",
     "compare_targets": "mixope.comparison",
@@ -79,6 +81,7 @@ __all__ = [
     "SquashedGaussianPolicy",
     "TabularPolicy",
     "UsageError",
+    "Verdict",
     "__version__",
     "backtest",
     "compare",

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal
 
 Status = Literal["pass", "warn", "fail"]
 
 
-class Verdict(Enum):
-    """Whether the number can be used."""
+class Verdict(StrEnum):
+    """Whether the number can be used; equal to its words."""
 
     TRUSTWORTHY = "trustworthy"
     CAUTION = "caution"
     UNSUPPORTED = "not supported by these logs"
     REFERENCE = "reference only"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)
