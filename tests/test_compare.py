@@ -9,7 +9,7 @@ import pytest
 import mixope
 from mixope import environments
 from mixope.diagnostics import Verdict
-from mixope.differences import differences_of
+from mixope.differences import contests_of
 from mixope.engines import memory
 from mixope.intervals import standard_error
 
@@ -177,11 +177,12 @@ def test_one_long_episode_has_differences_by_blocks():
 def test_a_refused_target_is_named_beside_its_differences():
     columns, laws = world(episodes=30)
     near, far = mixope.compare(columns, near_and_far(laws), ["emp"])
-    (found,) = differences_of([near, replace(far, verdict=Verdict.UNSUPPORTED)], 0.95)
+    ((_, found),) = contests_of([near, replace(far, verdict=Verdict.UNSUPPORTED)], 0.95)
     assert [alert for alert in found.alerts if "not supported" in alert] == [
         "far: not supported by these logs, and so is every difference with it"
     ]
-    assert differences_of([near, replace(far, scores=None)], 0.95) == ()
+    ((_, none),) = contests_of([near, replace(far, scores=None)], 0.95)
+    assert none is None
 
 
 def vectors():

@@ -69,9 +69,13 @@ def trust(rows: Sequence[Row]) -> str:
         missed, held = [r for r in judged if not holds(r)], [r for r in judged if holds(r)]
         given = [row for row in judged if row["verdict"] != REFUSED]
         seconds = [float(row["seconds"]) for row in mine if row["seconds"]]
+        errors = [float(row["relative"]) for row in mine if row["value"]]
+        learned = sum(row["chosen"] == "fqe" for row in mine)
         lines.append(
             [
                 name,
+                number(float(np.median(errors))) if errors else "–",
+                share(learned, len(mine)),
                 share(sum(map(holds, given)), len(given)),
                 share(sum(row["verdict"] in FLAGS for row in missed), len(missed)),
                 share(sum(row["verdict"] == REFUSED for row in held), len(held)),
@@ -79,7 +83,14 @@ def trust(rows: Sequence[Row]) -> str:
                 str(max((int(row["megabytes"]) for row in mine if row["megabytes"]), default="–")),
             ]
         )
-    head = ["", "intervals that hold, not refused", "misses flagged", "right answers refused"]
+    head = [
+        "",
+        "median error",
+        "learned",
+        "intervals that hold, not refused",
+        "misses flagged",
+        "right answers refused",
+    ]
     return markdown([*head, "processor s: median, most", "peak MB"], lines)
 
 

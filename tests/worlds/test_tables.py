@@ -49,7 +49,7 @@ def test_trust_counts_intervals_flags_and_refusals():
         row(2.0),
         row(-2.0, verdict=REFUSED),
     ]
-    assert "| auto | 1 of 3 | 2 of 3 | 1 of 2 | 2, 2 | 300 |" in trust(rows)
+    assert "| auto | 6.65 | 0 of 5 | 1 of 3 | 2 of 3 | 1 of 2 | 2, 2 | 300 |" in trust(rows)
 
 
 def test_ranking_has_spearman_and_the_regret_of_the_first():

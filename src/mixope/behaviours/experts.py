@@ -43,8 +43,7 @@ MOST_EXPERTS = 6
 #: gate, on at most MOST_ROWS rows (more would sharpen what calibration corrects anyway) and on so few that rows ×
 #: features² × components × experts is at most MOST_WORK, though never fewer than ten per feature. The choice of how
 #: many experts makes three such fits on at most MOST_FOR_CHOICE rows for each of a few numbers. The notes say how many
-#: rows were used if not all, and whether the fit still gained after its rounds. HalfCheetah (10,000 rows, 235 features,
-#: 6 components) takes 35 processor seconds.
+#: rows were used if not all, and whether the fit still gained after its rounds.
 MOST_ROWS = 40_000
 MOST_FOR_CHOICE = 8_000
 MOST_WORK = 2e9

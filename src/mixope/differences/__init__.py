@@ -6,7 +6,7 @@ selection      places, the probability of being the best, and regret
 by_estimator   who may be ranked, and all of the above for each estimator
 """
 
-from mixope.differences.by_estimator import contests_of, differences_of, select
+from mixope.differences.by_estimator import contests_of, select
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, pairwise, with_best
 from mixope.differences.records import Comparison, Difference, Differences, Rank, Regret, Selection
@@ -23,7 +23,6 @@ __all__ = [
     "Selection",
     "contest",
     "contests_of",
-    "differences_of",
     "pairwise",
     "ranks",
     "regrets",

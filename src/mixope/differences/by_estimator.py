@@ -42,13 +42,6 @@ def contests_of(
     return tuple(_one(group, level, seed, all_pairs) for group in _by_estimator(estimates))
 
 
-def differences_of(
-    estimates: Sequence[Estimate], level: float, seed: int = 0, all_pairs: bool = False
-) -> tuple[Differences, ...]:
-    """One record for each estimator that has scores for two targets or more."""
-    return tuple(found for _, found in contests_of(estimates, level, seed, all_pairs) if found is not None)
-
-
 def _by_estimator(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
     """The targets of each estimator; two estimators under one name are told apart by their order."""
     seen: dict[tuple[str, str], int] = {}

@@ -18,7 +18,6 @@ from scipy.special import logsumexp
 
 from mixope.arrays import FloatArray, IntArray
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
-from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, all_or_nothing
 from mixope.estimators.feature_problem import FeatureProblem
@@ -35,7 +34,7 @@ from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, RowRequest
-from mixope.statistics.rows import Rows, row_columns
+from mixope.statistics.rows import Rows, row_columns, told
 from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
 
 NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
@@ -251,11 +250,10 @@ class LogRatios:
         each = [self._law(law, rows) for law in self.laws]
         if not self.shares:
             return target - each[0]
-        if rows.episode is None:
-            raise UsageError("these rows do not say which episode they belong to")
-        cumulated = np.stack([running_sums(law, rows.episode) for law in each])
+        episode = told(rows.episode)
+        cumulated = np.stack([running_sums(law, episode) for law in each])
         mixed = logsumexp(cumulated + np.log(np.asarray(self.shares))[:, None], axis=0)
-        first = np.append(True, rows.episode[1:] != rows.episode[:-1])
+        first = np.append(True, episode[1:] != episode[:-1])
         step = mixed - np.where(first, 0.0, np.append(0.0, mixed[:-1]))
         return np.asarray(target - step)
 

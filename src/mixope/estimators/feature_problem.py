@@ -26,7 +26,7 @@ from mixope.policies import ContinuousPolicy, Policy
 from mixope.solvers.devices import Device
 from mixope.statistics.relevance import relevance_of
 from mixope.statistics.request import content_key
-from mixope.statistics.rows import FOLDS, Rows, fold_of
+from mixope.statistics.rows import FOLDS, Rows, fold_of, told
 
 T = TypeVar("T")
 JUDGES = 6000
@@ -237,9 +237,7 @@ class FeatureProblem:
 
     def fold_of(self, rows: Rows) -> IntArray:
         """The fold of every row's episode."""
-        if rows.draw is None:
-            raise UsageError("these rows do not say which episode they belong to")
-        return fold_of(rows.draw, FOLDS) % self.folds
+        return fold_of(told(rows.draw), FOLDS) % self.folds
 
     def check_ends(self) -> None:
         """An undiscounted total is finite only if episodes end."""

@@ -36,13 +36,12 @@ from mixope.solvers.networks import Networks
 from mixope.statistics.by_episode import sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.request import Batch, RowRequest
-from mixope.statistics.rows import Rows
+from mixope.statistics.rows import Rows, told
 
 FOLDS = 8
 """Networks, each without the episodes of one fold; fewer where there are fewer episodes."""
 _BEYOND = 20.0
 """Up to so many mean lengths of an episode, the total of an undiscounted one is believed."""
-_ONE_EPISODE = "an interval needs at least two episodes, these logs have one"
 _BIAS = "a learned value is off by whatever all networks miss alike, which no interval shows; see 'dr' beside it"
 
 
@@ -80,9 +79,7 @@ class Deal:
     @classmethod
     def of(cls, sample: Rows) -> Deal:
         """As many folds as there are episodes, at most eight."""
-        if sample.draw is None:
-            raise UsageError("these rows do not say which episode they belong to")
-        draws = np.unique(sample.draw)
+        draws = np.unique(told(sample.draw))
         folds = min(FOLDS, len(draws))
         return cls(draws[[len(draws) * k // folds for k in range(1, folds)]])
 
@@ -91,9 +88,7 @@ class Deal:
 
     def fold(self, rows: Rows) -> IntArray:
         """The fold of every row's episode."""
-        if rows.draw is None:
-            raise UsageError("these rows do not say which episode they belong to")
-        return np.searchsorted(self.edges, rows.draw, side="right")
+        return np.searchsorted(self.edges, told(rows.draw), side="right")
 
 
 @dataclass(frozen=True)
@@ -143,20 +138,23 @@ class StartValues(RowRequest):
 
 
 def _jackknifed(known: Learned, sums: GroupSums) -> Solution:
-    """The value, and its spread over the folds as scores of episodes."""
-    folds, rows = len(known.deal), sums.column("rows")
+    """The value, and its spread over the folds as scores of episodes; those of one episode are 0."""
+    rows = sums.column("rows")
     fold = np.rint(sums.column("fold") / np.maximum(rows, 1e-300)).astype(np.int64)
-    members = sum_by(fold, (rows > 0).astype(np.float64), folds)
+    members = sum_by(fold, (rows > 0).astype(np.float64), len(known.deal))
     values = _without_each(known, sums, fold)
-    value, n = float(values.mean()), float(members.sum())
-    spread = float(np.std(values, ddof=1)) if folds > 1 else 0.0
-    measures = replace(known.measures, seed_median=float(np.median(values)), seed_spread=spread)
-    found = Solution(value=value, measures=measures, known_bias=_BIAS, trained_on=known.trained_on)
-    if folds < 2 or not (members > 0).all():
-        return replace(found, no_interval_because=_ONE_EPISODE)
-    by_fold = (value - values) * np.sqrt((n - members) / members / folds)
-    scores = (by_fold / np.sqrt(members))[fold] * np.sqrt((n - 1.0) / n)  # so that m/(m−1) Σ s² is se²
-    return replace(found, episode_scores=np.where(rows > 0, scores, 0.0), degrees=folds - 1.0)
+    value, n, folds = float(values.mean()), float(members.sum()), int((members > 0).sum())
+    by_fold = (value - values) * np.sqrt((n - members) / np.maximum(members, 1.0) / folds)
+    scores = (by_fold / np.sqrt(np.maximum(members, 1.0)))[fold] * np.sqrt((n - 1.0) / n)  # m/(m−1) Σ s² is se²
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return Solution(
+        value=value,
+        episode_scores=np.where(rows > 0, scores, 0.0),
+        degrees=max(folds - 1.0, 1.0),
+        measures=replace(known.measures, seed_median=float(np.median(values)), seed_spread=spread),
+        known_bias=_BIAS,
+        trained_on=known.trained_on,
+    )
 
 
 def _without_each(known: Learned, sums: GroupSums, fold: IntArray) -> FloatArray:
@@ -188,15 +186,14 @@ def learned(problem: FeatureProblem, how: LearnedValue) -> Learned:
             leaked_mass=missing if missing > 1e-6 else None,
             far_pairs=far_share(rows.inputs, rows.ahead, rows.shares, apart, ~sample.terminated, problem.seed),
         )
-        low, high, scale = rows.low, rows.high, _scale(problem)
         return Learned(
             deal,
             inputs,
             fitted.networks,
             problem.target,
-            low,
-            high,
-            scale,
+            rows.low,
+            rows.high,
+            _scale(problem),
             rows.horizon,
             fitted.averages,
             measures,

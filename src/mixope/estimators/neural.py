@@ -27,7 +27,7 @@ from mixope.features import FittedMap, NormalisedBumps, default_size, fit_encode
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, load_jax, train
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.rows import Rows
+from mixope.statistics.rows import Rows, told
 
 _MOST_TESTS = 300
 #: Directions of the tests with less than this share of the largest mean square: noise, which whitening would blow up
@@ -142,13 +142,12 @@ class NeuralTrainer:
         """One network per seed; held-out part k of the episodes judges seed k; a fold may be left out altogether."""
         rows, _ = self.prepared
         sample = self.problem.known.sample
-        if sample.episode is None:
-            raise UsageError("these rows do not say which episode they belong to")
+        episode = told(sample.episode)
         if left_out is not None:
             mine = self.problem.fold_of(sample) != left_out
             rows = replace(rows, weight=rows.weight * mine)
         judged = self.settings.stop == "held-out"
-        held_out = np.stack([_part(sample.episode, k) & judged for k in range(self.settings.seeds)])
+        held_out = np.stack([_part(episode, k) & judged for k in range(self.settings.seeds)])
         return train(rows, held_out, self.settings, self.problem.seed)
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.errors import UsageError
 from mixope.logs import CODED, EPISODE_KEYS, codes_of
 
 if TYPE_CHECKING:
@@ -150,6 +151,13 @@ def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
         result = (result * 1_000_003 + codes[inverse]) % (1 << 32)
     return result
+
+
+def told(episodes: IntArray | None) -> IntArray:
+    """Which episodes rows belong to, where they say so."""
+    if episodes is None:
+        raise UsageError("these rows do not say which episode they belong to")
+    return episodes
 
 
 def fold_of(draw: IntArray, folds: int) -> IntArray:
