@@ -5,8 +5,12 @@ whether a ratio from some episodes balances the flow of the others, whether weig
 rows they rest. Where one of them fails, the logs do not support *weights*, and with many columns that says little about
 the *value*: a value is then learned by networks (``fqe``), which needs no weights, and stands in front, with the
 default beside it. Where all of them pass but the interval is wide (more than a tenth of the range of the rewards to
-each side), a value is learned too, and the one with the smaller standard error stands in front: both errors are those
-of fits on episodes that they had not seen.
+each side), or where they fail for some of several targets only, a value is learned too, and the one with the smaller
+standard error, where both can be had, stands in front: both errors are those of fits on episodes that they had not
+seen.
+
+The total of an undiscounted episode is not learned unless it is asked for: nothing holds such a value in place where
+networks see no end, and on a few hundred rows it was several times too large.
 
 A learned value asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
 about half a minute of a processor, so that it is done only where it may help. All targets of a comparison are answered
@@ -15,7 +19,7 @@ by one estimator, so that they can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +54,8 @@ _FAILED = (
 )
 _NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
 _WIDER = (
-    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
+    "a value was learned too, because an interval is wide or a target is refused; {!r} stands beside it and has the"
+    " larger standard error"
 )
 
 
@@ -65,7 +70,7 @@ def answer_automatically(
     """One estimate for each target, with what is shown beside it; ``alone`` without that of the default."""
     first, *others = seen.automatic
     found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    if isinstance(seen, Counted) or not _learnable(seen, interval):
+    if isinstance(seen, Counted) or not _learnable(seen, interval) or found[0].estimand.needs_ends:
         return found
     failed, wide = _unsupported(found), _wide(found, seen.facts)
     if not (failed or wide):
@@ -74,17 +79,12 @@ def answer_automatically(
         learned = answer(seen, targets, [LEARNED], interval=interval, **options)
     except UsageError as error:  # a target that gives densities only has no value to learn
         return [replace(one, notes=(*one.notes, Advice("no value was learned: ", error.reason))) for one in found]
-    if failed:
-        return [
-            _before(new, old, _FAILED.format(old.estimator, ", ".join(failed))) for new, old in _pairs(learned, found)
-        ]
-    if _total_error(learned) < _total_error(found):
-        return [_before(new, old, _NARROWER.format(old.estimator)) for new, old in _pairs(learned, found)]
-    return [_before(old, new, _WIDER.format(new.estimator)) for new, old in _pairs(learned, found)]
-
-
-def _pairs(learned: Sequence[Estimate], found: Sequence[Estimate]) -> list[tuple[Estimate, Estimate]]:
-    return list(zip(learned, found, strict=True))
+    pairs = list(zip(learned, found, strict=True))
+    both = [pair for pair in pairs if pair[1].verdict is not Verdict.UNSUPPORTED]
+    if not both or _total_error(new for new, _ in both) < _total_error(old for _, old in both):
+        why = _NARROWER if both else _FAILED
+        return [_before(new, old, why.format(old.estimator, ", ".join(failed))) for new, old in pairs]
+    return [_before(old, new, _WIDER.format(new.estimator)) for new, old in pairs]
 
 
 def _unsupported(found: Sequence[Estimate]) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _wide(found: Sequence[Estimate], facts: Survey) -> bool:
     )
 
 
-def _total_error(found: Sequence[Estimate]) -> float:
+def _total_error(found: Iterable[Estimate]) -> float:
     """Of all targets together; nothing is known of one that has none."""
     return sum(np.inf if one.standard_error is None else one.standard_error for one in found)
 

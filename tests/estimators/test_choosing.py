@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 import mixope
@@ -9,6 +10,7 @@ from mixope import choosing
 from mixope.diagnostics import Verdict
 from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps
+from mixope.policies import LinearGaussianPolicy
 from mixope.solvers.fitted_q import FittedQSettings
 
 from .test_learned import GAMMA, moved
@@ -73,10 +75,28 @@ def test_a_wide_interval_asks_for_both_and_the_smaller_error_is_chosen(monkeypat
 @pytest.mark.usefixtures("quick")
 def test_all_targets_of_a_comparison_are_answered_by_one_estimator():
     log, target, _ = FAR
-    found = mixope.compare(log, {"far": target, "near": moved(0.3)[1]}, gamma=GAMMA)
+    found = mixope.compare(log, {"far": target, "farther": moved(-0.6)[1]}, gamma=GAMMA)
     assert [one.estimator for one in found.estimates] == ["fqe", "fqe"]
     assert [one.beside[0].estimator for one in found.estimates] == ["dr", "dr"]
     assert len(found.differences) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_refused_target_does_not_take_a_better_answer_from_the_others():
+    log, target, _ = NEAR
+    away = LinearGaussianPolicy(-2.0 * np.eye(3), np.zeros(3), np.full(3, 0.5))
+    near, refused = mixope.compare(log, {"near": target, "away": away}, gamma=GAMMA).estimates
+    (other,) = near.beside
+    assert near.standard_error < other.standard_error
+    assert refused.estimator == near.estimator
+
+
+@pytest.mark.usefixtures("nobody")
+def test_the_undiscounted_total_of_an_episode_is_not_learned():
+    log, target, _ = FAR
+    log = {name: values for name, values in log.items() if name != "truncated"}
+    log["terminated"] = log["step"] == log["step"].max()
+    assert mixope.evaluate(log, target, estimand="episode").estimator == "dr"
 
 
 @pytest.mark.usefixtures("nobody")
