@@ -78,7 +78,7 @@ def as_done(
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
-    with parallel_config("loky", inner_max_num_threads=1, initializer=_begin, initargs=(os.getpid(),)):
+    with parallel_config("loky", inner_max_num_threads=1, initializer=begin_process, initargs=(os.getpid(),)):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
     lent: Generator[Any, None, None] | None = None
     finished, left = False, dict(cuts)
@@ -115,7 +115,7 @@ def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]
     return place, _alone(task, items)
 
 
-def _begin(parent: int) -> None:
+def begin_process(parent: int) -> None:
     """What a process does first: it leaves Ctrl-C, which reaches all processes of a terminal, to its parent; and it
     ends when that is gone, for one that is killed has no time to end it."""
 

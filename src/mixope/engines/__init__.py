@@ -6,11 +6,16 @@ from collections.abc import Callable
 
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
+from mixope.engines.processes import ProcessesEngine
 from mixope.engines.protocol import Engine
 from mixope.errors import UnknownName, UsageError
 from mixope.logs import Logs
 
-ENGINES: dict[str, Callable[[], Engine]] = {"memory": MemoryEngine, "embedded": EmbeddedEngine}
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "memory": MemoryEngine,
+    "embedded": EmbeddedEngine,
+    "processes": ProcessesEngine,
+}
 
 
 def choose(engine: str | Engine | None, logs: Logs) -> Engine:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from mixope.arrays import is_whole
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
+from mixope.engines.sums import group_by
 from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import Logs
 from mixope.logs.database import connect
-from mixope.logs.sources import arrow_batches, reading
+from mixope.logs.sources import arrow_batches, quote, reading
 from mixope.processes import all_cores
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
-from mixope.statistics.quantities import quantity_sql
+from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ class EmbeddedEngine:
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
         """One SELECT … GROUP BY over the view of canonical rows."""
         with logs.scanning(), self._connect() as connection, reading(logs.name):
-            connection.execute("SET preserve_insertion_order = false")
-            rows = _joined(connection, logs, lookup)
-            keys = [_quoted(key) for key in grouping.keys]
-            columns = [*keys, *(f"{_aggregate_sql(a)} AS {_quoted(a.name)}" for a in grouping.aggregates)]
-            group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
-            table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
-        return GroupSums(grouping, sort_by_keys(table, grouping.keys))
+            return group_by(connection, logs.view(connection), grouping, lookup)
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Sums by key alone are pushed down where the logs are long; otherwise the rows are streamed, sorted (on disk
@@ -87,8 +81,8 @@ class EmbeddedEngine:
         size = self.fragment_rows or piece_rows(logs.total_rows())
         with logs.scanning(), self._connect() as connection:
             view = logs.view(connection)
-            selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
-            order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
+            selected = ", ".join(quote(name) for name in dict.fromkeys([*columns, *order]))
+            order_by = f" ORDER BY {', '.join(map(quote, order))}" if order else ""
             query = f"SELECT {selected} FROM {view}{order_by}"
             with reading(logs.name):
                 reader = arrow_batches(connection.sql(query), size)
@@ -104,34 +98,6 @@ class EmbeddedEngine:
 
     def _connect(self) -> AbstractContextManager[Any]:
         return connect(self.memory_limit, self.threads)
-
-
-def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
-    """The FROM clause: canonical rows, joined with the lookup on raw keys (nulls match nulls)."""
-    view = logs.view(connection)
-    if lookup is None:
-        return view
-    connection.register("mixope_lookup", lookup.table)
-    on = " AND ".join(f"rows_.{_quoted(k)} IS NOT DISTINCT FROM lookup_.{_quoted(k)}" for k in lookup.keys)
-    extra = ", ".join(f"lookup_.{_quoted(name)}" for name in lookup.columns)
-    return f"(SELECT rows_.*, {extra} FROM {view} AS rows_ LEFT JOIN mixope_lookup AS lookup_ ON {on})"
-
-
-def _aggregate_sql(aggregate: Aggregate) -> str:
-    if aggregate.operation == "count":
-        return "CAST(count(*) AS DOUBLE)"
-    product = " * ".join(quantity_sql(factor) for factor in aggregate.factors)
-    function = "fsum" if aggregate.operation == "sum" else aggregate.operation
-    return f"{function}({product})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _arrow(result: Any) -> pa.Table:
-    """The result as an Arrow table, by whatever name this DuckDB has for it."""
-    return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
 
 
 def _tables(reader: Any, where: str) -> Iterator[pa.Table]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 from mixope.errors import UnknownName
+from mixope.logs import view
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema
-from mixope.logs.sources import Piece, field_in, reading, total_of
+from mixope.logs.sources import Piece, field_in, reading, total_of, unique
 from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import rows_of
 
@@ -50,14 +52,27 @@ class Fragment:
     step_base: int = field(repr=False)
     own: tuple[int, int] | None = field(default=None, repr=False)
 
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, the rows are read; what is wrong with a file, or has changed in it, is an error about it."""
+        refuse_changed(self.plan.source.stamps)
+        with reading(self.plan.source.pieces[0].files[0]):
+            yield
+        refuse_changed(self.plan.source.stamps)
+
+    def relation(self, connection: Any, schema: Schema) -> str:
+        """The canonical rows for DuckDB, as what stands after FROM; where they lie, unless other rows are needed."""
+        if self.own is None:
+            return f"({view.rows([self.plan], schema, connection, self.step_base)})"
+        name = unique("fragment")
+        connection.register(name, self.table())
+        return name
+
     def table(self, columns: Sequence[str] | None = None) -> Any:
         """The canonical rows, or some of their columns, as a ``pyarrow.Table``: those of ``Logs.table``, in order."""
         wanted = known_columns(columns, self.columns)
-        refuse_changed(self.plan.source.stamps)
-        with reading(self.plan.source.name):
-            found = rows_of(self.plan, self.step_base, wanted, self.own)
-        refuse_changed(self.plan.source.stamps)
-        return found
+        with self.watching():
+            return rows_of(self.plan, self.step_base, wanted, self.own)
 
 
 def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -69,12 +84,14 @@ def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
     return wanted
 
 
-def fragments_of(plan: Plan, schema: Schema, step_base: int, rows: int = ROWS) -> Iterator[Fragment]:
-    """The fragments of one source, in row order."""
+def fragments_of(
+    plan: Plan, schema: Schema, step_base: int, rows: int = ROWS, *, whole_episodes: bool = False
+) -> Iterator[Fragment]:
+    """The fragments of one source, in row order; ``whole_episodes``: each has all rows of its episodes."""
     parts = [part for piece in plan.source.pieces for part in piece.split(rows)]
     sizes = [piece.known_rows() for _, piece in parts]
     stamps = {name: stamp for stamp in plan.source.stamps for name in (stamp.name, stamp.path)}
-    for number, (mine, seen) in enumerate(_readings(plan, [piece for _, piece in parts], sizes)):
+    for number, (mine, seen) in enumerate(_readings(plan, [piece for _, piece in parts], sizes, whole_episodes)):
         pieces = tuple(parts[position][1] for position in seen)
         read = {stamps[name].path: stamps[name] for piece in pieces for name in piece.files if name in stamps}
         source = replace(plan.source, pieces=pieces, stamps=tuple(read.values()))
@@ -87,11 +104,15 @@ def fragments_of(plan: Plan, schema: Schema, step_base: int, rows: int = ROWS) -
         yield Fragment(key, known, small.keeps_all, schema.columns, small, step_base, own)
 
 
-def _readings(plan: Plan, pieces: Sequence[Piece], sizes: Sequence[int | None]) -> Iterable[tuple[range, range]]:
+def _readings(
+    plan: Plan, pieces: Sequence[Piece], sizes: Sequence[int | None], whole_episodes: bool
+) -> Iterable[tuple[range, range]]:
     """The pieces that each fragment owns, and those that it has to read for them."""
     every = range(len(pieces))
     if "episode_id" in plan.derived:
         return [(every, every)]
+    if whole_episodes:
+        return [(run, run) for run in apart(_spans(plan, pieces))]
     if plan.derived:
         return windows(_spans(plan, pieces), sizes)
     return ((range(position, position + 1),) * 2 for position in every)

@@ -19,6 +19,7 @@ from mixope.logs import view
 from mixope.logs.checks import explain_steps
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
+from mixope.logs.gathering import Bucket, Load, loads_of
 from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
 from mixope.logs.roles import check_missing, check_roles
@@ -165,15 +166,25 @@ class Logs:
         with reading(self.name):
             return pa.concat_tables([rows_of(plan, base, wanted) for plan in self.plans])
 
-    def fragments(self, rows: int = ROWS) -> tuple[Fragment, ...]:
+    def fragments(self, rows: int = ROWS, *, whole_episodes: bool = False) -> tuple[Fragment, ...]:
         """The rows of ``table``, in the same order, in parts of about ``rows`` rows or fewer where the format allows.
 
         A fragment can be pickled and opened by another process. Rows that derive something from each other (the next
-        observation, say) stay in one fragment.
+        observation, say) stay in one fragment; with ``whole_episodes`` so do all that may share an episode.
         """
         if rows < 1:
             raise UsageError(f"a fragment has at least one row; got rows={rows}")
-        return tuple(part for plan in self.plans for part in fragments_of(plan, self.schema, self.step_base, rows))
+        return tuple(
+            part
+            for plan in self.plans
+            for part in fragments_of(plan, self.schema, self.step_base, rows, whole_episodes=whole_episodes)
+        )
+
+    def loads(
+        self, columns: Sequence[str], buckets: int, rows: int = ROWS
+    ) -> tuple[tuple[Load, ...], tuple[Bucket, ...]]:
+        """Some columns of the rows, to be brought together by episode: what to split, and the buckets it falls into."""
+        return loads_of(self.plans, tuple(columns), self.step_base, buckets, rows)
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Any]:
         """The rows of ``table``, in the same order, as tables of at most ``rows``; one fragment is held at a time."""

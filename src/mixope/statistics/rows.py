@@ -147,10 +147,21 @@ def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
     """A number below 2³² for every row's episode, from the values of its key alone."""
     result = np.zeros(table.num_rows, dtype=np.int64)
     for key in keys:
-        values, inverse = np.unique(_column(table, key).astype(str), return_inverse=True)
+        values, number = _distinct(table, key)
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
-        result = (result * 1_000_003 + codes[inverse]) % (1 << 32)
+        result = (result * 1_000_003 + codes[number]) % (1 << 32)
     return result
+
+
+def _distinct(table: pa.Table, name: str) -> tuple[AnyArray, IntArray]:
+    """The values of a column as text, each once, and which of them every row has."""
+    column = table.column(name)
+    if column.null_count:
+        values, number = np.unique(_column(table, name).astype(str), return_inverse=True)
+        return values, number.astype(np.int64)
+    coded = column.combine_chunks().dictionary_encode()
+    values = np.asarray(coded.dictionary.to_numpy(zero_copy_only=False)).astype(str)
+    return values, np.asarray(coded.indices.to_numpy(), dtype=np.int64)
 
 
 def told(episodes: IntArray | None) -> IntArray:

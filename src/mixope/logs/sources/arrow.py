@@ -28,11 +28,13 @@ class ArrowTable:
     digest: str | None = None
     all_false: frozenset[str] = frozenset()
     in_memory: bool = True
+    known: Mapping[str, Field] | None = None
+    """What the columns are, where the rows are some of those of another piece."""
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """From the table's schema."""
-        return fields_of(self.content.schema)
+        """From the table's schema, unless it is known otherwise."""
+        return fields_of(self.content.schema) if self.known is None else self.known
 
     @property
     def null_free(self) -> frozenset[str]:

@@ -14,6 +14,8 @@ from mixope.logs.sources import Piece, file_list, outside, plain, reading, uniqu
 from mixope.logs.sources.footers import Footers, join
 from mixope.logs.types import Field, Kind, fields_of
 
+NUMBER = "file_row_number"
+"""What DuckDB calls the column of row numbers that it adds."""
 MAX_CHUNKS = 200_000
 """Column chunks whose statistics are looked at; beyond, the view carries the checks that they would have saved."""
 
@@ -32,6 +34,8 @@ class ParquetFiles:
     null_free: frozenset[str] = frozenset()
     all_false: frozenset[str] = frozenset()
     chosen: tuple[int, ...] | None = None
+    first_row: int | None = None
+    """Of the chosen row groups, counted from the beginning of the file."""
     in_memory: bool = False
     footers: Footers | None = field(default=None, repr=False, compare=False)
     """Of all files that were opened together; they do not travel."""
@@ -40,9 +44,13 @@ class ParquetFiles:
         return self.__dict__ | {"footers": None}
 
     def relation(self, connection: Any) -> str:
-        """The files, matched by column name; some row groups alone are lent as a table."""
+        """The files, matched by column name; some row groups of one by the numbers of their rows."""
         if self.chosen is None:
             return f"read_parquet({file_list(self.files)}, hive_partitioning=false)"
+        if self.first_row is not None and NUMBER not in self.fields:
+            low, high = self.first_row, self.first_row + sum(self.counts()) - 1
+            numbered = f"read_parquet({file_list(self.files)}, hive_partitioning=false, {NUMBER}=true)"
+            return f"(SELECT * EXCLUDE ({NUMBER}) FROM {numbered} WHERE {NUMBER} BETWEEN {low} AND {high})"
         name = unique("row_groups")
         connection.register(name, self.table([name for name, field in self.fields.items() if field.kind != "other"]))
         return name
@@ -73,7 +81,13 @@ class ParquetFiles:
         for name, sizes in zip(self.files, self.groups, strict=True):
             for low, high in runs(sizes, rows):
                 chosen = tuple(range(low, high)) if self.chosen is None else self.chosen[low:high]
-                piece = replace(self, files=(os.path.abspath(name),), groups=(sizes[low:high],), chosen=chosen)
+                piece = replace(
+                    self,
+                    files=(os.path.abspath(name),),
+                    groups=(sizes[low:high],),
+                    chosen=chosen,
+                    first_row=(0 if self.chosen is None else self.first_row or 0) + sum(sizes[:low]),
+                )
                 first, last = (chosen[0], chosen[-1] + 1) if chosen else (0, 0)  # a file may have no row group
                 parts.append((f"{name}[{first}:{last}]", piece))
         return parts
