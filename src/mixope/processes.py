@@ -129,6 +129,18 @@ def begin_process(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def signals_kept() -> Iterator[None]:
+    """Inside, a library may take signals for itself; afterwards they are taken by whoever took them before."""
+    here = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if here else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     with one_thread():
         return [task(item) for item in items]

@@ -183,7 +183,8 @@ Engine = Annotated[
         "--engine",
         metavar="NAME",
         show_default=False,
-        help="Where rows are added up: memory, or embedded (DuckDB), which is the default for files.",
+        help="Where rows are added up: memory; embedded (DuckDB), which is the default for files; processes of this "
+        "machine; dask, spark or ray, each on this machine or at an address such as dask://scheduler:8786.",
     ),
 ]
 MemoryLimit = Annotated[
@@ -192,11 +193,18 @@ MemoryLimit = Annotated[
         "--memory-limit",
         metavar="SIZE",
         show_default=False,
-        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk.",
+        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk. Of other engines: of each "
+        "worker.",
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        show_default=False,
+        help="Threads of the embedded engine, or workers that another engine starts on this machine.",
+    ),
 ]
 Device = Annotated[
     DeviceName,

@@ -1,34 +1,59 @@
-"""Engines: where statistics are run. ``memory`` is the oracle, ``embedded`` the default for files."""
+"""Engines: where statistics are run. ``memory`` is the oracle, ``embedded`` the default for files.
+
+``processes``, ``dask``, ``spark`` and ``ray`` are engines of many workers (:mod:`mixope.engines.workers`): the same
+bytes on each of them. A cluster that runs already is named by its address: ``dask://scheduler:8786``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from mixope.engines.dask import DaskEngine
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.processes import ProcessesEngine
 from mixope.engines.protocol import Engine
+from mixope.engines.ray import RayEngine
+from mixope.engines.spark import SparkEngine
 from mixope.errors import UnknownName, UsageError
 from mixope.logs import Logs
 
-ENGINES: dict[str, Callable[[], Engine]] = {
+ENGINES: dict[str, Callable[..., Engine]] = {
     "memory": MemoryEngine,
     "embedded": EmbeddedEngine,
     "processes": ProcessesEngine,
+    "dask": DaskEngine,
+    "spark": SparkEngine,
+    "ray": RayEngine,
 }
+CLUSTERS: dict[str, Callable[..., Engine]] = {
+    "dask": lambda address, **options: DaskEngine(f"tcp://{address}", **options),
+    "spark": lambda address, **options: SparkEngine(master=f"spark://{address}", **options),
+    "ray": lambda address, **options: RayEngine(f"ray://{address}", **options),
+}
+"""Engines by the address of a cluster that runs already."""
 
 
 def choose(engine: str | Engine | None, logs: Logs) -> Engine:
     """An engine by name or as it is; by default in memory for arrays and tables, embedded for files."""
     if engine is None:
         return MemoryEngine() if logs.in_memory else EmbeddedEngine()
-    if not isinstance(engine, str):
-        if not isinstance(engine, Engine):
-            raise UsageError(f"expected an engine, or one of {', '.join(ENGINES)}; got {engine!r}")
-        return engine
-    if engine not in ENGINES:
-        raise UnknownName("engine", engine, ENGINES)
-    return ENGINES[engine]()
+    if isinstance(engine, str):
+        return make(engine)
+    if not isinstance(engine, Engine):
+        raise UsageError(f"expected an engine, or one of {', '.join(ENGINES)}; got {engine!r}")
+    return engine
+
+
+def make(name: str, **options: Any) -> Engine:
+    """An engine by its name, or by the address of a cluster: ``dask://host:8786``, ``spark://host:7077``, ``ray://…``."""
+    kind, is_address, address = name.partition("://")
+    if is_address and kind in CLUSTERS and address:
+        return CLUSTERS[kind](address, **options)
+    if name not in ENGINES:
+        raise UnknownName("engine", name, [*ENGINES, *(f"{kind}://HOST:PORT" for kind in CLUSTERS)])
+    return ENGINES[name](**options)
 
 
 def bounded(logs: Logs, engine: Engine) -> Logs:
@@ -36,4 +61,16 @@ def bounded(logs: Logs, engine: Engine) -> Logs:
     return logs.within(getattr(engine, "memory_limit", None), getattr(engine, "threads", None))
 
 
-__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "bounded", "choose"]
+__all__ = [
+    "ENGINES",
+    "DaskEngine",
+    "EmbeddedEngine",
+    "Engine",
+    "MemoryEngine",
+    "ProcessesEngine",
+    "RayEngine",
+    "SparkEngine",
+    "bounded",
+    "choose",
+    "make",
+]

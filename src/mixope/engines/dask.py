@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mixope.engines.work import Job, gathered, share_for, split
+from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
@@ -40,20 +40,19 @@ class DaskEngine(WorkersEngine):
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
         """One task per item."""
         client = self.client
-        (sent,) = client.scatter([job], broadcast=True, hash=False)
-        yield from self._in_turn(client.submit(_answer, sent, k, item, pure=False) for k, item in enumerate(items))
+        (sent,) = client.scatter([packed(job)], broadcast=True, hash=False)
+        yield from self._in_turn(client.submit(answered, sent, k, item, pure=False) for k, item in enumerate(items))
 
     def shuffled(self, job: Job, loads: Sequence[Load], buckets: Sequence[Bucket]) -> Iterator[Found]:
         """One task per load, one per share, one per bucket."""
         client = self.client
-        (sent,) = client.scatter([job], broadcast=True, hash=False)
+        (sent,) = client.scatter([packed(job)], broadcast=True, hash=False)
         splits = [client.submit(split, load, pure=False) for load in loads]
         try:
             yield from self._in_turn(
                 client.submit(
                     gathered,
                     sent,
-                    bucket.number,
                     bucket,
                     [client.submit(share_for, bucket.number, shares, pure=False) for shares in splits],
                     pure=False,
@@ -141,10 +140,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _answer(job: Job, number: int, item: Item) -> Found:
-    return job(number, item)
 
 
 def _result(future: Any) -> Any:

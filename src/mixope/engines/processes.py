@@ -11,13 +11,13 @@ import pickle
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.engines.work import Job, gathered, split, unpacked
+from mixope.engines.work import Job, answered, gathered, packed, split
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import Advice, MixopeError, Setting, UsageError
 from mixope.files import scratch_folder, write_whole
@@ -109,14 +109,18 @@ class ProcessesEngine(WorkersEngine):
         return self._pool
 
 
-def _written(path: Path, thing: Any) -> Path:
-    path.write_bytes(pickle.dumps(thing, pickle.HIGHEST_PROTOCOL))
+def _written(path: Path, job: Job) -> Path:
+    path.write_bytes(packed(job))
     return path
 
 
+@lru_cache(maxsize=2)
+def _read(sent: Path) -> bytes:
+    return sent.read_bytes()
+
+
 def _answer(sent: Path, number: int, item: Item) -> Found:
-    found: Found = unpacked(sent)(number, item)
-    return found
+    return answered(_read(sent), number, item)
 
 
 def _split(load: Load, file: Path) -> MixopeError | None:
@@ -131,7 +135,7 @@ def _split(load: Load, file: Path) -> MixopeError | None:
 
 
 def _gather(sent: Path, bucket: Bucket, files: Sequence[Path]) -> Found:
-    return gathered(unpacked(sent), bucket.number, bucket, [_share(file, bucket.number) for file in files])
+    return gathered(_read(sent), bucket, [_share(file, bucket.number) for file in files])
 
 
 def _share(file: Path, bucket: int) -> Share:

@@ -9,18 +9,19 @@ What a user can mend is brought home as a value: workers that fail are tried aga
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mixope.engines.pieces import ORDER
 from mixope.engines.sums import group_by
-from mixope.errors import MixopeError
+from mixope.errors import MixopeError, UsageError
 from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
+from mixope.policies.own_code import OWN_MODULES, said
 from mixope.processes import one_thread
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.request import Part, Request, partials
@@ -89,11 +90,16 @@ def split(load: Load) -> list[Share] | MixopeError:
         return error
 
 
-def gathered(job: Job, number: int, bucket: Bucket, shares: Sequence[Share | MixopeError]) -> Part | MixopeError:
+def answered(sent: bytes, number: int, item: Item) -> Part | MixopeError:
+    """The part of one item, by the job that was sent."""
+    return unpacked(sent)(number, item)
+
+
+def gathered(sent: bytes, bucket: Bucket, shares: Sequence[Share | MixopeError]) -> Part | MixopeError:
     """The part of a bucket; what was wrong with a load that should have filled it comes first."""
     good = [share for share in shares if isinstance(share, Share)]
     bad = [share for share in shares if isinstance(share, MixopeError)]
-    return bad[0] if bad else job(number, (bucket, good))
+    return bad[0] if bad else unpacked(sent)(bucket.number, (bucket, good))
 
 
 def share_for(bucket: int, shares: list[Share] | MixopeError) -> Share | MixopeError:
@@ -101,7 +107,29 @@ def share_for(bucket: int, shares: list[Share] | MixopeError) -> Share | MixopeE
     return shares if isinstance(shares, MixopeError) else shares[bucket]
 
 
-@lru_cache(maxsize=4)
-def unpacked(path: Path) -> Any:
-    """What was sent to a worker as a file, unpacked once however many items it is for."""
-    return pickle.loads(path.read_bytes())
+def packed(job: Job) -> bytes:
+    """The job as bytes for any worker: what the user wrote in a script or in a file of this folder goes with it."""
+    import cloudpickle
+
+    modules = [sys.modules[name] for name in OWN_MODULES if name in sys.modules]
+    known = set(cloudpickle.list_registry_pickle_by_value())
+    try:
+        for module in modules:
+            cloudpickle.register_pickle_by_value(module)
+        return bytes(cloudpickle.dumps(job))
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"what is asked of the rows cannot be sent to workers: {said(error)}; write the policy as a function or"
+            " class of a module, or use an engine of this process: 'embedded' or 'memory'"
+        ) from error
+    finally:
+        for module in modules:
+            if module.__name__ not in known:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+@lru_cache(maxsize=2)
+def unpacked(sent: bytes) -> Job:
+    """The job that was sent, unpacked once in every worker."""
+    job: Job = pickle.loads(sent)
+    return job

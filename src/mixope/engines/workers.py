@@ -95,7 +95,7 @@ class WorkersEngine(ABC):
 
     def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Any]]:
         if in_order(logs.total_rows()) if self.ordered is None else self.ordered:
-            for mine, tables in MemoryEngine(self.fragment_rows).passes(logs, requests):
+            for mine, tables in MemoryEngine(self.fragment_rows).cut(logs, requests):
                 yield mine, self.mapped(self._job(logs, mine), list(tables))
             return
         for mine, whole in zip(by_kind(requests), (False, True), strict=True):

@@ -28,7 +28,7 @@ from mixope.policies.callables import CallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.onnx_adapter import onnx_policy
-from mixope.policies.own_code import asking, running, said
+from mixope.policies.own_code import OWN_MODULES, asking, running, said
 from mixope.policies.protocol import Policy
 from mixope.policies.sklearn_adapter import sklearn_policy
 from mixope.policies.tables import (
@@ -380,6 +380,7 @@ def _remember_folder(name: str) -> None:
     places = [getattr(sys.modules.get(name), "__file__", None), *getattr(sys.modules.get(name), "__path__", ())]
     if any(place and os.path.abspath(place).startswith(os.path.join(here, "")) for place in places):
         _folders.setdefault(name, here)
+        OWN_MODULES.add(name)
 
 
 def _forget_other_folders() -> None:
