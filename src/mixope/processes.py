@@ -111,6 +111,11 @@ def all_cores() -> int:
     return int(cpu_count())
 
 
+def search_path() -> str:
+    """Where this process looks for modules, for processes of this machine that shall find the same."""
+    return os.pathsep.join(path for path in sys.path if path)
+
+
 def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
     return place, _alone(task, items)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import warnings
 import weakref
 from collections import deque
@@ -14,7 +16,7 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores
+from mixope.processes import all_cores, begin_process, search_path
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -40,13 +42,13 @@ class DaskEngine(WorkersEngine):
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
         """One task per item."""
         client = self.client
-        (sent,) = client.scatter([packed(job)], broadcast=True, hash=False)
+        sent = _sent(client, job)
         yield from self._in_turn(client.submit(answered, sent, k, item, pure=False) for k, item in enumerate(items))
 
     def shuffled(self, job: Job, loads: Sequence[Load], buckets: Sequence[Bucket]) -> Iterator[Found]:
         """One task per load, one per share, one per bucket."""
         client = self.client
-        (sent,) = client.scatter([packed(job)], broadcast=True, hash=False)
+        sent = _sent(client, job)
         splits = [client.submit(split, load, pure=False) for load in loads]
         try:
             yield from self._in_turn(
@@ -116,9 +118,21 @@ def _local(workers: int) -> Any:
     from distributed.deploy.subprocess import SubprocessCluster
 
     cluster = SubprocessCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=logging.ERROR
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+        scheduler_kwargs={"preload": [__name__]},
+        worker_kwargs={"preload_nanny": [__name__], "preload": [__name__], "env": {"PYTHONPATH": search_path()}},
     )
     return distributed.Client(cluster, set_as_default=False)
+
+
+def dask_setup(service: Any) -> None:
+    """What Dask calls in the processes that it starts for us, because they are told to load this module first."""
+    begin_process(os.getppid())
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path += [path for path in known if path and path not in sys.path]  # a worker is told when it runs already
 
 
 def _ended(client: Any) -> None:
@@ -140,6 +154,20 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def _sent(client: Any, job: Job) -> Any:
+    """The job as the result of a task: every worker fetches it once, and it can be made again when all of them died.
+
+    What is scattered instead is lost with the worker that holds it.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        return client.submit(_same, packed(job), pure=False)
+
+
+def _same(sent: bytes) -> bytes:
+    return sent
 
 
 def _result(future: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, signals_kept
+from mixope.processes import all_cores, search_path, signals_kept
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -94,8 +93,8 @@ def _begin(ray: Any, address: str | None, workers: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None:
-        env = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        ray.init(num_cpus=workers, include_dashboard=False, runtime_env={"env_vars": env}, **quiet)
+        env = {"env_vars": {"PYTHONPATH": search_path()}}
+        ray.init(num_cpus=workers, include_dashboard=False, runtime_env=env, **quiet)
         return
     try:
         ray.init(address, **quiet)

@@ -7,7 +7,6 @@ partitions arrive, and its last digits would be others in every run.
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import warnings
@@ -20,7 +19,7 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, signals_kept
+from mixope.processes import all_cores, search_path, signals_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +86,6 @@ class SparkEngine(WorkersEngine):
 
 def _begin(sessions: Any, master: str) -> Any:
     """A session without pages or noise, whose Python is this one."""
-    path = os.pathsep.join(path for path in sys.path if path)
     builder = sessions.builder.master(master).appName("mixope")
     settings = {
         "spark.ui.enabled": "false",
@@ -96,7 +94,7 @@ def _begin(sessions: Any, master: str) -> Any:
         "spark.log.level": "ERROR",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
-        "spark.executorEnv.PYTHONPATH": path,
+        "spark.executorEnv.PYTHONPATH": search_path(),
         "spark.driver.host": "localhost" if master.startswith("local") else None,
         "spark.driver.bindAddress": "127.0.0.1" if master.startswith("local") else None,
     }
