@@ -55,6 +55,8 @@ def on_command_line(setting: Setting) -> str:
             return "give a table of one policy with --logger LABEL=FILE"
         case "several_policies":
             return "give it with --loggers"
+        case "workers":
+            return "--threads" if value is ... else f"--threads {value}"
         case "inspect":
             return "mixope inspect LOGS --target POLICY"
         case _:

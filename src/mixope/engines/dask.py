@@ -117,15 +117,29 @@ def _local(workers: int) -> Any:
     import distributed
     from distributed.deploy.subprocess import SubprocessCluster
 
-    cluster = SubprocessCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"preload": [__name__]},
-        worker_kwargs={"preload_nanny": [__name__], "preload": [__name__], "env": {"PYTHONPATH": search_path()}},
-    )
+    with _told("DASK_LOGGING", "{'distributed': 'critical', 'distributed.preloading': 'critical'}"):
+        cluster = SubprocessCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={"preload": [__name__]},
+            worker_kwargs={"preload_nanny": [__name__], "preload": [__name__], "env": {"PYTHONPATH": search_path()}},
+        )
     return distributed.Client(cluster, set_as_default=False)
+
+
+@contextmanager
+def _told(name: str, value: str) -> Iterator[None]:
+    """Inside, processes that are started find this in their environment."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
 
 
 def dask_setup(service: Any) -> None:
@@ -178,6 +192,6 @@ def _result(future: Any) -> Any:
         return future.result()
     except KilledWorker as error:
         raise UsageError(
-            f"the workers of the Dask cluster died several times on the same task, perhaps for want of memory ({error});"
+            f"workers of the Dask cluster died several times on the same task, perhaps for want of memory ({error});"
             " give them more, or cut the logs into smaller files"
         ) from None

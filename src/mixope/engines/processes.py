@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 TRIES = 3
 """So often in a row processes may be killed before any of them brings something home."""
 _KILLED = Advice(
-    f"processes that shared the work were killed {TRIES + 1} times in a row, perhaps for want of memory; try fewer with ",
+    f"processes that shared the work were killed {TRIES + 1} times in a row, perhaps for want of memory; ",
+    "try fewer with ",
     Setting("workers", 1),
     ", or the engine 'embedded', which spills to the disk",
 )

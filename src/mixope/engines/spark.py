@@ -12,6 +12,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ class SparkEngine(WorkersEngine):
     def _connected(self) -> Any:
         """The session, started when it is first used."""
         try:
-            from pyspark.sql import SparkSession
+            with _quiet():
+                from pyspark.sql import SparkSession
         except ImportError:
             raise MissingExtra("spark", "the engine 'spark'") from None
         if self.session is None and self.master is None:
@@ -118,10 +120,16 @@ def _parallel(session: Any) -> int:
 
 
 def _mapped(frame: Any, function: Any, schema: str) -> Any:
-    """``mapInArrow``, which looks at the version of pandas though it does not use it."""
+    with _quiet():
+        return frame.mapInArrow(function, schema)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Spark warns of a version of pandas that is never used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
-        return frame.mapInArrow(function, schema)
+        yield
 
 
 def _parts(frame: Any) -> Iterator[Found]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mixope.engines.pieces import ORDER
 from mixope.engines.sums import group_by
@@ -52,8 +52,9 @@ class Job:
             return error
 
     def _part(self, number: int, item: Item) -> Part:
-        if isinstance(item, Fragment) and not self.ordered and all(isinstance(r, Grouped) for r in self.requests):
-            return self._pushed_down(number, item)
+        sums = [request for request in self.requests if isinstance(request, Grouped)]
+        if isinstance(item, Fragment) and not self.ordered and len(sums) == len(self.requests):
+            return self._pushed_down(number, item, sums)
         rows = self._rows(item)
         if self.ordered:
             rows = rows.sort_by([(key, "ascending") for key in ORDER])
@@ -67,19 +68,15 @@ class Job:
             return bucket.table(shares)
         return item
 
-    def _pushed_down(self, number: int, fragment: Fragment) -> Part:
+    def _pushed_down(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> Part:
         """Sums by key alone: DuckDB adds up where the rows lie, in one thread, so that their order is one."""
         with connect(self.memory_limit, 1) as connection, fragment.watching():
             rows = fragment.relation(connection, self.schema)
-            found = tuple(group_by(connection, rows, r.grouping, r.lookup) for r in self.requests if _is_grouped(r))
+            found = tuple(group_by(connection, rows, each.grouping, each.lookup) for each in sums)
             seen = fragment.rows if fragment.keeps_all else None
             if seen is None:
                 seen = connection.execute(f"SELECT count(*) FROM {rows}").fetchall()[0][0]
         return Part(number, int(seen), found)
-
-
-def _is_grouped(request: Any) -> bool:
-    return isinstance(request, Grouped)
 
 
 def split(load: Load) -> list[Share] | MixopeError:

@@ -74,6 +74,7 @@ class WorkersEngine(ABC):
     def shuffled(self, job: Job, loads: Sequence[Load], buckets: Sequence[Bucket]) -> Iterator[Found]:
         """The job on every bucket, with its share of every load in the order of the loads."""
 
+    @abstractmethod
     def close(self) -> None:
         """End what this engine has started; it can be used again."""
 

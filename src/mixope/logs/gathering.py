@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,9 @@ class Load:
         return [
             Share(
                 self.plan.index,
-                ArrowTable(
-                    sorted_rows.slice(int(low), int(high - low)), piece.files[:1], piece.constants, known=fields
-                ),
+                ArrowTable(sorted_rows.slice(low, high - low), piece.files[:1], piece.constants, known=fields),
             )
-            for low, high in zip(cuts[:-1], cuts[1:], strict=True)
+            for low, high in pairwise(cuts.tolist())
         ]
 
 
