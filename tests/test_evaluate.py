@@ -102,7 +102,7 @@ class Forgetful(Counting):
 
     def scan(self, logs, requests, expected_rows=None):
         sums, *rest = super().scan(logs, requests, expected_rows)
-        return (replace(sums, table=sums.table.slice(3)), *rest)
+        return (replace(sums, tables=(sums.table.slice(3),)), *rest)
 
 
 def test_an_engine_that_loses_rows_in_the_second_scan_is_noticed():

@@ -27,6 +27,7 @@ from .test_workers import FRAGMENT, as_files
 from .workers import engine as workers
 from .workers import parameter
 
+pytestmark = pytest.mark.long
 engines = pytest.mark.parametrize("engine", [parameter(name) for name in WORKERS])
 
 
