@@ -24,7 +24,7 @@ def missing(name):
 
 def parameter(name):
     """An engine as a parameter of a test: those that take long to start are left to the long tests."""
-    marks = [pytest.mark.xdist_group(f"engine {name}")] + ([] if name == "processes" else [pytest.mark.long])
+    marks = [] if name == "processes" else [pytest.mark.long]
     reason = missing(name)
     return pytest.param(name, marks=[*marks, pytest.mark.skipif(reason is not None, reason=reason or "")])
 

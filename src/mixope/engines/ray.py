@@ -100,6 +100,8 @@ def _begin(ray: Any, address: str | None, workers: int) -> None:
         ray.init(address, **quiet)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
+        if "ray[client]" in reason:
+            raise MissingExtra("ray", "a Ray cluster at an address") from None
         raise UsageError(f"no Ray cluster answers at {address!r} ({reason}); check the address") from None
 
 

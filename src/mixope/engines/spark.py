@@ -80,7 +80,7 @@ class SparkEngine(WorkersEngine):
         if self.session is None and self.master is None:
             self.session = SparkSession.getActiveSession()
         if self.session is None:
-            with signals_kept():
+            with signals_kept(), _quiet():
                 self.session = _begin(SparkSession, self.master or f"local[{self.workers or all_cores()},{FAILURES}]")
             self._end = weakref.finalize(self, self.session.stop)
         return self.session
