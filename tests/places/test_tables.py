@@ -96,7 +96,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(delta):
         subprocess.run(["rm", f"{delta}/_delta_log/{number:020}.json"], check=True)
     logs = mixope.read(delta)
     same(logs, expected_of_delta())
-    assert {record["version"] for record in logs.inputs()} == {4}
+    assert {record["version"] for record in logs.inputs()} == {deltalake.DeltaTable(delta).version()}
 
 
 def test_a_delta_table_in_a_store_is_the_same(s3, server):
@@ -203,7 +203,7 @@ def test_deleted_and_renamed_parts_of_an_iceberg_table_are_honoured(catalog):
     same(logs, kept)
     assert logs.inputs()[0]["snapshot"] == table.current_snapshot().snapshot_id
     assert elsewhere(logs) == kept.num_rows
-    assert mixope.read(f"iceberg:{folder}@{before}", columns={"reward": "money"}).total_rows() == log(0).num_rows
+    same(mixope.read(f"iceberg:{folder}@{before}"), log(0))
     named = table.metadata_location.removeprefix("file://")
     same(mixope.read(f"iceberg:{named}", columns={"reward": "money"}), kept)
     with pytest.raises(DataError, match="no such snapshot"):
@@ -211,12 +211,15 @@ def test_deleted_and_renamed_parts_of_an_iceberg_table_are_honoured(catalog):
 
 
 def test_an_iceberg_table_is_found_in_its_catalog(catalog, tmp_path, monkeypatch):
+    from pyiceberg.utils.config import Config
+
     catalog.create_table("web.visits", schema=log(0).schema).append(log(0))
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/catalog.db")
-    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())  # otherwise read once, at import
     same(mixope.read("iceberg:lake.web.visits"), log(0))
-    with pytest.raises(DataError, match="cannot be read"):
-        mixope.read("iceberg:lake.web.nothing")
+    result = run("inspect", "iceberg:lake.web.nothing")
+    assert result.exit_code == 3
+    assert "The Iceberg table cannot be read" in result.stderr
 
 
 def test_a_broken_iceberg_table_is_said_with_status_3(catalog, tmp_path):

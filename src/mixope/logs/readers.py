@@ -177,7 +177,8 @@ def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> li
 
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
-    return paths or isinstance(value, str | os.PathLike | Mapping | Logs) or _is_table(value) or bool(frame_of(value))
+    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs)
+    return named or frame_of(value) is not None or _is_table(value)
 
 
 def _is_table(value: Any) -> bool:

@@ -54,7 +54,7 @@ def _duckdb(path: str, table: str | None) -> Finds:
         chosen = _choose(path, table, list(names))
         rows = ".".join(map(quote, ("given", *names[chosen])))
         try:
-            found = connection.execute(f"SELECT * FROM {rows}")
+            found = connection.sql(f"SELECT * FROM {rows}")
         except Exception as error:  # a view whose tables are gone, say
             said = str(error).splitlines()[0]
             raise DataError(f"The view cannot be followed: {said}", where=f"{path}::{chosen}") from error

@@ -109,7 +109,7 @@ def _read(table: Any, where: str, snapshot: int | None) -> Finds:
         if snapshot is None:
             raise DataError("The Iceberg table has no rows", where=where, expected="at least one snapshot")
         raise DataError("The Iceberg table has no such snapshot", where=where, expected=known, got=snapshot)
-    scan = table.scan(snapshot_id=chosen.snapshot_id)
+    scan = table.scan(snapshot_id=snapshot)  # named, a snapshot has the columns of its own time
     tasks = list(scan.plan_files())
     record = {"table": where, "snapshot": chosen.snapshot_id}
     if not tasks:

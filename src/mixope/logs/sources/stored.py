@@ -109,8 +109,9 @@ def _refuse_marked(folder: str, names: Iterable[str]) -> None:
             marks.append(len(parts) - 2)
         if marks:
             inner = "/".join([folder, *parts[: marks[0]]])
+            part = "The path is a part of a table with a record of its own"
             raise DataError(
-                "The folder is a table with a record of its own, among other logs",
+                "The folder is a table with a record of its own, among other logs" if marks[0] else part,
                 where=inner,
                 expected="the table as a whole: its record says which rows count",
                 hint=f"give {inner!r} as a source of its own",
