@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 import mixope
@@ -33,17 +34,21 @@ def spark():
     builder = sql.SparkSession.builder.master("local[1]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="module")
 def ray():
     library = pytest.importorskip("ray", reason="pip install 'ray[data]'")
-    library.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-    yield library
-    library.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        library.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+        yield library
+        library.shutdown()
 
 
 def ordered(logs):
@@ -81,15 +86,22 @@ def test_a_dask_frame_holds_its_rows_in_the_order_of_its_partitions(tmp_path, mo
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("default")  # what Spark says of itself is Spark's
 def test_a_spark_frame_holds_its_rows(spark, tmp_path, monkeypatch):
-    holds(spark.createDataFrame(log().to_pandas()).repartition(3), "spark", tmp_path, monkeypatch)
+    pq.write_table(log(), tmp_path / "log.parquet")
+    frame = spark.read.parquet(f"file://{tmp_path}/log.parquet")
+    holds(frame.repartition(3), "spark", tmp_path, monkeypatch)
+    with pytest.raises(DataError, match=r"no column for the reward(.|\n)*where: *Spark DataFrame"):
+        mixope.read(frame.drop("reward"))
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("default")
 def test_a_ray_frame_holds_its_rows(ray, tmp_path, monkeypatch):
     import ray.data
 
-    holds(ray.data.from_arrow(log()), "ray", tmp_path, monkeypatch)
+    pq.write_table(log(), tmp_path / "log.parquet")
+    holds(ray.data.read_parquet(str(tmp_path / "log.parquet")), "ray", tmp_path, monkeypatch)
 
 
 def test_a_frame_is_followed_once():
@@ -131,8 +143,8 @@ def test_what_is_wrong_with_a_frame_is_said_of_the_frame(tmp_path):
         mixope.read(of_polars().filter(pl.col("reward") > 1e9))
     with pytest.raises(DataError, match=r"cannot be computed or written(.|\n)*where: *polars LazyFrame"):
         mixope.read(of_polars().select(pl.col("nothing")))
+    (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="scratch folder cannot be made"):
-        (tmp_path / "file").write_text("")
         mixope.read(of_polars(), scratch=tmp_path / "file")
 
 

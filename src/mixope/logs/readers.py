@@ -121,7 +121,7 @@ class Said:
             found.notes,
             [stamp for stamp in stamps if stamp.name in read_again],
         )
-        more = {"recorded": found.roles, "record": found.record, "held": found.held, "home": found.home}
+        more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
         return [replace(source, **more) for source in sources]
 
 
@@ -151,7 +151,7 @@ def _open_path(given: Any, label: str | None, said: Said) -> list[Source]:
 def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
     """One source, unless there are data sets among them whose episodes have the same numbers."""
     finds = [(os.fspath(path), find(os.fspath(path))) for path in given]
-    if any(found.alone or found.record or found.held for _, found in finds):
+    if any(found.alone or found.record for _, found in finds):
         return [source for path, found in finds for source in said.files(path, found, label)]
     files = [file for _, found in finds for file in found.files]
     name = files[0].path if len(files) == 1 else f"{files[0].path} … {files[-1].path}"

@@ -216,8 +216,6 @@ class Source:
     """What is done about missing values of the observation; None: they are refused."""
     record: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """What the provenance says besides: the version of a table, say."""
-    held: Any = field(default=None, kw_only=True, repr=False, compare=False)
-    """What must not go while the rows are read: a folder of ours."""
     home: str | None = field(default=None, kw_only=True)
     """The engine whose frame was given: "spark", "dask", "ray" or "polars"."""
 

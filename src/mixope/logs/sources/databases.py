@@ -18,7 +18,7 @@ from mixope.errors import DataError, UnknownName
 from mixope.logs.database import connect
 from mixope.logs.sources import arrow_batches, literal, quote, reading
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.scratch import ROWS, written_once
+from mixope.logs.sources.scratch import ROWS, found_once
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 KINDS = {frozenset({"integer"}): "int64", frozenset({"text"}): "string", frozenset({"blob"}): "binary"}
@@ -58,7 +58,7 @@ def _duckdb(path: str, table: str | None) -> Finds:
         except Exception as error:  # a view whose tables are gone, say
             said = str(error).splitlines()[0]
             raise DataError(f"The view cannot be followed: {said}", where=f"{path}::{chosen}") from error
-        return written_once(arrow_batches(found, ROWS), f"{path}::{chosen}", {"table": chosen})
+        return found_once(arrow_batches(found, ROWS), f"{path}::{chosen}", {"table": chosen})
 
 
 def _choose(path: str, table: str | None, names: Sequence[str]) -> str:
@@ -91,7 +91,7 @@ def _sqlite(path: str, table: str | None) -> Finds:
             ).fetchall()
             chosen = _choose(path, table, [name for (name,) in named])
             called = f"{path}::{chosen}"
-            return written_once(_Rows(connection, chosen, called), called, {"table": chosen})
+            return found_once(_Rows(connection, chosen, called), called, {"table": chosen})
     except sqlite3.Error as error:
         hint = "check that the file is whole, and that nothing holds a lock on it"
         raise DataError(f"The database cannot be read: {error}", where=path, hint=hint) from error

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from mixope.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.scratch import written_once
+from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address
 
 LOG = "_delta_log"
@@ -237,7 +237,7 @@ def _by_deltalake(folder: str, version: int | None, refused: DataError) -> Finds
         table = deltalake.DeltaTable(folder, version=version, storage_options=_options(folder))
         read = pa.RecordBatchReader.from_stream(table.scan())
         record = {"table": folder, "version": table.version()}
-        return written_once(read, f"delta:{folder}@{table.version()}", record)
+        return found_once(read, f"delta:{folder}@{table.version()}", record)
     except MixopeError:
         raise
     except Exception as error:  # the library has no base class for what goes wrong

@@ -14,6 +14,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".csv.gz"),
     "tsv": (".tsv", ".tsv.gz"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "npz": (".npz",),
 }

@@ -28,6 +28,7 @@ from mixope.logs.sources.databases import find_database
 from mixope.logs.sources.endings import FORMATS, constants_of, endings, format_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
+from mixope.logs.sources.lines import open_lines
 from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.stored import find_stored
@@ -39,6 +40,7 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | Non
     "parquet": open_parquet,
     "csv": partial(open_text, tabs=False),
     "tsv": partial(open_text, tabs=True),
+    "jsonl": open_lines,
     "arrow": open_arrow,
     "npz": open_npz,
     "minari": open_minari,

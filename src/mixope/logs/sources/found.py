@@ -39,8 +39,7 @@ class Finds:
 
     ``label`` is the logger that the record of a data set names, ``roles`` what it says of columns of the observation.
     ``alone``: its episodes are counted from 0, so that it is a source of its own. ``record`` goes into the provenance
-    of every file: the version of a table, say. ``held`` is what must not go while the files are read; ``home`` is the
-    engine whose frame they were.
+    of every file: the version of a table, say. ``home`` is the engine whose frame they were.
     """
 
     files: tuple[Found, ...]
@@ -49,5 +48,4 @@ class Finds:
     roles: Mapping[str, Role] = field(default_factory=dict)
     alone: bool = False
     record: Mapping[str, Any] = field(default_factory=dict)
-    held: Any = None
     home: str | None = None

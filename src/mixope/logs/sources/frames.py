@@ -80,7 +80,7 @@ class Frame:
                 got=f"the scratch folder {kept.address}",
                 hint=_elsewhere(),
             ) from error
-        store = Store(kept.filesystem, f"{self.name}/", f"{kept.root}/frame/")
+        store = Store(kept.filesystem, f"{self.name}/", f"{kept.root}/frame/", kept)
         names = _written(store, kept)
         if not names:
             raise DataError(
@@ -90,7 +90,7 @@ class Frame:
                 hint=_elsewhere(),
             )
         found = tuple(Found(name, typed=True, format="parquet", store=store) for name in names)
-        return Finds(found, held=kept, home=self.recipe.home)
+        return Finds(found, home=self.recipe.home)
 
 
 def frame_of(given: Any) -> Frame | None:

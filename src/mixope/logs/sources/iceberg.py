@@ -17,7 +17,7 @@ from typing import Any
 from mixope.errors import DataError, MissingExtra, MixopeError
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.lakes import METADATA, is_version
-from mixope.logs.sources.scratch import written_once
+from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address, local_path, open_store, reaching
 
 
@@ -116,7 +116,7 @@ def _read(table: Any, where: str, snapshot: int | None) -> Finds:
         raise DataError("The Iceberg table has no rows", where=where, expected="at least one data file")
     if _plain(table, tasks):
         return Finds(tuple(_files(sorted(task.file.file_path for task in tasks))), record=record)
-    return written_once(scan.to_arrow_batch_reader(), f"{where}@{chosen.snapshot_id}", record)
+    return found_once(scan.to_arrow_batch_reader(), f"{where}@{chosen.snapshot_id}", record)
 
 
 def _plain(table: Any, tasks: Iterable[Any]) -> bool:

@@ -137,7 +137,7 @@ def open_parquet(
 ) -> Iterator[Piece]:
     """Neighbouring files with the same columns and types are one piece."""
     if store is not None:
-        yield from _open_stored(paths, constants, store)
+        yield from open_stored(paths, constants, store)
         return
     import pyarrow.parquet as pq
 
@@ -155,7 +155,7 @@ def open_parquet(
         yield ParquetFiles(files, fields, groups, outside(constants, fields), full, no_true, footers=footers)
 
 
-def _open_stored(paths: Sequence[str], constants: Mapping[str, str | int], store: Store) -> Iterator[Piece]:
+def open_stored(paths: Sequence[str], constants: Mapping[str, str | int], store: Store) -> Iterator[ParquetFiles]:
     """The same of a store: footers are fetched side by side, and what they say is kept in a few words."""
     opened = all_at_once(lambda path: summed_up(path, store), paths)
     empty = next((path for path, footer in zip(paths, opened, strict=True) if sum(footer.groups) == 0), None)

@@ -8,6 +8,7 @@ process ends. What a killed process left on this machine is removed by the next 
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import weakref
@@ -16,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.errors import Advice, DataError, Setting
 from mixope.files import scratch_folder
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
@@ -53,12 +54,10 @@ class Scratch:
         else:
             from pyarrow import fs
 
-            with reading(local or "the temporary folder", "The scratch folder cannot be made"):
-                if local is not None:
-                    os.makedirs(local, exist_ok=True)
-                self.root = os.path.abspath(stack.enter_context(scratch_folder(local)))
-            self.address, self.filesystem = self.root, fs.LocalFileSystem()
+            self.root = self.address = _folder(local, stack)
+            self.filesystem = fs.LocalFileSystem()
         self.remove = weakref.finalize(self, stack.close)
+        atexit.register(self.remove)  # before pyarrow takes leave of its stores, which is not sure of weakref's own
 
     @property
     def on_disk(self) -> bool:
@@ -71,6 +70,21 @@ class Scratch:
 
 def _left_behind() -> None:
     return None
+
+
+def _folder(parent: str | None, stack: ExitStack) -> str:
+    """A new folder on this disk."""
+    try:
+        if parent is not None:
+            os.makedirs(parent, exist_ok=True)
+        return os.path.abspath(stack.enter_context(scratch_folder(parent)))
+    except OSError as error:
+        raise DataError(
+            f"The scratch folder cannot be made: {error.strerror or error}",
+            where=parent or "the temporary files of this machine",
+            expected="a folder with room for the rows",
+            hint=Advice("name another with ", Setting("scratch"), f", or the environment variable {VARIABLE}"),
+        ) from error
 
 
 def _stored(place: str, stack: ExitStack) -> tuple[str, Any, str]:
@@ -89,7 +103,7 @@ def _remove(filesystem: Any, root: str) -> None:
         filesystem.delete_dir(root)
 
 
-def written_once(batches: Iterable[Any], called: str, record: Mapping[str, Any]) -> Finds:
+def written_once(batches: Iterable[Any], called: str) -> Store:
     """A stream of Arrow batches as one Parquet file of the same name; no more than a row group is held."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -108,5 +122,10 @@ def written_once(batches: Iterable[Any], called: str, record: Mapping[str, Any])
             file.write_table(pa.Table.from_batches(held, schema), row_group_size=ROWS)
     if not rows:
         raise DataError("The table has no rows", where=called, expected="at least one row")
-    store = Store(kept.filesystem, called, path)
-    return Finds((Found(called, typed=True, format="parquet", store=store),), record=record, held=kept)
+    return Store(kept.filesystem, called, path, kept)
+
+
+def found_once(batches: Iterable[Any], called: str, record: Mapping[str, Any]) -> Finds:
+    """The same, as something that is found."""
+    store = written_once(batches, called)
+    return Finds((Found(called, typed=True, format="parquet", store=store),), record=record)

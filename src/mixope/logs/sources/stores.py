@@ -18,14 +18,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mixope.errors import DataError
 from mixope.files import scratch_folder
 from mixope.logs.sources.stamps import stamped_in
 
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 60, 4
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 30, 4
+LONGEST = 400
+"""Characters of what a library says."""
 AT_ONCE = 16
 """Requests that are under way at the same time."""
 BLOCK = 1 << 20
@@ -37,11 +39,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Store:
-    """A file system of pyarrow, and how its files are called: with ``called`` at the beginning in place of ``root``."""
+    """A file system of pyarrow, and how its files are called: with ``called`` at the beginning in place of ``root``.
+
+    ``held`` must not go while the files are read: a folder of ours, say.
+    """
 
     filesystem: Any
     called: str
     root: str = ""
+    held: Any = field(default=None, repr=False, compare=False)
 
     def path(self, name: str) -> str:
         """Where a file lies in the file system."""
@@ -239,10 +245,9 @@ def reaching(where: str) -> Iterator[None]:
         yield
     except (OSError, pyarrow.ArrowException) as error:
         said = " ".join(str(error).split())
-        for pattern, problem, hint in REASONS:
-            if re.search(pattern, said):
-                raise DataError(problem, where=where, got=said, hint=hint) from error
-        raise DataError("The store cannot be read", where=where, got=said, hint="check the address") from error
+        found = ((problem, hint) for pattern, problem, hint in REASONS if re.search(pattern, said))
+        problem, hint = next(found, ("The store cannot be read", "check the address"))
+        raise DataError(problem, where=where, got=said[:LONGEST], hint=hint) from error
 
 
 def all_at_once(do: Callable[[str], Value], names: Sequence[str]) -> list[Value]:
