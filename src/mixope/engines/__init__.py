@@ -36,7 +36,10 @@ CLUSTERS: dict[str, Callable[..., Engine]] = {
 
 
 def choose(engine: str | Engine | None, logs: Logs) -> Engine:
-    """An engine by name or as it is; by default in memory for arrays and tables, embedded for files."""
+    """An engine by name or as it is; by default where a lazy frame came from, in memory for arrays and tables, and
+    embedded for files."""
+    if engine is None and logs.home is not None:
+        return make(logs.home)
     if engine is None:
         return MemoryEngine() if logs.in_memory else EmbeddedEngine()
     if isinstance(engine, str):

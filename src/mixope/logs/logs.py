@@ -215,6 +215,12 @@ class Logs:
         first, *rest = (source.name for source in self.sources)
         return f"{first} and {len(rest)} more" if rest else first
 
+    @property
+    def home(self) -> str | None:
+        """The library whose frame was given ("spark", "dask", "ray", "polars"); None for none, or several."""
+        homes = {source.home for source in self.sources}
+        return homes.pop() if len(homes) == 1 else None
+
     def total_rows(self) -> int:
         """Rows before any is dropped; from metadata where the format has it."""
         return self._total
