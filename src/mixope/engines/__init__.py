@@ -33,12 +33,18 @@ CLUSTERS: dict[str, Callable[..., Engine]] = {
     "ray": lambda address, **options: RayEngine(f"ray://{address}", **options),
 }
 """Engines by the address of a cluster that runs already."""
+AT_HAND: dict[str, Callable[[], bool]] = {
+    "dask": DaskEngine.at_hand,
+    "spark": SparkEngine.at_hand,
+    "ray": RayEngine.at_hand,
+}
+"""Whether this process is connected to a cluster."""
 
 
 def choose(engine: str | Engine | None, logs: Logs) -> Engine:
-    """An engine by name or as it is; by default where a lazy frame came from, in memory for arrays and tables, and
-    embedded for files."""
-    if engine is None and logs.home is not None:
+    """An engine by name or as it is; by default in memory for arrays and tables, embedded for files, and on the cluster
+    that a lazy frame came from if this process is connected to one."""
+    if engine is None and logs.home in AT_HAND and AT_HAND[logs.home]():
         return make(logs.home)
     if engine is None:
         return MemoryEngine() if logs.in_memory else EmbeddedEngine()

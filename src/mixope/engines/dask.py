@@ -39,6 +39,15 @@ class DaskEngine(WorkersEngine):
         self._client: Any = None
         self._end: Callable[[], Any] | None = None
 
+    @staticmethod
+    def at_hand() -> bool:
+        """Whether a client is active; nothing is imported to find out."""
+        distributed = sys.modules.get("distributed")
+        try:
+            return distributed is not None and distributed.get_client() is not None
+        except ValueError:
+            return False
+
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
         """One task per item."""
         client = self.client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,6 +34,12 @@ class RayEngine(WorkersEngine):
         super().__init__(**options)
         self.address = address
         self._end: Callable[[], Any] | None = None
+
+    @staticmethod
+    def at_hand() -> bool:
+        """Whether this process is connected; nothing is imported to find out."""
+        ray = sys.modules.get("ray")
+        return ray is not None and bool(ray.is_initialized())
 
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
         """One task per item."""

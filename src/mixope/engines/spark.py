@@ -46,6 +46,12 @@ class SparkEngine(WorkersEngine):
         self.session, self.master = session, master
         self._end: Callable[[], Any] | None = None
 
+    @staticmethod
+    def at_hand() -> bool:
+        """Whether a session is active; nothing is imported to find out."""
+        spark = sys.modules.get("pyspark.sql")
+        return spark is not None and spark.SparkSession.getActiveSession() is not None
+
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
         """Items in waves: all that come home at once are those of one wave."""
         session = self._connected()
