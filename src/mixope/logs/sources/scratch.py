@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.errors import DataError
 from mixope.files import scratch_folder
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
@@ -83,7 +83,7 @@ def _folder(parent: str | None, stack: ExitStack) -> str:
             f"The scratch folder cannot be made: {error.strerror or error}",
             where=parent or "the temporary files of this machine",
             expected="a folder with room for the rows",
-            hint=Advice("name another with ", Setting("scratch"), f", or the environment variable {VARIABLE}"),
+            hint=f"name another with the environment variable {VARIABLE}",
         ) from error
 
 

@@ -30,8 +30,8 @@ VERSIONS = ("etag", "ETag", "md5Hash", "content_md5", "VersionId")
 RECENT = 60.0
 """Seconds. Stores give times in whole seconds, so that a file as young as this may be written again at the same time;
 only its version tells. The clocks of the store and of this machine may differ by as much."""
-MANY = 100
-"""Files of a store that are looked up one by one; more are listed, folder by folder."""
+MANY = 10
+"""Files of a store that are looked up one by one; more are listed, folder by folder, where they fill their folders."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,6 @@ class Stamp:
         """What is another now; None if it is the same version. Only where ``thorough`` is a local file opened."""
         if now is None:
             return "the file is gone"
-        if now[:2] == self.state[:2] and len(self.state) > 2:
-            now = (*now[:2], *version_of(self.filesystem, self.path))
         if now != self.state:
             return f"{_words(now)} now, {_words(self.state)} before"
         if thorough and self.ends is not None and ends_of(self.path, now[0]) != self.ends:
@@ -68,16 +66,17 @@ def stamped(paths: Iterable[str]) -> tuple[Stamp, ...]:
     return tuple(found)
 
 
-def stamped_in(
-    filesystem: Any, path: str, name: str | None = None, state: tuple[Any, ...] | None = None
-) -> Stamp | None:
-    """Of a file of a store, perhaps with the size and time that a listing gave."""
-    state = state or next(iter(_states(filesystem, [path])))
+def stamped_in(filesystem: Any, path: str) -> Stamp | None:
+    """Of a file of a store; None where there is none."""
+    state = next(iter(_states(filesystem, [path])))
     if state is None:
         return None
-    young = not state[1] or abs(time.time() - state[1] / 1e9) < RECENT
-    version = version_of(filesystem, path) if young else []
-    return Stamp(name or path, path, (*state, *version), None, filesystem)
+    version = version_of(filesystem, path) if _is_young(state) else []
+    return Stamp(path, path, (*state, *version), None, filesystem)
+
+
+def _is_young(state: tuple[Any, ...]) -> bool:
+    return not state[1] or abs(time.time() - state[1] / 1e9) < RECENT
 
 
 def stamped_stored(files: Iterable[tuple[Store, str, tuple[Any, ...] | None]]) -> Iterator[Stamp]:
@@ -91,11 +90,12 @@ def stamped_stored(files: Iterable[tuple[Store, str, tuple[Any, ...] | None]]) -
         paths = [store.path(name) for _, name, _ in mine]
         unknown = [path for path, (_, _, state) in zip(paths, mine, strict=True) if state is None]
         found = dict(zip(unknown, _states(store.filesystem, unknown), strict=True)) if unknown else {}
-        for path, (_, name, state) in zip(paths, mine, strict=True):
-            known = state or found[path]
-            stamp = stamped_in(store.filesystem, path, name, known) if known else None
-            if stamp is not None:
-                yield stamp
+        known = {path: state or found[path] for path, (_, _, state) in zip(paths, mine, strict=True)}
+        versions = _versions(store.filesystem, [path for path, state in known.items() if state and _is_young(state)])
+        for path, (_, name, _) in zip(paths, mine, strict=True):
+            state = known[path]
+            if state is not None:
+                yield Stamp(name, path, (*state, *versions.get(path, ())), None, store.filesystem)
 
 
 def refuse_changed(stamps: Iterable[Stamp], *, thorough: bool = False) -> None:
@@ -117,7 +117,22 @@ def _now(stamps: Sequence[Stamp]) -> Iterator[tuple[Stamp, tuple[Any, ...] | Non
     for filesystem, group in groupby(stamps, key=lambda stamp: stamp.filesystem):
         mine = list(group)
         paths = [stamp.path for stamp in mine]
-        yield from zip(mine, map(_state, paths) if filesystem is None else _states(filesystem, paths), strict=True)
+        if filesystem is None:
+            yield from zip(mine, map(_state, paths), strict=True)
+            continue
+        found = dict(zip(paths, _states(filesystem, paths), strict=True))
+        young = [s.path for s in mine if len(s.state) > 2 and found[s.path] == s.state[:2]]
+        versions = _versions(filesystem, young)
+        for stamp in mine:
+            now = found[stamp.path]
+            yield stamp, now if now is None else (*now, *versions.get(stamp.path, ()))
+
+
+def _versions(filesystem: Any, paths: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """The versions of some files, asked for side by side."""
+    from mixope.logs.sources.stores import all_at_once
+
+    return dict(zip(paths, all_at_once(lambda path: version_of(filesystem, path), paths), strict=True))
 
 
 def is_local(filesystem: Any) -> bool:

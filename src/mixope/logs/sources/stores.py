@@ -25,7 +25,7 @@ from mixope.errors import DataError
 from mixope.files import scratch_folder
 from mixope.logs.sources.stamps import stamped_in
 
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 30, 4
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 30, 3
 LONGEST = 400
 """Characters of what a library says."""
 AT_ONCE = 16

@@ -38,13 +38,8 @@ EXACT_DIGITS = 15
 BLOCK = 1 << 20
 """Bytes of a compressed file that are unpacked at a time."""
 
-SQL_TYPES: dict[Kind, str] = {
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "string": "VARCHAR",
-    "null": "VARCHAR",
-}
+SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
+SQL_TYPES |= {"string": "VARCHAR", "null": "VARCHAR"}
 
 IS_KIND: dict[Kind, str] = {
     "int": (
