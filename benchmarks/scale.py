@@ -40,6 +40,8 @@ from tables import markdown
 HORIZON, LOGGERS = 200, 4
 CHUNK_EPISODES, CHUNKS = 2500, 4
 """Rows are made of four simulated chunks of half a million rows."""
+LEAST_FILES, FILE_CHUNKS = 8, 25
+"""As many files, each of at most so many chunks."""
 
 BARE = """
 SELECT policy_id, observation, action, next_observation, terminated,
@@ -53,7 +55,6 @@ GROUP BY policy_id, observation, action, next_observation, terminated
 @dataclass(frozen=True)
 class Settings:
     rows: int = 100_000_000
-    files: int = 8
     memory_limit: str = "600MB"
     threads: int = 2
     repetitions: int = 2
@@ -72,26 +73,35 @@ class Cost:
 
 
 def write_logs(folder: Path, settings: Settings) -> int:
-    """Parquet files of about ``rows`` rows in all; gives back their number."""
+    """Parquet files of about ``rows`` rows in all; gives back their number. Files that are there are not written again.
+
+    A file has a name of its own until it is whole, so a run that was stopped goes on where it stopped.
+    """
+    size = CHUNK_EPISODES * HORIZON
+    chunks = -(-settings.rows // size)
+    per_file = min(-(-chunks // LEAST_FILES), FILE_CHUNKS)
+    made: list[pa.Table] = []
+    for number, first in enumerate(range(0, chunks, per_file)):
+        path = folder / f"part-{number:05}.parquet"
+        if path.exists():
+            continue
+        made = made or _simulated(settings.seed)
+        unfinished = path.with_suffix(".part")
+        with pq.ParquetWriter(unfinished, made[0].schema, compression="zstd") as writer:
+            for chunk in range(first, min(first + per_file, chunks)):
+                writer.write_table(_renumbered(made[chunk % CHUNKS], chunk * CHUNK_EPISODES))
+        unfinished.rename(path)
+    return chunks * size
+
+
+def _simulated(seed: int) -> list[pa.Table]:
+    """The chunks that all files are made of."""
     model = environments.make("taxi")
-    loggers = environments.stages(model, LOGGERS, seed=settings.seed)
-    chunks = [
-        pa.table(environments.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=settings.seed + i))
+    loggers = environments.stages(model, LOGGERS, seed=seed)
+    return [
+        _small_types(pa.table(environments.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=seed + i)))
         for i in range(CHUNKS)
     ]
-    size, written = chunks[0].num_rows, 0
-    per_file = -(-settings.rows // (size * settings.files))
-    for number in range(settings.files):
-        if written >= settings.rows:
-            break
-        path = folder / f"part-{number}.parquet"
-        with pq.ParquetWriter(path, _small_types(chunks[0]).schema, compression="zstd") as writer:
-            for _ in range(per_file):
-                if written >= settings.rows:
-                    break
-                writer.write_table(_small_types(_renumbered(chunks[(written // size) % CHUNKS], written // HORIZON)))
-                written += size
-    return written
 
 
 def _renumbered(chunk: pa.Table, first: int) -> pa.Table:

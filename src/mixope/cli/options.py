@@ -198,6 +198,16 @@ MemoryLimit = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        show_default=False,
+        help="Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of "
+        "your own, as trusted as code.",
+    ),
+]
 Device = Annotated[
     DeviceName,
     typer.Option(

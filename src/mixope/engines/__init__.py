@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mixope.engines.checkpointed import CheckpointedEngine, with_checkpoint
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.protocol import Engine
@@ -31,4 +32,13 @@ def bounded(logs: Logs, engine: Engine) -> Logs:
     return logs.within(getattr(engine, "memory_limit", None), getattr(engine, "threads", None))
 
 
-__all__ = ["ENGINES", "EmbeddedEngine", "Engine", "MemoryEngine", "bounded", "choose"]
+__all__ = [
+    "ENGINES",
+    "CheckpointedEngine",
+    "EmbeddedEngine",
+    "Engine",
+    "MemoryEngine",
+    "bounded",
+    "choose",
+    "with_checkpoint",
+]

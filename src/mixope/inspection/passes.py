@@ -9,6 +9,7 @@ vectors.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
 from mixope.diagnostics import episodes_are_new, judge_dropped
-from mixope.engines import Engine, bounded, choose
+from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import Advice, DataError
 from mixope.inspection.records import (
     Bar,
@@ -60,14 +61,22 @@ NOT_COVERED = (
 _BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 
 
-def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *, check: bool = True) -> Inspection:
+def inspect(
+    logs: Any,
+    target: Any = None,
+    engine: str | Engine | None = None,
+    *,
+    check: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
     ``check`` looks for rows that cannot be used, episodes whose rows do not fit together, and episodes that are copies
-    of others: three more scans.
+    of others: three more scans. ``checkpoint`` is a folder that keeps the answers of finished scans, as for
+    :func:`mixope.evaluate`; what the checks find is not kept.
     """
     logs = as_logs(logs)
-    chosen = choose(engine, logs)
+    chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
