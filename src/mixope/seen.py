@@ -29,6 +29,7 @@ from mixope.features import FeatureMap
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs, check_seed
+from mixope.sizes import refuse_too_large
 from mixope.statistics.checksum import Checksum, Sums
 from mixope.statistics.episodes import (
     EpisodeShape,
@@ -81,6 +82,7 @@ def look(
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
     ask_for_ends(logs, chosen)
+    refuse_too_large(logs, counted=features is None and logs.schema.discrete)
     if features is not None or not logs.schema.discrete:
         return sample(logs, chosen, features, seed)
     return count(logs, chosen)

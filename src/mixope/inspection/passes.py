@@ -45,6 +45,7 @@ from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows, sample
+from mixope.sizes import refuse_too_large
 from mixope.statistics.episodes import SURVEYED
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.statistics.request import Batch, Request
@@ -78,6 +79,7 @@ def inspect(
     logs = as_logs(logs)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
+    refuse_too_large(logs, counted=logs.schema.discrete)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete
