@@ -21,7 +21,7 @@ from typing import Any
 
 from mixope.errors import Advice, MixopeError, MixopeWarning, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs, reading
-from mixope.logs.database import available_bytes, bytes_of, resident_bytes
+from mixope.logs.database import available_bytes, bytes_of, release_unused, resident_bytes
 from mixope.logs.stretches import Stretch, stretches
 from mixope.statistics.transitions import transition_keys
 
@@ -63,10 +63,11 @@ def foresee(logs: Logs, *, counted: bool) -> Sizes | None:
     schema, found = logs.schema, stretches(logs, STRETCHES, ROWS)
     if len(found) < 2:
         return None
-    kinds = {"episode": EPISODE_KEYS}
+    kinds: dict[str, tuple[str, ...]] = {"episode": EPISODE_KEYS}
     if counted:
         kinds |= {"transition": transition_keys(schema), "state": schema.observation}
     numbers = _numbers(logs, found, kinds)
+    release_unused()
     nothing = Number(0.0, 0.0)
     return Sizes(
         logs.total_rows(), numbers.get("transition", nothing), numbers.get("state", nothing), numbers["episode"]

@@ -1,8 +1,8 @@
 """The embedded engine: DuckDB runs the GROUP BY where the files lie, larger than memory, spilling where it must.
 
 Rows never become Python objects: keys stay raw values, sums are compensated (``fsum``) in float64 so that the order in
-which threads finish shows in the last digit at most, and only the grouped result is brought over, as Arrow. Logs that
-are not long are streamed in order instead, so that it does not show at all.
+which threads finish shows in the last digit at most (those of a single episode are plain), and only the grouped result
+is brought over, as Arrow. Logs that are not long are streamed in order instead, so that it does not show at all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mixope.arrays import is_whole
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.errors import Advice, Setting, UsageError
-from mixope.logs import Logs
+from mixope.logs import EPISODE_KEYS, Logs
 from mixope.logs.database import connect
 from mixope.logs.sources import arrow_batches, reading
 from mixope.processes import all_cores
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 LEAST_THREADS = 64
 """So many may be asked for on any machine; beyond eight per core they only wait for each other."""
+
+
+PART_ROWS = 1 << 23
+"""Rows of a part of long logs whose episodes are added up apart."""
 
 
 class EmbeddedEngine:
@@ -56,15 +60,22 @@ class EmbeddedEngine:
         self.ordered = ordered
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
-        """One SELECT … GROUP BY over the view of canonical rows."""
+        """One SELECT … GROUP BY over the view of canonical rows.
+
+        Of long logs by episode, one for every part of them that shares no episode with others: the groups of all would
+        have to go to the disk and back.
+        """
+        by_episode = set(EPISODE_KEYS) <= set(grouping.keys)
+        keys = [_quoted(key) for key in grouping.keys]
+        sums = [f"{_aggregate_sql(a, not by_episode)} AS {_quoted(a.name)}" for a in grouping.aggregates]
+        group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        tables = []
         with logs.scanning(), self._connect() as connection, reading(logs.name):
             connection.execute("SET preserve_insertion_order = false")
-            rows = _joined(connection, logs, lookup)
-            keys = [_quoted(key) for key in grouping.keys]
-            columns = [*keys, *(f"{_aggregate_sql(a)} AS {_quoted(a.name)}" for a in grouping.aggregates)]
-            group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
-            table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
-        return GroupSums(grouping, sort_by_keys(table, grouping.keys))
+            for part in logs.apart(PART_ROWS) if by_episode else (logs,):
+                rows = _joined(connection, part, lookup)
+                tables.append(_arrow(connection.sql(f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group_by}")))
+        return GroupSums(grouping, _in_order(tables, grouping.keys))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Sums by key alone are pushed down where the logs are long; otherwise the rows are streamed, sorted (on disk
@@ -117,11 +128,33 @@ def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
     return f"(SELECT rows_.*, {extra} FROM {view} AS rows_ LEFT JOIN mixope_lookup AS lookup_ ON {on})"
 
 
-def _aggregate_sql(aggregate: Aggregate) -> str:
+def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
+    """All tables as one, in the order of their keys; column by column, because there is no room for two of a large one.
+
+    The tables are used up.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(tables) == 1:
+        return sort_by_keys(tables[0], keys)
+    order = pc.sort_indices(
+        pa.concat_tables([table.select(list(keys)) for table in tables]), [(key, "ascending") for key in keys]
+    )
+    columns = {}
+    for name in tables[0].column_names:
+        together = pa.chunked_array([chunk for table in tables for chunk in table.column(name).chunks])
+        columns[name] = together.take(order)
+        tables[:] = [table.drop_columns([name]) for table in tables]
+    return pa.table(columns)
+
+
+def _aggregate_sql(aggregate: Aggregate, compensated: bool) -> str:
+    """Sums over the rows of an episode are short, and plain ones cost half."""
     if aggregate.operation == "count":
         return "CAST(count(*) AS DOUBLE)"
     product = " * ".join(quantity_sql(factor) for factor in aggregate.factors)
-    function = "fsum" if aggregate.operation == "sum" else aggregate.operation
+    function = "fsum" if aggregate.operation == "sum" and compensated else aggregate.operation
     return f"{function}({product})"
 
 

@@ -85,6 +85,13 @@ def resident_bytes() -> int:
         return _peak_bytes()
 
 
+def release_unused() -> None:
+    """Give memory that Arrow holds for later back to the system: a connection is given what is left."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+
+
 def available_bytes() -> int | None:
     """What this process could still take: of the machine, and of the group of processes whose memory is limited.
 
