@@ -16,7 +16,7 @@ from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, 
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs
-from mixope.logs.database import connect
+from mixope.logs.database import connect, release_unused
 from mixope.logs.sources import arrow_batches, reading
 from mixope.processes import all_cores
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
@@ -74,7 +74,8 @@ class EmbeddedEngine:
             connection.execute("SET preserve_insertion_order = false")
             for part in logs.apart(PART_ROWS) if by_episode else (logs,):
                 rows = _joined(connection, part, lookup)
-                tables.append(_arrow(connection.sql(f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group_by}")))
+                found = _arrow(connection.sql(f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group_by}"))
+                tables.append(sort_by_keys(found, grouping.keys))
         return GroupSums(grouping, _in_order(tables, grouping.keys))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
@@ -129,7 +130,7 @@ def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
 
 
 def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
-    """All tables as one, in the order of their keys; column by column, because there is no room for two of a large one.
+    """Sorted tables as one, in the order of their keys; column by column: there may be no room for two of a large one.
 
     The tables are used up.
     """
@@ -137,7 +138,7 @@ def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
     import pyarrow.compute as pc
 
     if len(tables) == 1:
-        return sort_by_keys(tables[0], keys)
+        return tables[0]
     order = pc.sort_indices(
         pa.concat_tables([table.select(list(keys)) for table in tables]), [(key, "ascending") for key in keys]
     )
@@ -146,6 +147,7 @@ def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
         together = pa.chunked_array([chunk for table in tables for chunk in table.column(name).chunks])
         columns[name] = together.take(order)
         tables[:] = [table.drop_columns([name]) for table in tables]
+        release_unused()
     return pa.table(columns)
 
 

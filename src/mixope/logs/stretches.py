@@ -72,8 +72,10 @@ def _parts(plan: Plan, places: Sequence[int], rows: int) -> Iterator[Piece]:
         before = ends[number] - sum(piece.counts())
         mine = [place - before for place in places if before <= place < ends[number]]
         if mine:
-            known = isinstance(piece, ParquetFiles)
-            yield from _of_parquet(plan, piece, mine, rows) if known else _others(piece, mine, rows)
+            if isinstance(piece, ParquetFiles):
+                yield from _of_parquet(plan, piece, mine, rows)
+            else:
+                yield from _others(piece, mine, rows)
 
 
 def _of_parquet(plan: Plan, piece: ParquetFiles, places: Sequence[int], rows: int) -> Iterator[Piece]:
