@@ -144,12 +144,12 @@ def _too_large(sizes: Sizes, held: int, there: int, which: str, limited: bool, c
     beginning = f"these logs {'will' if sure else 'may'} not fit in memory: {sizes.rows:,} rows with"
     found = f"{beginning} {'at least' if sure else 'up to'} about {counts} need about {need}, and there are"
     where = [" allowed; allow more with ", Setting("memory_limit")] if limited else ["; take a larger machine"]
-    coarser = (
-        ", make ids coarser so that fewer states differ, or describe states by numbers instead of ids"
-        if counted
-        else ", or take a part of the episodes"
-    )
-    return Advice(f"{found} {there / 1e9:,.1f} GB", *where, coarser)
+    mostly_episodes = 2 * PER_EPISODE * getattr(sizes.episodes, which) > sizes.bytes(which)
+    otherwise = ", or take a part of the episodes" if mostly_episodes else _COARSER
+    return Advice(f"{found} {there / 1e9:,.1f} GB", *where, otherwise)
+
+
+_COARSER = ", make ids coarser so that fewer states differ, or describe states by numbers instead of ids"
 
 
 def _about(number: float) -> str:

@@ -128,14 +128,17 @@ class Idle(EmbeddedEngine):
         raise AssertionError("a scan was begun")
 
 
+@pytest.mark.parametrize(
+    ("costly", "advice"), [("PER_EPISODE", "or take a part of the episodes"), ("PER_TRANSITION", "make ids coarser")]
+)
 @pytest.mark.parametrize("ask", [mixope.inspect, lambda *given, **options: mixope.evaluate(*given, {}, **options)])
-def test_logs_that_cannot_fit_are_refused_before_the_first_scan(ask, path, short, monkeypatch):
-    monkeypatch.setattr(sizes, "PER_EPISODE", 5_000_000)
+def test_logs_that_cannot_fit_are_refused_before_the_first_scan(ask, costly, advice, path, short, monkeypatch):
+    monkeypatch.setattr(sizes, costly, 5_000_000)
     with pytest.raises(UsageError) as refusal:
         ask(path, engine=Idle(memory_limit="1GB"))
     words = str(refusal.value)
     assert "these logs will not fit in memory: 40,000 rows with at least about" in words
-    assert "and there are 1.0 GB allowed; allow more with memory_limit=…, make ids coarser" in words
+    assert f"and there are 1.0 GB allowed; allow more with memory_limit=…, {advice}" in words
 
 
 def test_a_guess_that_may_be_wrong_refuses_nothing(path, short, monkeypatch):
