@@ -50,4 +50,4 @@ def test_every_core_dependency_is_imported():
 @pytest.mark.parametrize("requirement", [*CORE, *(entry for entries in EXTRAS.values() for entry in entries)])
 def test_a_dependency_has_a_floor_and_no_ceiling(requirement):
     if not requirement.startswith("mixope["):
-        assert re.fullmatch(r"[A-Za-z0-9-]+(\[[a-z]+\])?>=[0-9][0-9.]*", requirement)
+        assert re.fullmatch(r"[A-Za-z0-9-]+(\[[a-z,]+\])?>=[0-9][0-9.]*", requirement)

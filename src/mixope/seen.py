@@ -8,6 +8,7 @@ scores of the estimators are summed by episode.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.engines import Engine, bounded, choose
+from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
@@ -28,6 +29,7 @@ from mixope.features import FeatureMap
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs, check_seed
+from mixope.sizes import refuse_too_large
 from mixope.statistics.checksum import Checksum, Sums
 from mixope.statistics.episodes import (
     EpisodeShape,
@@ -57,24 +59,30 @@ MOST_PIECES = 200_000
 
 
 def look(
-    logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None, seed: int = 0
+    logs: Any,
+    engine: str | Engine | None = None,
+    features: FeatureMap | None = None,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Counted | Sampled:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
-    Logs that were looked at before are not read again.
+    Logs that were looked at before are not read again. ``checkpoint`` is a folder that keeps the answers of this scan
+    and of all that follow.
     """
     check_seed(seed)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if isinstance(logs, Counted | Sampled):
         if features is None and (isinstance(logs, Counted) or logs.seed == seed):
-            return logs
+            return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
         features = features or (logs.features if isinstance(logs, Sampled) else None)
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
-    chosen = choose(engine, logs)
+    chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
     ask_for_ends(logs, chosen)
+    refuse_too_large(logs, counted=features is None and logs.schema.discrete)
     if features is not None or not logs.schema.discrete:
         return sample(logs, chosen, features, seed)
     return count(logs, chosen)

@@ -40,6 +40,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
     device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
@@ -69,12 +70,13 @@ def command(
     check_device(device.value)
     output.check_page(html)
     inputs.check_outputs(outputs, [target, *logger])
+    inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing)
         policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
         known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
-        seen = look(rows, chosen)
+        seen = look(rows, chosen, checkpoint=checkpoint)
         result = evaluate(
             seen,
             policy,
@@ -90,6 +92,7 @@ def command(
         )
         tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None
         result = tested.judge(result) if tested else result
+        notes.extend(output.taken(seen.engine))
         if html is not None:
             coverage = coverage_of(seen, policy)
             output.write_page(result, html, command=output.command_line(context), coverage=coverage, backtest=tested)

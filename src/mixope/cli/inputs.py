@@ -153,6 +153,14 @@ def make_engine(name: str | None, memory_limit: str | None, threads: int | None)
     return make(name, **options)
 
 
+def check_checkpoint(folder: Path | None) -> None:
+    """Before anything is read: a folder that cannot keep what is found is told of at once."""
+    if folder is not None:
+        from mixope.engines.kept import Kept
+
+        Kept(folder)
+
+
 def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | Estimator:
     """An estimator by name, or a state-ratio estimator in the paper's form, which counts states."""
     if form is FormName.general:

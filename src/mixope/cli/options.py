@@ -206,6 +206,16 @@ Threads = Annotated[
         help="Threads of the embedded engine, or workers that another engine starts on this machine.",
     ),
 ]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        show_default=False,
+        help="Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of "
+        "your own, as trusted as code.",
+    ),
+]
 Device = Annotated[
     DeviceName,
     typer.Option(

@@ -24,6 +24,7 @@ from mixope.errors import UNSHOWABLE, MixopeWarning, Setting, UsageError, clean,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixope.engines import Engine
     from mixope.rendering import Record, ReportedRecord
 
 ARGUMENTS = "mixope.cli.arguments"
@@ -165,6 +166,16 @@ def working(what: str) -> Iterator[Work]:
             tell(_messages(caught))
             raise
     heard += _messages(caught)
+
+
+def taken(engine: Engine) -> list[str]:
+    """How many scans came from a checkpoint, where there is one."""
+    from mixope.engines import CheckpointedEngine
+
+    if not isinstance(engine, CheckpointedEngine):
+        return []
+    size = f"{engine.kept.folder} holds {engine.kept.size() / 1e6:,.1f} MB"
+    return [f"{engine.taken} of {engine.asked} scans were taken from the checkpoint; {size}"]
 
 
 def tell(notes: Collection[str], besides: Collection[str] = ()) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mixope.engines.checkpointed import CheckpointedEngine, with_checkpoint
 from mixope.engines.dask import DaskEngine
 from mixope.engines.embedded import EmbeddedEngine
 from mixope.engines.memory import MemoryEngine
@@ -72,6 +73,7 @@ def bounded(logs: Logs, engine: Engine) -> Logs:
 
 __all__ = [
     "ENGINES",
+    "CheckpointedEngine",
     "DaskEngine",
     "EmbeddedEngine",
     "Engine",
@@ -82,4 +84,5 @@ __all__ = [
     "bounded",
     "choose",
     "make",
+    "with_checkpoint",
 ]

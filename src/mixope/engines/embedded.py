@@ -1,8 +1,8 @@
 """The embedded engine: DuckDB runs the GROUP BY where the files lie, larger than memory, spilling where it must.
 
 Rows never become Python objects: keys stay raw values, sums are compensated (``fsum``) in float64 so that the order in
-which threads finish shows in the last digit at most, and only the grouped result is brought over, as Arrow. Logs that
-are not long are streamed in order instead, so that it does not show at all.
+which threads finish shows in the last digit at most (those of a single episode are plain), and only the grouped result
+is brought over, as Arrow. Logs that are not long are streamed in order instead, so that it does not show at all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, 
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.engines.sums import group_by
 from mixope.errors import Advice, Setting, UsageError
-from mixope.logs import Logs
-from mixope.logs.database import connect
+from mixope.logs import EPISODE_KEYS, Logs
+from mixope.logs.database import connect, release_unused
 from mixope.logs.sources import arrow_batches, quote, reading
 from mixope.processes import all_cores
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 LEAST_THREADS = 64
 """So many may be asked for on any machine; beyond eight per core they only wait for each other."""
+
+
+PART_ROWS = 1 << 23
+"""Rows of a part of long logs whose episodes are added up apart."""
 
 
 class EmbeddedEngine:
@@ -56,9 +60,17 @@ class EmbeddedEngine:
         self.ordered = ordered
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
-        """One SELECT … GROUP BY over the view of canonical rows."""
+        """One SELECT … GROUP BY over the view of canonical rows.
+
+        Of long logs by episode, one for every part of them that shares no episode with others: the groups of all would
+        have to go to the disk and back.
+        """
+        tables: list[pa.Table] = []
         with logs.scanning(), self._connect() as connection, reading(logs.name):
-            return group_by(connection, logs.view(connection), grouping, lookup)
+            for part in logs.apart(PART_ROWS) if set(EPISODE_KEYS) <= set(grouping.keys) else (logs,):
+                found = group_by(connection, part.view(connection), grouping, lookup).table
+                tables += [] if found is None else [found]
+        return GroupSums(grouping, (_in_order(tables, grouping.keys),))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Sums by key alone are pushed down where the logs are long; otherwise the rows are streamed, sorted (on disk
@@ -98,6 +110,28 @@ class EmbeddedEngine:
 
     def _connect(self) -> AbstractContextManager[Any]:
         return connect(self.memory_limit, self.threads)
+
+
+def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
+    """Sorted tables as one, in the order of their keys; column by column: there may be no room for two of a large one.
+
+    The tables are used up.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(tables) == 1:
+        return tables[0]
+    order = pc.sort_indices(
+        pa.concat_tables([table.select(list(keys)) for table in tables]), [(key, "ascending") for key in keys]
+    )
+    columns = {}
+    for name in tables[0].column_names:
+        together = pa.chunked_array([chunk for table in tables for chunk in table.column(name).chunks])
+        columns[name] = together.take(order)
+        tables[:] = [table.drop_columns([name]) for table in tables]
+        release_unused()
+    return pa.table(columns)
 
 
 def _tables(reader: Any, where: str) -> Iterator[pa.Table]:

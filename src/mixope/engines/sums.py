@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mixope.logs import EPISODE_KEYS
 from mixope.logs.sources import quote
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup, sort_by_keys
 from mixope.statistics.quantities import quantity_sql
@@ -16,7 +17,8 @@ def group_by(connection: Any, rows: str, grouping: Grouping, lookup: Lookup | No
     """The sums of canonical ``rows`` (a view, a table or a SELECT in brackets), joined with the lookup."""
     connection.execute("SET preserve_insertion_order = false")
     keys = [quote(key) for key in grouping.keys]
-    columns = [*keys, *(f"{_aggregate_sql(a)} AS {quote(a.name)}" for a in grouping.aggregates)]
+    many = not set(EPISODE_KEYS) <= set(grouping.keys)
+    columns = [*keys, *(f"{_aggregate_sql(a, many)} AS {quote(a.name)}" for a in grouping.aggregates)]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
     table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {_joined(connection, rows, lookup)}{by}"))
     return GroupSums(grouping, (sort_by_keys(table, grouping.keys),))
@@ -32,11 +34,12 @@ def _joined(connection: Any, rows: str, lookup: Lookup | None) -> str:
     return f"(SELECT rows_.*, {extra} FROM {rows} AS rows_ LEFT JOIN mixope_lookup AS lookup_ ON {on})"
 
 
-def _aggregate_sql(aggregate: Aggregate) -> str:
+def _aggregate_sql(aggregate: Aggregate, compensated: bool) -> str:
+    """Sums over the rows of an episode are short, and plain ones cost half."""
     if aggregate.operation == "count":
         return "CAST(count(*) AS DOUBLE)"
     product = " * ".join(quantity_sql(factor) for factor in aggregate.factors)
-    function = "fsum" if aggregate.operation == "sum" else aggregate.operation
+    function = "fsum" if aggregate.operation == "sum" and compensated else aggregate.operation
     return f"{function}({product})"
 
 

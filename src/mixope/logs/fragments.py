@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 from mixope.errors import UnknownName
@@ -21,6 +21,7 @@ from mixope.logs import view
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema
 from mixope.logs.sources import Piece, field_in, reading, total_of, unique
+from mixope.logs.sources.parquet import ParquetFiles
 from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import rows_of
 
@@ -102,6 +103,37 @@ def fragments_of(
         own = None if mine == seen else (before, before + (known or 0))
         small = replace(plan, source=source)
         yield Fragment(key, known, small.keeps_all, schema.columns, small, step_base, own)
+
+
+def plans_apart(plan: Plan, rows: int) -> list[Plan]:
+    """The same plan for runs of its files of about ``rows`` rows or more, no two of which share an episode.
+
+    The plan itself where that is not known from the footers of Parquet files.
+    """
+    whole = [piece for piece in plan.source.pieces if isinstance(piece, ParquetFiles) and piece.chosen is None]
+    if "episode_id" in plan.derived or len(whole) < len(plan.source.pieces):
+        return [plan]
+    files = [
+        (piece, replace(piece, files=(name,), groups=(sizes,)))
+        for piece in whole
+        for name, sizes in zip(piece.files, piece.groups, strict=True)
+    ]
+    found: list[list[tuple[ParquetFiles, ParquetFiles]]] = [[]]
+    for run in apart(_spans(plan, [file for _, file in files])):
+        if sum(sum(file.counts()) for _, file in found[-1]) >= rows:
+            found.append([])
+        found[-1] += files[run.start : run.stop]
+    return [replace(plan, source=replace(plan.source, pieces=_joined(run))) for run in found]
+
+
+def _joined(files: Sequence[tuple[ParquetFiles, ParquetFiles]]) -> tuple[Piece, ...]:
+    """Neighbouring files of a piece as one piece again."""
+    by_piece = groupby(files, key=lambda pair: id(pair[0]))
+    runs = [[file for _, file in run] for _, run in by_piece]
+    return tuple(
+        replace(run[0], files=tuple(file.files[0] for file in run), groups=tuple(file.groups[0] for file in run))
+        for run in runs
+    )
 
 
 def _readings(

@@ -18,7 +18,7 @@ from mixope.errors import DataError, UsageError
 from mixope.logs import view
 from mixope.logs.checks import explain_steps
 from mixope.logs.database import connect
-from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
+from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
 from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
@@ -185,6 +185,28 @@ class Logs:
     ) -> tuple[tuple[Load, ...], tuple[Bucket, ...]]:
         """Some columns of the rows, to be brought together by episode: what to split, and the buckets it falls into."""
         return loads_of(self.plans, tuple(columns), self.step_base, buckets, rows)
+
+    def apart(self, rows: int) -> tuple[Logs, ...]:
+        """The same logs in parts of about ``rows`` rows or more, no two of which share an episode.
+
+        These logs themselves where it is not known which of their files do.
+        """
+        if self.total_rows() <= rows:
+            return (self,)
+        runs: list[list[Plan]] = [[]]
+        for part in (part for plan in self.plans for part in plans_apart(plan, rows)):
+            if sum(sum(plan.source.counts()) for plan in runs[-1]) >= rows:
+                runs.append([])
+            runs[-1].append(part)
+        return tuple(self._of(run) for run in runs)
+
+    def _of(self, plans: Sequence[Plan]) -> Logs:
+        """The same logs with some of their files only."""
+        part = object.__new__(Logs)
+        sources = tuple(plan.source for plan in plans)
+        known = {"step_base": self.step_base, "bounds": self.bounds, "schema": self.schema, "notes": self.notes}
+        part.__dict__.update(sources=sources, plans=tuple(plans), assumed=self.assumed, **known)
+        return part
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Any]:
         """The rows of ``table``, in the same order, as tables of at most ``rows``; one fragment is held at a time."""

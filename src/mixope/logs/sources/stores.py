@@ -230,7 +230,7 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     (
         r"libjvm|libhdfs|[Hh]adoop",
         "Hadoop's client cannot be loaded or cannot connect",
-        "set JAVA_HOME, HADOOP_HOME and CLASSPATH (the output of 'hadoop classpath --glob')",
+        "set JAVA_HOME, HADOOP_HOME and CLASSPATH (as the classpath command of hadoop prints it, files spelt out)",
     ),
 )
 """What the libraries say, what that means, and what to do."""
