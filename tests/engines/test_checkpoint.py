@@ -54,7 +54,9 @@ class Counting(MemoryEngine):
 
 @pytest.mark.parametrize("states", worlds.STATES)
 @pytest.mark.parametrize("actions", worlds.ACTIONS)
-def test_every_estimator_gives_the_same_bytes_without_a_scan(states, actions, tmp_path):
+def test_every_estimator_gives_the_same_bytes_without_a_scan(states, actions, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # a worker of pytest has none
+
     def compare(engine):
         logs, target = worlds.read(states, actions), worlds.policy(states, actions, 0.6)
         features = worlds.features(states) if states == "floats" else None

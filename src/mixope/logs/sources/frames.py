@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.errors import DataError
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.scratch import VARIABLE, Scratch
 from mixope.logs.sources.stores import Store, reaching
@@ -124,9 +124,5 @@ def _written(store: Store, kept: Scratch) -> list[str]:
     return [store.name(path) for path in numbered]
 
 
-def _elsewhere() -> Advice:
-    return Advice(
-        "name a folder or an address that this machine and all workers can write to: ",
-        Setting("scratch"),
-        f", or the environment variable {VARIABLE}",
-    )
+def _elsewhere() -> str:
+    return f"name a folder or an address that this machine and all workers can write to in the variable {VARIABLE}"
