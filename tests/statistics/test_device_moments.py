@@ -1,0 +1,93 @@
+"""Moments on a device are those of NumPy, up to single precision: every request, any pieces, any chains, any folds."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from laws.requests import examples, kinds, vector_logs
+from mixope.statistics.moments import MomentRequest
+from mixope.statistics.request import Batch, merge_in_order, partials
+from mixope.statistics.rows import row_columns
+
+pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed: pip install 'mixope[jax]'")
+MOMENTS = [name for name, (request, _) in examples().items() if isinstance(request, MomentRequest)]
+
+
+def on_device(requests, pieces, piece=64, precision="float32"):
+    """All requests at once, on JAX's processor in the place of a GPU, from the rows in these pieces."""
+    import jax
+
+    from mixope.statistics.device_moments import DeviceMoments
+
+    request = DeviceMoments(requests, jax.devices("cpu")[0], piece, precision)
+    schema = vector_logs().schema
+    parts = (partials(table, schema, [request], number) for number, table in enumerate(pieces))
+    return request.finish(merge_in_order(parts).partials[0])
+
+
+def table_of(logs=None):
+    logs = logs or vector_logs()
+    return logs.table((*row_columns(logs.schema), "step"))
+
+
+def cut(table, size):
+    return [table.slice(low, size) for low in range(0, table.num_rows, size)]
+
+
+def assert_close(found, expected):
+    assert found.n_rows == expected.n_rows
+    assert found.arrays.keys() == expected.arrays.keys()
+    for name, array in expected.arrays.items():
+        assert found[name].shape == array.shape, name
+        assert found[name].dtype == np.float64
+        assert np.abs(found[name] - array).max() <= 2e-5 * max(np.abs(array).max(), 1e-12), name
+
+
+def test_every_kind_of_moments_has_terms_for_a_device():
+    asked = {type(examples()[name][0]) for name in MOMENTS}
+    assert asked == {kind for kind in kinds() if issubclass(kind, MomentRequest)}
+    assert all(examples()[name][0].maps for name in MOMENTS)
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_the_device_adds_up_what_numpy_does(name):
+    request, logs = examples()[name]
+    table = table_of(logs)
+    (found,) = on_device([request], cut(table, 37))
+    assert_close(found, request.of(Batch(table, logs.schema)))
+
+
+def test_several_requests_share_their_features_and_keep_their_sums_apart():
+    requests = [examples()[name][0] for name in MOMENTS[:6]]
+    table, schema = table_of(), vector_logs().schema
+    for request, found in zip(requests, on_device(requests, cut(table, 50)), strict=True):
+        assert_close(found, request.of(Batch(table, schema)))
+
+
+@pytest.mark.parametrize(("size", "piece"), [(1000, 4096), (240, 16), (1, 8), (7, 241), (64, 64), (63, 64)])
+def test_any_pieces_of_any_size_give_the_same_sums(size, piece):
+    request = examples()[MOMENTS[-1]][0]
+    table, schema = table_of(), vector_logs().schema
+    (found,) = on_device([request], cut(table, size), piece)
+    assert_close(found, request.of(Batch(table, schema)))
+
+
+def test_no_rows_are_no_sums():
+    requests = [examples()[name][0] for name in MOMENTS[:2]]
+    table = table_of()
+    assert [found.n_rows for found in on_device(requests, [table.slice(0, 0)])] == [0, 0]
+    (some,) = on_device(requests[:1], [table.slice(0, 0), table, table.slice(0, 0)])
+    assert_close(some, requests[0].of(Batch(table, vector_logs().schema)))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_chains_that_break_change_nothing(shuffled):
+    """Rows in order share φ with the row before; rows in disorder do not."""
+    table, schema = table_of(), vector_logs().schema
+    order = np.random.default_rng(0).permutation(table.num_rows) if shuffled else np.arange(table.num_rows)
+    table = table.take(order)
+    for name in MOMENTS:
+        request = examples()[name][0]
+        (found,) = on_device([request], cut(table, 100), piece=32)
+        assert_close(found, request.of(Batch(table, schema)))
