@@ -53,9 +53,12 @@ class DeviceSums:
     def _shared(
         self, gpu: Any, scan: Scan, requests: Sequence[Request], mine: Sequence[MomentRequest]
     ) -> tuple[Any, ...]:
+        from mixope.statistics.device_kernel import Precision
         from mixope.statistics.device_moments import DeviceFailure, DeviceMoments
 
-        together, taken = DeviceMoments(mine, gpu), set(map(id, mine))
+        # rounding to eleven bits averages out over many rows
+        precision: Precision = "tf32" if self.n_rows >= WORTHWHILE else "float32"
+        together, taken = DeviceMoments(mine, gpu, precision=precision), set(map(id, mine))
         try:
             staged, *others = scan([together, *(request for request in requests if id(request) not in taken)])
             found = dict(zip(map(id, mine), together.finish(staged), strict=True))

@@ -35,7 +35,7 @@ from mixope.statistics.grouping import GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, row_columns, told
-from mixope.statistics.terms import Columns, Number, Product, Term, Total
+from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
 from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
 
 NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
@@ -221,7 +221,7 @@ class ReferenceSums(MomentRequest):
         totals = {"e": probability * n * x, "ended": probability * over * n * x, "start": begun}
         return (
             Product("a", (Columns(states, reference * n * x), going), (Columns(states, x),), by_fold=False),
-            Product("gram", (Columns(states, np.sqrt(n) * x),), by_fold=False),
+            Square("gram", Columns(states, x), rows.times, design.actions.centre, by_fold=False),
             *(Total(name, (Columns(states, factor),), by_fold=False) for name, factor in totals.items()),
             Number("starts", rows.start * rows.times, by_fold=False),
             Number("n", rows.times, by_fold=False),

@@ -42,7 +42,7 @@ from mixope.solvers.linear import solve_ratio
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import Rows
-from mixope.statistics.terms import Columns, Cut, Gate, Number, Product, Term, Total
+from mixope.statistics.terms import Columns, Cut, Gate, Number, Product, Square, Term, Total
 
 LARGEST_LOG_RATIO = 15.0
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -142,7 +142,7 @@ class CalibrationSums(MomentRequest):
             return (Columns(self.features, factor),)
 
         return (
-            Product("gram", here(np.sqrt(c * n * ratio)), by_fold=False),
+            Square("gram", Columns(self.features), c * n * ratio, by_fold=False),
             Total("plain", here(c * n), by_fold=False),
             Total("weighted", here(c * n * ratio), by_fold=False),
             Total("spread", here(n * (c * (ratio - 1)) ** 2), by_fold=False, squared=True),
@@ -201,11 +201,11 @@ class RatioSums(MomentRequest):
         """The same sums, for a device, which calibrates ρ."""
         features, c, ratio = self.ratio.features, self.ratio.raw.weight(rows), self.ratio.raw.of(rows)[0]
         gate, flow, begun = Gate(features, self.ratio.eta), c * ratio, rows.start * rows.times
-        phi, weighted = (Columns(features, factor) for factor in (np.ones(len(rows)), c))
+        weighted = Columns(features, c)
         going = Columns(features, -self.gamma * flow * ~rows.terminated, following=True, gate=gate)
         return (
-            Product("a", (weighted, going), (phi,)),
-            Product("gram", (Columns(features, np.sqrt(c)),)),
+            Product("a", (weighted, going), (Columns(features),)),
+            Square("gram", Columns(features), c),
             Total("e", (weighted,)),
             Total("ended", (Columns(features, flow * rows.terminated, gate=gate),)),
             Total("start", (Columns(features, begun),)),

@@ -30,7 +30,7 @@ from mixope.features.actions import ActionMap
 from mixope.policies import Policy
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import FOLDS, Rows
-from mixope.statistics.terms import Columns, Number, Product, Term, Total
+from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
 
 RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 FIRST_RIDGE = PLUG_IN_RIDGE = 1e-6
@@ -179,9 +179,8 @@ class PairGram(MomentRequest):
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
         """The same sums, for a device."""
-        x = self.design.taken_factor(rows)
-        x = x if rows.count is None else np.sqrt(rows.times)[:, None] * x
-        return (Product("gram", (Columns(self.design.states, x),)),)
+        x = Columns(self.design.states, self.design.taken_factor(rows))
+        return (Square("gram", x, rows.times, self.design.actions.centre),)
 
 
 @dataclass(frozen=True)

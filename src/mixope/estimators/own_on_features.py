@@ -113,9 +113,9 @@ class ChainSums(MomentRequest):
         for k, label in enumerate(self.labels or (None,)):
             mine = np.ones(len(rows)) if label is None else (rows.logger == label).astype(np.float64)
             going = Columns(self.features, -self.gamma * n * mine * ~rows.terminated, following=True)
-            phi, sums = Columns(self.features, mine), mine[:, None] * by_row
+            gap, sums = (Columns(self.features, n * mine), going), mine[:, None] * by_row
             found += [
-                Product(f"gap{k}", (phi,), (Columns(self.features, n * mine), going), by_fold=False),
+                Product(f"gap{k}", (Columns(self.features),), gap, by_fold=False),
                 Total(f"by row{k}", (Columns(self.features, sums),), by_fold=False, stacked=True),
                 Number(f"size{k}", sums, by_fold=False),
             ]

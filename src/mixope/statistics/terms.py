@@ -4,7 +4,8 @@ Everything that moments are made of is φ of a row's state, or of the next one, 
 
     Columns      φ(s) ⊗ f        f (n, k), k·size columns; several of them add up, as in  φ(s) ⊗ f − φ(s′) ⊗ g
     Gate         max(1 + η·φ(s), 0)        one more factor of the row, where a ratio is calibrated
-    Product      Σ left rightᵀ,  or Σ left leftᵀ
+    Product      Σ left rightᵀ
+    Square       Σ w x xᵀ
     Total        Σ columns,  or Σ φ² ⊗ f
     Cut          in how many rows a gate was below zero
     Number       Σ of numbers that need no features
@@ -34,21 +35,37 @@ class Gate:
 
 @dataclass(frozen=True)
 class Columns:
-    """φ(s), or φ(s′) where ``following``, crossed with ``factor`` (n, k) or (n,)."""
+    """φ(s), or φ(s′) where ``following``, crossed with ``factor`` (n, k) or (n,); without one, as it is."""
 
     features: FittedMap
-    factor: AnyArray
+    factor: AnyArray | None = None
     following: bool = False
     gate: Gate | None = None
 
 
 @dataclass(frozen=True)
 class Product:
-    """Σ left rightᵀ over rows; without a ``right``, Σ left leftᵀ."""
+    """Σ left rightᵀ over rows."""
 
     name: str
     left: tuple[Columns, ...]
-    right: tuple[Columns, ...] | None = None
+    right: tuple[Columns, ...]
+    by_fold: bool = True
+
+
+@dataclass(frozen=True)
+class Square:
+    """Σ w x xᵀ over rows, x = φ ⊗ f.
+
+    Where bumps sum to one, and c·f or Σ f is one for every row, some combination of x is one too. Whoever subtracts
+    Σ w x (Σ w x)ᵀ / Σ w later finds it at zero, and rounded sums could leave it below. Squares are therefore made of x
+    less a constant, ``centre`` ⊗ 1/size, whose combination is one as well.
+    """
+
+    name: str
+    columns: Columns
+    weight: AnyArray
+    centre: tuple[float, ...] = (1.0,)
     by_fold: bool = True
 
 
@@ -81,7 +98,7 @@ class Number:
     by_fold: bool = True
 
 
-Term = Product | Total | Cut | Number
+Term = Product | Square | Total | Cut | Number
 
 
 def sums_of(number: Number, fold: AnyArray, folds: int) -> FloatArray:
