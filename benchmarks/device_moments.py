@@ -30,7 +30,7 @@ import numpy as np
 from mixope.estimators.own_on_features import ChainSums
 from mixope.features import FittedBumps
 from mixope.statistics.device_kernel import Piece, Precision, Sheet, bumps, product, programme, zeros
-from mixope.statistics.device_moments import PIECE, DeviceMoments
+from mixope.statistics.device_moments import LARGE_PIECE, DeviceMoments
 from mixope.statistics.device_plan import Plan
 from mixope.statistics.moments import Moments
 from mixope.statistics.rows import Rows
@@ -108,8 +108,8 @@ def prepared(size: int, rows: int, precision: Precision, device: Any) -> tuple[D
 def given(size: int, rows: int, precision: Precision, steps: int, device: Any) -> float:
     """With φ given, in the precision of the products."""
     request, plan, sheet = prepared(size, rows, precision, device)
-    phi = jax.jit(bumps, static_argnums=2)(request.tables[0], sheet.points[0], device.platform != "cpu")
-    phi, lag = phi.astype(jnp.bfloat16) if precision == "bfloat16" else phi, request.lanes
+    on_chip, lag = device.platform != "cpu", request.lanes
+    phi = jax.jit(bumps, static_argnums=(2, 3))(request.tables[0], sheet.points[0], on_chip, precision)
 
     @partial(jax.jit, donate_argnums=0)
     def step(totals: Any, phi: Any, factors: Any) -> Any:
@@ -158,7 +158,7 @@ def streamed(size: int, piece: int, fragments: int, threads: int, device: Any) -
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=1024, help="bumps")
-    parser.add_argument("--piece", type=int, default=PIECE, help="rows of a piece")
+    parser.add_argument("--piece", type=int, default=LARGE_PIECE, help="rows of a piece")
     parser.add_argument("--steps", type=int, default=200, help="pieces that are timed")
     parser.add_argument("--fragments", type=int, default=200, help="fragments that are streamed")
     parser.add_argument("--threads", type=int, default=8, help="threads that prepare fragments")

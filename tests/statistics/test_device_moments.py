@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from laws.requests import examples, kinds, vector_logs
+from mixope.features import FittedBumps
 from mixope.statistics.moments import MomentRequest
 from mixope.statistics.request import Batch, merge_in_order, partials
 from mixope.statistics.rows import row_columns
 
 pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed: pip install 'mixope[jax]'")
-MOMENTS = [name for name, (request, _) in examples().items() if isinstance(request, MomentRequest)]
+MOMENTS = list({type(r): name for name, (r, _) in examples().items() if isinstance(r, MomentRequest)}.values())
+"""One request of every kind."""
 
 
 def on_device(requests, pieces, piece=64, precision="float32"):
@@ -58,13 +60,6 @@ def test_the_device_adds_up_what_numpy_does(name):
     assert_close(found, request.of(Batch(table, logs.schema)))
 
 
-def test_several_requests_share_their_features_and_keep_their_sums_apart():
-    requests = [examples()[name][0] for name in MOMENTS[:6]]
-    table, schema = table_of(), vector_logs().schema
-    for request, found in zip(requests, on_device(requests, cut(table, 50)), strict=True):
-        assert_close(found, request.of(Batch(table, schema)))
-
-
 @pytest.mark.parametrize(("size", "piece"), [(1000, 4096), (240, 16), (1, 8), (11, 4), (7, 256), (64, 64), (63, 64)])
 def test_any_pieces_of_any_size_give_the_same_sums(size, piece):
     request = examples()[MOMENTS[-1]][0]
@@ -82,12 +77,55 @@ def test_no_rows_are_no_sums():
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_chains_that_break_change_nothing(shuffled):
+def test_requests_share_their_features_whether_chains_break_or_not(shuffled):
     """Rows in order share φ with the row before; rows in disorder do not."""
     table, schema = table_of(), vector_logs().schema
     order = np.random.default_rng(0).permutation(table.num_rows) if shuffled else np.arange(table.num_rows)
     table = table.take(order)
-    for name in MOMENTS:
-        request = examples()[name][0]
-        (found,) = on_device([request], cut(table, 100), piece=32)
+    requests = [examples()[name][0] for name in MOMENTS]
+    for request, found in zip(requests, on_device(requests, cut(table, 100), piece=32), strict=True):
         assert_close(found, request.of(Batch(table, schema)))
+
+
+@pytest.mark.parametrize("size", [5, 64, 100])
+def test_the_kernel_makes_the_bumps_of_numpy(size):
+    """Also far from all of them, where all but one vanish."""
+    import jax.numpy as jnp
+
+    from mixope.features.points import points_of
+    from mixope.statistics.device_kernel import bumps, in_tiles, padded_size, table_of
+
+    draw = np.random.default_rng(0)
+    features = FittedBumps(np.zeros(3), np.ones(3), draw.normal(size=(size, 3)), 0.5 + draw.random(size))
+    states = draw.normal(size=(128, 3))
+    states[0] = 1e3
+    table = table_of(points_of(features))
+    expected = np.zeros((padded_size(points_of(features)), 128))
+    expected[:size] = features.transform(states).T
+    plain = bumps(table, jnp.asarray(states.T, dtype=jnp.float32), on_chip=False)
+    lifted = np.concatenate([states.T, (states**2).sum(axis=1)[None], np.ones((1, 128)), np.zeros((11, 128))])
+    found = in_tiles(table.lifted, lifted.astype(np.float32), jnp.float32, interpret=True)
+    assert np.abs(np.asarray(plain)[:, 1:] - expected[:, 1:]).max() < 1e-5
+    assert np.abs(np.asarray(found)[:, 1:] - expected[:, 1:]).max() < 1e-5
+    for far in (np.asarray(plain)[:, 0], np.asarray(found)[:, 0]):
+        assert far.sum() == pytest.approx(1.0, abs=1e-5)
+        assert np.isfinite(far).all()
+
+
+def test_halves_of_numbers_make_products_of_single_precision():
+    request = examples()[MOMENTS[-1]][0]
+    table, schema = table_of(), vector_logs().schema
+    expected = request.of(Batch(table, schema))
+    (found,), (rough,) = (on_device([request], cut(table, 50), precision=mode) for mode in ("float32", "bfloat16"))
+    assert_close(found, expected)
+    assert np.abs(rough["a"] - expected["a"]).max() > 1e-4 * np.abs(expected["a"]).max()
+
+
+def test_squares_keep_the_direction_that_is_one_at_zero():
+    """Σ xxᵀ − Σx Σxᵀ/n is zero where a combination of x is one for every row, and must not fall below by rounding."""
+    request = next(examples()[name][0] for name in MOMENTS if name.startswith("PairGram"))
+    sums = next(examples()[name][0] for name in MOMENTS if name.startswith("ValueSums"))
+    gram, value = on_device([request, sums], cut(table_of(), 50), precision="bfloat16")
+    n, mean, square = value["n"].sum(), value["e"].sum(axis=0), gram["gram"].sum(axis=0)
+    centred = square - np.outer(mean, mean) / n
+    assert np.linalg.eigvalsh(centred).min() > -1e-6 * np.linalg.eigvalsh(centred).max()

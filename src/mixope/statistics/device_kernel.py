@@ -104,13 +104,13 @@ def _step(
     sheet: Sheet,
     fold: Any,
 ) -> tuple[Any, ...]:
-    features = partial(bumps, on_chip=on_chip)
+    features = partial(bumps, on_chip=on_chip, precision=precision)
     here = tuple(features(table, sheet.points[k]) for table, k in zip(tables, encodings, strict=True))
     if lag:
         ahead = tuple(jnp.pad(phi[:, lag:], ((0, 0), (0, lag))) for phi in here)
     else:
         ahead = tuple(features(table, sheet.ahead[k]) for table, k in zip(tables, encodings, strict=True))
-    gates = tuple(1.0 + _exact(eta[None], here[k], 0)[0] for eta, k in zip(etas, plan.gates, strict=True))
+    gates = tuple(1.0 + _exact(eta[None], here[k])[0] for eta, k in zip(etas, plan.gates, strict=True))
     real = tuple(table.real for table in tables)
     return Piece(here, ahead, gates, sheet.factors, real, lag, precision).added(plan, totals, fold)
 
@@ -165,12 +165,14 @@ class Piece(NamedTuple):
         return product(high, tall) + across + (across.T if right is None else product(low, tall))
 
     def _total(self, side: Side, factor: Any, squared: bool) -> Any:
-        """Σ φ ⊗ f: factors times φ, so that no columns are made."""
+        """Σ φ ⊗ f: factors times φ, in full single precision, so that no columns are made."""
         if side.following and self.lag:
             phi, factor = self.here[side.features], jnp.pad(factor[:, : -self.lag], ((0, 0), (self.lag, 0)))
         else:
             phi = (self.ahead if side.following else self.here)[side.features]
-        return _exact(factor, phi**2 if squared else phi, 1).reshape(-1)
+        phi = phi.astype(jnp.float32)
+        each = phi**2 if squared else phi
+        return jnp.concatenate([jnp.sum(each * factor[k], axis=1) for k in range(side.width)])
 
     def _factor(self, side: Side) -> Any:
         factor = self.factors[side.first : side.first + side.width]
@@ -201,25 +203,25 @@ def product(left: Any, right: Any) -> Any:
     return jax.lax.dot_general(left, right, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)
 
 
-def _exact(left: Any, right: Any, along: int) -> Any:
-    """A product with few rows, in full single precision, over the axis ``along`` of the right side."""
-    over = (((1,), (along,)), ((), ()))
-    return jax.lax.dot_general(left, right.astype(jnp.float32), over, precision=jax.lax.Precision.HIGHEST)
+def _exact(left: Any, right: Any) -> Any:
+    """left · right, in full single precision."""
+    return jnp.matmul(left, right.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST)
 
 
-def bumps(table: Table, points: Any, on_chip: bool) -> Any:
-    """φ (size, n) of points (d, n)."""
+def bumps(table: Table, points: Any, on_chip: bool, precision: Precision = "float32") -> Any:
+    """φ (size, n) of points (d, n); with products in bfloat16, φ is no better than that."""
     d, n = points.shape
     rest = table.lifted.shape[1] - d - 2
     lifted = jnp.concatenate([points, jnp.sum(points**2, axis=0)[None], jnp.ones((1, n)), jnp.zeros((rest, n))])
+    kind = jnp.bfloat16 if precision == "bfloat16" else jnp.float32
     if on_chip and n % TILE == 0:
-        return _on_chip(table.lifted, lifted)
-    logs = _exact(table.lifted, lifted, 0)
+        return in_tiles(table.lifted, lifted, kind)
+    logs = _exact(table.lifted, lifted)
     heights = jnp.exp2(logs - jnp.max(logs, axis=0))
-    return heights / jnp.sum(heights, axis=0)
+    return (heights / jnp.sum(heights, axis=0)).astype(kind)
 
 
-def _on_chip(table: Any, lifted: Any, *, interpret: bool = False) -> Any:
+def in_tiles(table: Any, lifted: Any, kind: Any, *, interpret: bool = False) -> Any:
     """The kernel, for a tile of rows at a time."""
     (size, width), n = table.shape, lifted.shape[1]
     return pallas.pallas_call(
@@ -230,7 +232,7 @@ def _on_chip(table: Any, lifted: Any, *, interpret: bool = False) -> Any:
             pallas.BlockSpec((width, TILE), lambda i: (0, i)),
         ],
         out_specs=pallas.BlockSpec((size, TILE), lambda i: (0, i)),
-        out_shape=jax.ShapeDtypeStruct((size, n), jnp.float32),
+        out_shape=jax.ShapeDtypeStruct((size, n), kind),
         interpret=interpret,
     )(table, lifted)
 
@@ -249,7 +251,7 @@ def _tile(table: Any, lifted: Any, out: Any) -> None:
         return above, total * jnp.exp2(top - above) + jnp.sum(jnp.exp2(here - above[None]), axis=0)
 
     def write(k: Any, nothing: Any) -> Any:
-        out[pallas.ds(k * TILE, TILE), :] = jnp.exp2(logs(k) - norm[None])
+        out[pallas.ds(k * TILE, TILE), :] = jnp.exp2(logs(k) - norm[None]).astype(out.dtype)
         return nothing
 
     begin = jnp.full((TILE,), _NOWHERE, jnp.float32), jnp.zeros((TILE,), jnp.float32)

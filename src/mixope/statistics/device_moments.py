@@ -36,8 +36,8 @@ from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, content_key
 from mixope.statistics.rows import FOLDS, Rows, fold_of, row_columns, told
 
-PIECE = 1 << 16
-"""Rows of a piece."""
+PIECE, LARGE_PIECE, LARGE_MEMORY = 1 << 15, 1 << 17, 40e9
+"""Rows of a piece, and of one on a device with so many bytes."""
 MOST_BREAKS = 0.25
 """Chains are used where at most this share of the rows breaks one."""
 _MOST_LANES = 128
@@ -59,7 +59,8 @@ class DeviceMoments:
         piece: int | None = None,
         precision: Precision = "float32",
     ) -> None:
-        self.requests, self.device, self.piece, self.precision = tuple(requests), device, piece or PIECE, precision
+        self.requests, self.device, self.precision = tuple(requests), device, precision
+        self.piece = piece or _piece_on(device)
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Everything that a row holds, and its step."""
@@ -242,6 +243,11 @@ class Staged:
         run = programme(part.plan, request.encodings, lag, request.precision, request.device.platform != "cpu")
         arrays = (part.padded_etas, _mapped(sheet, _single), np.int32(fold))
         self.totals = run(self.totals, request.tables, *request.put(arrays))
+
+
+def _piece_on(device: Any) -> int:
+    """As many rows as suit the memory of a device."""
+    return LARGE_PIECE if (device.memory_stats() or {}).get("bytes_limit", 0) > LARGE_MEMORY else PIECE
 
 
 def _single(values: AnyArray) -> AnyArray:
