@@ -10,7 +10,10 @@ of eight numbers. Rows lie on the device already; a line of JSON for each precis
     given       of the kernel with φ given: differences, product, sums by row, totals
     bumps       of the kernel from points: φ is computed too
     error       ‖A − A₆₄‖/‖A₆₄‖ against NumPy in float64, on a few thousand rows
-    streamed    rows that lie in NumPy arrays on the processor: points, factors, transport and kernel (float32 only)
+    streamed    rows that lie in NumPy arrays on the processor: points, factors, transport and kernel (tf32 only)
+
+With ``--evaluate 1e6``, which needs all of mixope, instead: a whole evaluation of so many rows in memory, on the GPU
+and on all cores; seconds of every scan, value and standard error, and by how many of these both values differ.
 """
 
 from __future__ import annotations
@@ -140,7 +143,7 @@ def error(size: int, precision: Precision, device: Any) -> float:
 def streamed(size: int, piece: int, fragments: int, threads: int, device: Any) -> float:
     """Fragments prepared in threads, merged in order; the same one again and again."""
     rows = chain(FRAGMENT)
-    together = DeviceMoments([ChainSums(landmarks(size), GAMMA)], device, piece)
+    together = DeviceMoments([ChainSums(landmarks(size), GAMMA)], device, piece, "tf32")
 
     def run() -> None:
         with ThreadPoolExecutor(threads) as pool:
@@ -155,6 +158,53 @@ def streamed(size: int, piece: int, fragments: int, threads: int, device: Any) -
     return fragments * FRAGMENT / (time.perf_counter() - begin) / 1e6
 
 
+def logged(n: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Episodes of a thousand steps: eight numbers that an action moves, and a reward that depends on both."""
+    draw, steps = np.random.default_rng(seed), 1000
+    episodes = n // steps
+    state, action = np.empty((episodes, steps + 1, NUMBERS)), np.empty((episodes, steps))
+    state[:, 0] = draw.standard_normal((episodes, NUMBERS))
+    for t in range(steps):
+        action[:, t] = 0.1 * state[:, t].sum(axis=1) + 0.5 * draw.standard_normal(episodes)
+        noise = 0.6 * draw.standard_normal((episodes, NUMBERS))
+        state[:, t + 1] = 0.7 * state[:, t] + 0.1 * action[:, t, None] + noise
+    here, ahead = (part.reshape(-1, NUMBERS) for part in (state[:, :-1], state[:, 1:]))
+    taken = action.ravel()
+    columns = {"episode_id": np.repeat(np.arange(episodes), steps), "step": np.tile(np.arange(steps), episodes)}
+    columns |= {"action": taken, "reward": np.tanh(here[:, 0] + taken) - 0.1 * taken**2}
+    columns |= {f"observation.{k}": here[:, k] for k in range(NUMBERS)}
+    return columns | {f"next_observation.{k}": ahead[:, k] for k in range(NUMBERS)}
+
+
+def evaluate(n: int, estimator: str, devices: Sequence[str]) -> None:
+    """A whole evaluation from memory, on each device."""
+    import mixope
+    from mixope.engines import MemoryEngine
+    from mixope.policies import LinearGaussianPolicy
+
+    logs, scans, plain = mixope.read(logged(n)), [], MemoryEngine.scan
+    target = LinearGaussianPolicy(np.full((1, NUMBERS), 0.12), np.zeros(1), 0.5)
+
+    def scan(self: MemoryEngine, *asked: Any) -> Any:
+        begin = time.perf_counter()
+        found = plain(self, *asked)
+        scans.append(round(time.perf_counter() - begin, 1))
+        return found
+
+    MemoryEngine.scan = scan  # type: ignore[method-assign]
+    first = None
+    for device in devices:
+        scans.clear()
+        begin = time.perf_counter()
+        found = mixope.evaluate(logs, target, estimator, device=device)
+        seconds = round(time.perf_counter() - begin, 1)
+        first = first or found
+        off = abs(found.value - first.value) / first.standard_error
+        record = {"rows": n, "estimator": found.estimator, "device": device, "seconds": seconds, "scans": list(scans)}
+        record |= {"value": found.value, "standard_error": found.standard_error, "off_in_errors": off}
+        print(json.dumps(record), flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=1024, help="bumps")
@@ -163,7 +213,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fragments", type=int, default=200, help="fragments that are streamed")
     parser.add_argument("--threads", type=int, default=8, help="threads that prepare fragments")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu", help="cpu: JAX on the processor, for a try")
+    parser.add_argument("--evaluate", type=float, default=None, metavar="ROWS", help="a whole evaluation")
+    parser.add_argument("--estimator", default="dr", help="of the whole evaluation")
+    parser.add_argument("--devices", nargs="+", default=["gpu", "cpu"], help="of the whole evaluation")
     said = parser.parse_args(arguments)
+    if said.evaluate:
+        evaluate(int(said.evaluate), said.estimator, said.devices)
+        return
     device = jax.devices(said.device)[0]
     place: dict[str, Any] = {"device": device.device_kind, "jax": jax.__version__}
     place |= {"size": said.size, "piece": said.piece}
@@ -175,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         }
         print(json.dumps({**place, "precision": precision, **timed, "error": error(said.size, precision, device)}))
     found = streamed(said.size, said.piece, said.fragments, said.threads, device)
-    print(json.dumps({**place, "precision": "float32", "threads": said.threads, "streamed": round(found, 2)}))
+    print(json.dumps({**place, "precision": "tf32", "threads": said.threads, "streamed": round(found, 2)}))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Numbering distinct tuples equals sorting them in Python."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -54,4 +56,4 @@ def test_runs_put_together_are_the_values(values, text):
     array = np.array(values, dtype=object if text else np.int64)
     heads, run = runs(array)
     assert heads[run].tolist() == values
-    assert all(left != right for left, right in zip(heads[:-1], heads[1:], strict=True))
+    assert all(left != right for left, right in pairwise(heads.tolist()))

@@ -40,7 +40,6 @@ def logs():
         ("dr", 30, None),
         ("mwl", 30, 0.95),
         pytest.param("emp", 30, 0.95, marks=pytest.mark.long),
-        pytest.param("sadl", 20, None, marks=pytest.mark.long),
         pytest.param("emp", None, None, marks=pytest.mark.long),
         pytest.param("dr", None, 0.95, marks=pytest.mark.long),
     ],
