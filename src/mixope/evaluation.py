@@ -49,7 +49,8 @@ def evaluate(
     ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
     "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
     t, or blocks where the logs are fewer than five long episodes.
-    ``device`` is where a learned value is trained: on a GPU if JAX sees one ("auto"), never ("cpu"), or always ("gpu").
+    ``device`` is where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
+    sees one ("auto"), never ("cpu"), or always ("gpu"; moments of fewer rows too).
     ``checkpoint`` is a folder that keeps the answers of finished scans: the same job, started again, goes on from
     there. It is as trusted as code.
     """

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.engines import Engine, bounded, choose, with_checkpoint
+from mixope.engines import EmbeddedEngine, Engine, MemoryEngine, bounded, choose, with_checkpoint
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
+from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
 from mixope.estimators.own_on_features import own_on_features
 from mixope.estimators.own_values import OwnChains, own_on_counts
@@ -30,6 +31,7 @@ from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, 
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs, check_seed
 from mixope.sizes import refuse_too_large
+from mixope.solvers.devices import Device
 from mixope.statistics.checksum import Checksum, Sums
 from mixope.statistics.episodes import (
     EpisodeShape,
@@ -132,8 +134,8 @@ class Counted:
             numbers=self.numbers,
         )
 
-    def rounds(self) -> Rounds:
-        """Answers requests by scans of these logs."""
+    def rounds(self, device: Device = "cpu") -> Rounds:
+        """Answers requests by scans of these logs; counts need no device."""
         return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
 
     def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> OwnChains:
@@ -293,9 +295,12 @@ class Sampled:
             device=question.device,
         )
 
-    def rounds(self) -> Rounds:
-        """Answers requests by scans of these logs."""
-        return Rounds(_answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed))
+    def rounds(self, device: Device = "cpu") -> Rounds:
+        """Answers requests by scans of these logs, with moments on a device where the scans run in this process."""
+        here = type(self.engine) in {MemoryEngine, EmbeddedEngine}
+        sums = DeviceSums(device if here else "cpu", self.facts.n_rows)
+        answer = _answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed, sums)
+        return Rounds(answer, notes=sums.notes)
 
     @property
     def piece_steps(self) -> int:
@@ -382,24 +387,33 @@ def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:
     _refuse_tiny(logs, shape)
 
 
-def _answerer(logs: Logs, engine: Engine, n_rows: int, checksum: Sums | None = None, seed: int = 0) -> Any:
+def _answerer(
+    logs: Logs,
+    engine: Engine,
+    n_rows: int,
+    checksum: Sums | None = None,
+    seed: int = 0,
+    sums: DeviceSums | None = None,
+) -> Any:
     """One scan per call; sums that are not finite are explained by the rows behind them.
 
     With a ``checksum`` it is asked for again in every scan that reads rows, and must be the same.
     """
 
+    shared = sums or DeviceSums()
+
     def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
         besides = [] if checksum is None else _checksums(requests, seed)
-        scanned = engine.scan(logs, [*requests, *besides], n_rows)
+        scanned = shared.scan(lambda asked: engine.scan(logs, asked, n_rows), [*requests, *besides])
         found, again = scanned[: len(requests)], scanned[len(requests) :]
         if checksum is not None and again:
             checksum.refuse_other(again[0], logs.name)
-        for sums in found:
-            if isinstance(sums, Moments) and sums.not_finite:
+        for each in found:
+            if isinstance(each, Moments) and each.not_finite:
                 raise explain_rows(logs) or DataError(
-                    f"the sums of {sums.belongs_to} are not finite",
+                    f"the sums of {each.belongs_to} are not finite",
                     expected="finite rewards, states, actions and probabilities",
-                    got=f"{', '.join(sums.not_finite)} not finite",
+                    got=f"{', '.join(each.not_finite)} not finite",
                     hint="check the target's and the behaviour's densities on these logs",
                 )
         return found

@@ -220,8 +220,8 @@ Device = Annotated[
     DeviceName,
     typer.Option(
         "--device",
-        help="Where a learned value is trained: on a GPU if the extra jax is installed and sees one (auto), never "
-        "(cpu), or always (gpu).",
+        help="Where sums over a million rows or more are made and a learned value is trained: on a GPU if the extra "
+        "jax is installed and sees one (auto), never (cpu), or always (gpu).",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed of everything random.")]
