@@ -138,7 +138,8 @@ def test_a_backtest_and_a_function_of_this_file_as_target(engine, tmp_path):
 
 
 @engines
-def test_a_damaged_file_is_named_and_not_tried_again(engine, tmp_path):
+@pytest.mark.parametrize("rows", [FRAGMENT, 10_000], ids=["row groups", "files together"])
+def test_a_damaged_file_is_named_and_not_tried_again(engine, rows, tmp_path):
     logs = as_files(id_logs(), tmp_path / "logs")
     path = tmp_path / "logs" / "1.parquet"
     content = bytearray(path.read_bytes())
@@ -148,7 +149,7 @@ def test_a_damaged_file_is_named_and_not_tried_again(engine, tmp_path):
     path.write_bytes(content)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(DataError, match=r"1\.parquet"):
-        workers(engine, FRAGMENT, False).group_sums(logs, transition_grouping(logs.schema))
+        workers(engine, rows, False).group_sums(logs, transition_grouping(logs.schema))
 
 
 @engines

@@ -123,7 +123,10 @@ def test_complete_parquet_files_fall_apart_by_row_groups(tmp_path: Path) -> None
     assert [fragment.key for fragment in fragments[:2]] == [
         f"0.{number}:{tmp_path / 'a.parquet'}[{3 * number}:{3 * number + 3}]" for number in (0, 1)
     ]
-    assert len(lib.read(str(tmp_path)).fragments()) == 2
+    (small,) = assert_whole(lib.read(str(tmp_path)), 2_000)  # small files go together
+    assert small.rows == 2_000
+    assert small.key == f"0.0:{tmp_path / 'a.parquet'} … {tmp_path / 'b.parquet'}"
+    assert [fragment.rows for fragment in assert_whole(lib.read(str(tmp_path)), 1_500)] == [1_000, 1_000]
 
 
 def test_a_fragment_reads_only_its_own_row_groups_and_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

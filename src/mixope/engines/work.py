@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mixope.engines.pieces import ORDER
 from mixope.engines.sums import group_by
-from mixope.errors import MixopeError, UsageError
+from mixope.errors import DataError, MixopeError, UsageError
 from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
@@ -69,7 +69,17 @@ class Job:
         return item
 
     def _pushed_down(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> Part:
-        """Sums by key alone: DuckDB adds up where the rows lie, in one thread, so that their order is one."""
+        """Sums by key alone: DuckDB adds up where the rows lie, in one thread, so that their order is one.
+
+        What it says of a file that cannot be read names any of them; reading them one by one finds the right one.
+        """
+        try:
+            return self._added_up(number, fragment, sums)
+        except DataError:
+            fragment.table(self.columns)
+            raise
+
+    def _added_up(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> Part:
         with connect(self.memory_limit, 1) as connection, fragment.watching():
             rows = fragment.relation(connection, self.schema)
             found = tuple(group_by(connection, rows, each.grouping, each.lookup) for each in sums)

@@ -37,6 +37,8 @@ MOST_SUMMED = 16_000_000
 """Rows of a fragment of which only sums by key are wanted: they are never all in memory."""
 FEW = 32
 """Into so many fragments such logs are cut as long as these are neither smaller nor larger than others may be."""
+MANY = 1024
+"""Into no more fragments than that: the sums of each come home."""
 MOST_BUCKETS = 256
 TOGETHER = 4
 """How many times larger than others a fragment may be so that episodes stay together without a shuffle."""
@@ -124,7 +126,7 @@ def fragment_rows(total: int, requests: Sequence[Request]) -> int:
     """How many rows a fragment has: more where only sums by key leave it, so that there are fewer to merge."""
     if not all(isinstance(request, Grouped) for request in requests):
         return ROWS
-    return min(max(-(-total // FEW), ROWS), MOST_SUMMED)
+    return max(min(max(-(-total // FEW), ROWS), MOST_SUMMED), -(-total // MANY))
 
 
 def _small_enough(fragments: Sequence[Fragment], rows: int) -> bool:

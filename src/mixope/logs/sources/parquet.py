@@ -106,21 +106,38 @@ class ParquetFiles:
         return sum(self.counts())
 
     def split(self, rows: int) -> list[tuple[str, Piece]]:
+        """Runs of small files, and runs of row groups of a large one."""
+        parts: list[tuple[str, Piece]] = []
+        for low, high in runs([sum(sizes) for sizes in self.groups], rows):
+            parts += self._row_groups(low, rows) if high - low == 1 else [self._together(low, high)]
+        return parts
+
+    def _together(self, low: int, high: int) -> tuple[str, Piece]:
+        """Some files, whole."""
+        names = self.files[low:high]
+        piece = replace(self, files=tuple(map(self._anywhere, names)), groups=self.groups[low:high])
+        return f"{names[0]} … {names[-1]}", piece
+
+    def _row_groups(self, position: int, rows: int) -> list[tuple[str, Piece]]:
         """Runs of row groups of one file."""
         parts: list[tuple[str, Piece]] = []
-        for name, sizes in zip(self.files, self.groups, strict=True):
-            for low, high in runs(sizes, rows):
-                chosen = tuple(range(low, high)) if self.chosen is None else self.chosen[low:high]
-                piece = replace(
-                    self,
-                    files=(name if self.store else os.path.abspath(name),),
-                    groups=(sizes[low:high],),
-                    chosen=chosen,
-                    first_row=(0 if self.chosen is None else self.first_row or 0) + sum(sizes[:low]),
-                )
-                first, last = (chosen[0], chosen[-1] + 1) if chosen else (0, 0)  # a file may have no row group
-                parts.append((f"{name}[{first}:{last}]", piece))
+        name, sizes = self.files[position], self.groups[position]
+        for low, high in runs(sizes, rows):
+            chosen = tuple(range(low, high)) if self.chosen is None else self.chosen[low:high]
+            piece = replace(
+                self,
+                files=(self._anywhere(name),),
+                groups=(sizes[low:high],),
+                chosen=chosen,
+                first_row=(0 if self.chosen is None else self.first_row or 0) + sum(sizes[:low]),
+            )
+            first, last = (chosen[0], chosen[-1] + 1) if chosen else (0, 0)  # a file may have no row group
+            parts.append((f"{name}[{first}:{last}]", piece))
         return parts
+
+    def _anywhere(self, name: str) -> str:
+        """The name of a file for a process that works in another folder."""
+        return name if self.store else os.path.abspath(name)
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
         """From the statistics in the footers."""
