@@ -13,7 +13,8 @@ of eight numbers. Rows lie on the device already; a line of JSON for each precis
     streamed    rows that lie in NumPy arrays on the processor: points, factors, transport and kernel (tf32 only)
 
 With ``--evaluate 1e6``, which needs all of mixope, instead: a whole evaluation of so many rows in memory, on the GPU
-and on all cores; seconds of every scan, value and standard error, and by how many of these both values differ.
+and on all cores (``cpu``, and ``float64``, where features and products are in double precision too); seconds of every
+scan, value and standard error, and by how many of these the value differs from the first one.
 """
 
 from __future__ import annotations
@@ -180,6 +181,7 @@ def evaluate(n: int, estimator: str, devices: Sequence[str]) -> None:
     """A whole evaluation from memory, on each device."""
     import mixope
     from mixope.engines import MemoryEngine
+    from mixope.estimators import feature_problem
     from mixope.policies import LinearGaussianPolicy
 
     logs, scans, plain = mixope.read(logged(n)), [], MemoryEngine.scan
@@ -192,11 +194,12 @@ def evaluate(n: int, estimator: str, devices: Sequence[str]) -> None:
         return found
 
     MemoryEngine.scan = scan  # type: ignore[method-assign]
-    first = None
+    first, single = None, feature_problem._SINGLE_FROM
     for device in devices:
         scans.clear()
+        feature_problem._SINGLE_FROM = n + 1 if device == "float64" else single
         begin = time.perf_counter()
-        found = mixope.evaluate(logs, target, estimator, device=device)
+        found = mixope.evaluate(logs, target, estimator, device="gpu" if device == "gpu" else "cpu")
         seconds = round(time.perf_counter() - begin, 1)
         first = first or found
         off = abs(found.value - first.value) / first.standard_error
@@ -215,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu", help="cpu: JAX on the processor, for a try")
     parser.add_argument("--evaluate", type=float, default=None, metavar="ROWS", help="a whole evaluation")
     parser.add_argument("--estimator", default="dr", help="of the whole evaluation")
-    parser.add_argument("--devices", nargs="+", default=["gpu", "cpu"], help="of the whole evaluation")
+    parser.add_argument("--devices", nargs="+", default=["float64", "cpu", "gpu"], help="of the whole evaluation")
     said = parser.parse_args(arguments)
     if said.evaluate:
         evaluate(int(said.evaluate), said.estimator, said.devices)

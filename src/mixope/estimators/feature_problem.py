@@ -180,7 +180,7 @@ class FeatureProblem:
     cross_fit: bool = False
     piece_steps: int | None = None
     device: Device = "auto"
-    """Where networks are trained."""
+    """Where networks are trained and moments added up."""
     _solved: dict[tuple[str, int], tuple[object, object]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

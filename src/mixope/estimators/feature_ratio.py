@@ -135,17 +135,11 @@ class CalibrationSums(MomentRequest):
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
         """The same sums, for a device."""
-        ratio, truncated = self.raw.of_rows(rows)
-        c, n = by_label(rows, dict(self.raw.logger_weights)), rows.times
-
-        def here(factor: FloatArray) -> tuple[Columns, ...]:
-            return (Columns(self.features, factor),)
-
+        (ratio, truncated), c, n = self.raw.of_rows(rows), by_label(rows, dict(self.raw.logger_weights)), rows.times
+        sums = {"plain": c * n, "weighted": c * n * ratio, "spread": n * (c * (ratio - 1)) ** 2}
         return (
             Square("gram", Columns(self.features), c * n * ratio, by_fold=False),
-            Total("plain", here(c * n), by_fold=False),
-            Total("weighted", here(c * n * ratio), by_fold=False),
-            Total("spread", here(n * (c * (ratio - 1)) ** 2), by_fold=False, squared=True),
+            *(Total(k, (Columns(self.features, w),), by_fold=False, squared=k == "spread") for k, w in sums.items()),
             Number("cut", truncated, by_fold=False),
         )
 
