@@ -53,7 +53,7 @@ def command(
     with working("backtesting …") as notes:
         result = backtest(
             inputs.read_logs(logs, column, done, ends, role, missing),
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
+            loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust)),
             estimator=estimator,
             level=level,
             engine=chosen,

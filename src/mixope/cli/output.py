@@ -42,13 +42,15 @@ def on_command_line(setting: Setting) -> str:
         case "roles":
             return " ".join(f"--role {name}={role}" for name, role in value.items())
         case "policy_column":
-            return f"rename the right column to {value} in the file"
+            return f"--target-column {value}=COLUMN, or rename the right column to {value} in the file"
         case "loggers":
             return f"--logger {'LABEL' if value is ... else value}=FILE"
         case "default":
             return "--target-default uniform (or an action)"
         case "actions":
-            return "write a policy that names its actions, and give it as MODULE:NAME"
+            return "--target-actions ACTION,ACTION,…"
+        case "epsilon" | "scale" | "law":
+            return f"--target-{setting.name}" + ("" if value is ... else f" {value}")
         case "format":
             return "give it a name that ends by its format"
         case "one_policy":

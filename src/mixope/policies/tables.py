@@ -36,6 +36,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 _LOGARITHMS = ("log_prob", "logp", "action_logp", "action_log_prob", "logprob")
 
+_OTHERWISE = {"observation": ", or observation.*", "prob": "; or a rule: one row per state, and no other columns"}
+
 Renaming = Mapping[str, "str | Sequence[str]"]
 """Canonical name to the table's own; ``observation`` may name several columns, the factors."""
 
@@ -47,8 +49,10 @@ class Roles:
     observation: tuple[str, ...]
     factors: tuple[str, ...] | None
     action: str
-    prob: str
+    prob: str | None
+    """None where the table is a rule, one row per state."""
     policy_id: str | None
+    search: _Search
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -62,7 +66,9 @@ def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: 
         raise UsageError(f"columns maps roles to the table's columns, such as {{'prob': 'pi_new'}}; got {renaming!r}")
     search = _Search(tuple(names), dict(renaming or {}), where)
     observation, factors = search.observation()
-    return Roles(observation, factors, search.required("action"), search.required("prob"), search.optional("policy_id"))
+    action, policy_id = search.required("action"), search.optional("policy_id")
+    prob = search.prob((*observation, action, policy_id))
+    return Roles(observation, factors, action, prob, policy_id, search)
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class _Search:
         """The one column of a role, or an error that says what was looked for."""
         found = self.optional(role)
         if found is None:
-            raise self._missing(role)
+            raise self.missing(role)
         return found
 
     def optional(self, role: str) -> str | None:
@@ -127,6 +133,13 @@ class _Search:
             if found:
                 return found[0]
         return None
+
+    def prob(self, besides: Sequence[str | None]) -> str | None:
+        """The column of probabilities; none only where no column is left that could be one: then it is a rule."""
+        found = self.optional("prob")
+        if found is None and not set(self.names) <= set(besides):
+            raise self.missing("prob")
+        return found
 
     def _check_there(self, column: str) -> None:
         if column not in self.names:
@@ -146,7 +159,8 @@ class _Search:
             hint=Advice(Setting("policy_column", role)),
         )
 
-    def _missing(self, role: str) -> DataError:
+    def missing(self, role: str) -> DataError:
+        """The error about a role without a column."""
         logs = [name for name in self.names if name.lower() in _LOGARITHMS]
         hint: str = Advice(Setting("policy_column", role))
         if role == "prob" and logs:
@@ -154,7 +168,7 @@ class _Search:
         return DataError(
             f"the table has no column for the {role}",
             where=self.where,
-            expected=" or ".join((role, *ALIASES[role])) + (", or observation.*" if role == "observation" else ""),
+            expected=" or ".join((role, *ALIASES[role])) + _OTHERWISE.get(role, ""),
             got=self._listed(),
             hint=hint,
         )
@@ -302,7 +316,7 @@ class Listing:
             self.where,
         )
 
-    def error(self, problem: str, column: str, wrong: BoolArray, **facts: Any) -> DataError:
+    def error(self, problem: str, column: str | None, wrong: BoolArray, **facts: Any) -> DataError:
         """A fault in some rows of one column."""
         rows = self.rows[np.flatnonzero(wrong)[:SHOWN]].tolist()
         return DataError(problem, where=self.where, column=column, rows=rows, total=int(wrong.sum()), **facts)
@@ -312,7 +326,7 @@ def read_listing(table: Table, roles: Roles) -> Listing:
     """Fetch and check the columns of a listing."""
     states = _states(table, roles)
     actions = column_keys(table, roles.action, "actions")
-    probs = _numbers(table, roles.prob)
+    probs = np.ones(len(actions)) if roles.prob is None else _numbers(table, roles.prob)
     if len(probs) == 0:
         raise DataError("the table has no rows", where=table.where, expected="one row per state and action")
     return Listing(states, actions, probs, np.arange(len(probs)), roles, table.where)
@@ -384,7 +398,11 @@ def placed(error: DataError, where: str, column: str | None = None) -> DataError
 def to_policy(
     listing: Listing, default: Default, unknown_actions: UnknownActions, actions: Any = None
 ) -> TabularPolicy:
-    """The table a listing describes. ``actions`` widens the set beyond those listed."""
+    """The table a listing describes. ``actions`` widens the set beyond those listed; a rule never takes any other."""
+    if listing.roles.prob is None:
+        if KeyIndex(listing.states, "state").repeated().any():
+            raise listing.roles.search.missing("prob")
+        unknown_actions = "zero" if actions is None else unknown_actions
     _check_probs(listing)
     states, acts = KeyIndex(listing.states, "state"), KeyIndex(listing.actions, "action")
     _check_pairs(listing, states.codes * len(acts) + acts.codes)
