@@ -49,7 +49,7 @@ def d3rlpy_policy(
 ) -> Policy:
     """The policy of a fitted or built algorithm; the options are those of a Stable-Baselines3 model."""
     name = type(algorithm).__name__
-    if not hasattr(algorithm, "predict"):
+    if not hasattr(algorithm, "sample_action"):
         raise UsageError(f"{name} looks at past steps, so that it is no policy of the state alone")
     if getattr(algorithm, "impl", None) is None:
         raise UsageError(f"{name} has no network yet: fit it, load it, or build it with create_impl or build_with_env")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -42,7 +43,8 @@ def _load_torch(path: Path) -> Any:
         torch = import_module("torch")
     except ImportError as error:
         raise MissingExtra("torch", "reading a module of PyTorch") from error
-    with running(f"loading {path}"):
+    with running(f"loading {path}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch about its own formats
         try:
             return torch.jit.load(str(path), map_location="cpu")
         except RuntimeError:
