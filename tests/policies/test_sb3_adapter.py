@@ -50,7 +50,7 @@ def model(name: str) -> Any:
     made = make("MlpPolicy", World(actions), device="cpu", **options)
     with torch.no_grad():  # away from the symmetric start
         for parameter in made.policy.parameters():
-            parameter += 0.02 * torch.randn_like(parameter)
+            parameter.add_(0.02 * torch.randn_like(parameter))
     return made
 
 

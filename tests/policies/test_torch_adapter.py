@@ -150,7 +150,11 @@ def test_a_module_is_evaluated_like_the_function_of_it(states) -> None:
     rng, net = np.random.default_rng(2), nn.Linear(3, 2)
     action = rng.integers(0, 2, 50)
     logs = mixope.Logs.from_arrays(
-        observation=states, action=action, reward=action + states[:, 0], episode_id=np.arange(50) // 10, ends="truncated"
+        observation=states,
+        action=action,
+        reward=action + states[:, 0],
+        episode_id=np.arange(50) // 10,
+        ends="truncated",
     )
     law = from_torch(net, outputs="logits")
     function = mixope.CallablePolicy(law.probs, actions=[0, 1])

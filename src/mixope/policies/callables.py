@@ -35,7 +35,7 @@ from mixope.policies.laws import (
 )
 from mixope.policies.laws import log as logarithm
 from mixope.policies.own_code import running
-from mixope.policies.rules import Reading, chosen_laws, is_choice, matches, note_of, recognise
+from mixope.policies.rules import Reading, chosen_laws, is_choice, matches, name_of, note_of, recognise, refuse_real
 
 Form = Literal["laws", "taken"]
 
@@ -82,6 +82,7 @@ class CallablePolicy:
         observations, actions = rows_of(observations, "observations"), rows_of(actions, "actions")
         check_same_length(len(observations), len(actions))
         if self._form == "laws":
+            refuse_real(actions, self._name)
             told = self._told(observations)
             if told.ndim == 1:
                 return logarithm(matches(told, actions, self._name).astype(np.float64))
@@ -109,7 +110,8 @@ class CallablePolicy:
         answer = as_numbers(answer, f"answers of {self._name}")
         columns = len(self._known) if self._known else None
         fits = answer.ndim == 2 and len(answer) == len(observations) and columns in (None, answer.shape[-1])
-        if not fits:
+        column = columns is None and answer.ndim == 2 and answer.shape[1] == 1 and bool((answer != 1).any())
+        if not fits or column:
             raise self._misshapen(answer, f"({len(observations)}, {'n_actions' if columns is None else columns})")
         return check_laws(self._exponentiated(answer), f"answers of {self._name}")
 
@@ -176,7 +178,7 @@ class CallablePolicy:
 
     @property
     def _name(self) -> str:
-        return str(getattr(self._function, "__qualname__", type(self._function).__name__))
+        return name_of(self._function)
 
     def _misshapen(self, answer: FloatArray, expected: str) -> DataError:
         needs = "f(observations)" if self._form == "laws" else "f(observations, actions)"
@@ -184,7 +186,8 @@ class CallablePolicy:
             f"{self._name} gave an array of the wrong shape",
             expected=f"{expected} from {needs}",
             got=f"shape {answer.shape}",
-            hint="f(observations) gives one row of probabilities per observation; f(observations, actions) one number",
+            hint="f(observations) gives one row of probabilities, or one action, per observation; "
+            "f(observations, actions) gives one number",
         )
 
 

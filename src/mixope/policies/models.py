@@ -70,13 +70,13 @@ def discrete_model(model: Model, actions: AnyArray, epsilon: float | None, unkno
     if epsilon is None and not model.stochastic:
         asked = f"{model.where} always takes its best action; say how it explores: "
         raise UsageError(Advice(asked, Setting("epsilon", 0.05), ", or 0 for the greedy policy itself"))
-    return policy if epsilon is None else Softened(policy, epsilon)  # type: ignore[arg-type]
+    return policy if epsilon is None else Softened(policy, epsilon)
 
 
 def continuous_model(model: Model, low: Any, high: Any, scale: Any, law: Law | None) -> Policy:
     """A model over real actions in a box; a deterministic one needs a scale. Plain Gaussians are recorded clipped."""
     boxed = bool(np.isfinite(low).all() and np.isfinite(high).all())
-    box = (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)) if boxed else (None, None)
+    bottom, top = (np.asarray(edge, dtype=np.float64) if boxed else None for edge in (low, high))
     if law is not None:
         check_law(law)
     recorded: Law = law or ("clipped" if boxed else "plain")
@@ -85,11 +85,11 @@ def continuous_model(model: Model, low: Any, high: Any, scale: Any, law: Law | N
         if model.squashes:
             refuse_given(model, law=law)
             recorded = "squashed"
-        return normal_policy(Part(model, "mean_std", 0), Part(model, "mean_std", 1), *box, recorded)
+        return normal_policy(Part(model, "mean_std", 0), Part(model, "mean_std", 1), bottom, top, recorded)
     if scale is None:
         asked = f"{model.where} takes one action in a state, and a deterministic policy has no density; "
         raise UsageError(Advice(asked, Setting("scale"), " gives the standard deviation of a Gaussian around it"))
-    return normal_policy(BestAction(model), scale, *box, recorded)
+    return normal_policy(BestAction(model), scale, bottom, top, recorded)
 
 
 def refuse_given(model: Model, **options: Any) -> None:

@@ -61,8 +61,8 @@ def onnx_policy(
     network = Network(Path(path).read_bytes(), str(path))
     meaning = _meaning(network, outputs)
     width = _width(network, meaning) if is_discrete(meaning) and actions is None else None
-    options = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
-    return network_policy(network, meaning, width, actions=actions, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
+    return network_policy(network, meaning, width, actions=actions, **options)
 
 
 @dataclass(frozen=True)

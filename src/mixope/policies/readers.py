@@ -218,7 +218,7 @@ def _from_laws(source: Any, wishes: Wishes) -> Policy:
 
 def _from_predict(source: Any, wishes: Wishes) -> Policy:
     known = wishes.actions if wishes.actions is not None else getattr(source, "classes_", None)
-    return _from_choices(Predicts(source), type(source).__name__, known, wishes)
+    return _from_choices(Predicts(source), known, wishes)
 
 
 def _from_callable(source: Any, wishes: Wishes) -> Policy:
@@ -227,14 +227,13 @@ def _from_callable(source: Any, wishes: Wishes) -> Policy:
             f"cannot make a policy of {type(source).__name__}: expected a path, an array, a data frame, a dict of "
             "columns, a rule {state: action}, a fitted classifier, a trained model, a callable or a policy"
         )
-    name = str(getattr(source, "__qualname__", type(source).__name__))
-    return _from_choices(source, name, wishes.actions, wishes)
+    return _from_choices(source, wishes.actions, wishes)
 
 
-def _from_choices(function: Any, name: str, actions: Any, wishes: Wishes) -> Policy:
+def _from_choices(function: Any, actions: Any, wishes: Wishes) -> Policy:
     """A function of states; with a scale, the mean of a Gaussian."""
     if wishes.scale is not None:
-        return GaussianPolicy(Centre(function, name), wishes.scale)
+        return GaussianPolicy(Centre(function), wishes.scale)
     return CallablePolicy(function, actions, unknown_actions=wishes.unknown_actions)
 
 

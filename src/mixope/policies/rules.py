@@ -100,6 +100,12 @@ def _tuple(observations: AnyArray, i: int) -> Any:
     return tuple(observations[i].tolist())
 
 
+def name_of(function: Any) -> str:
+    """What to call a function in messages: a model by its own name."""
+    asked = function.model if isinstance(function, Predicts) else function
+    return str(getattr(asked, "__qualname__", type(asked).__name__))
+
+
 def note_of(name: str, reading: Reading, answer: AnyArray) -> str:
     """What was taken for granted about a function."""
     whom = "one state, and is asked state by state" if reading.one else "a batch of states"
@@ -156,12 +162,11 @@ class Centre:
     """A rule over real actions as the mean of a Gaussian: ``(n, d)``, from batches or state by state."""
 
     function: Callable[..., Any]
-    name: str
 
     def __call__(self, observations: AnyArray) -> AnyArray:
         """The action chosen in every state."""
         reading = recognise(self.function, observations) if len(observations) else Reading()
-        with running(self.name):
+        with running(name_of(self.function)):
             return (reading or Reading()).ask(self.function, observations)
 
 

@@ -70,8 +70,8 @@ def from_torch(
         raise UsageError(Advice(asked, Setting("outputs"), f", one of {', '.join(OUTPUTS)}"))
     network = TorchNetwork(module)
     width = network.width(outputs) if is_discrete(outputs) and actions is None else None
-    options = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
-    return network_policy(network, outputs, width, actions=actions, **options)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
+    return network_policy(network, outputs, width, actions=actions, **options)
 
 
 def run_in_pieces(module: Any, ask: Callable[..., Any], *columns: AnyArray) -> list[FloatArray]:
