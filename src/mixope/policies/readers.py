@@ -24,6 +24,7 @@ from mixope.policies.combinations import Softened
 from mixope.policies.d3rlpy_adapter import d3rlpy_policy, is_d3rlpy
 from mixope.policies.gaussian import GaussianPolicy
 from mixope.policies.laws import Default, UnknownActions
+from mixope.policies.logged_column import PREFIX, LoggedColumn, is_column
 from mixope.policies.networks import Law
 from mixope.policies.onnx_adapter import onnx_policy
 from mixope.policies.own_code import running
@@ -105,7 +106,8 @@ def read_policy(
         rule; .npz, .npy with an array (S, A); .onnx; with ``trust`` .pt, .pth, .zip of Stable-Baselines3, .d3 of
         d3rlpy, .pkl, .joblib), ``"module:name"``, an array (full or sparse), a data frame, a dict of columns, a rule
         ``{state: action}``, a classifier, a PyTorch module, a model of Stable-Baselines3 or d3rlpy, anything with
-        ``predict``, a function of states, or a policy.
+        ``predict``, a function of states, ``"column:NAME"`` of the log (:mod:`~mixope.policies.logged_column`), or a
+        policy.
     :param default: what a table does in states it does not list; see :class:`TabularPolicy`.
     :param unknown_actions: a logged action that the policy lacks is an ``"error"`` or has probability ``"zero"``.
     :param columns: the table's own column names, by role: ``{"prob": "pi_new", "observation": ["x", "y"]}``.
@@ -128,6 +130,8 @@ def read_policy(
 
 def _resolved(source: Any, trust: bool) -> Any:
     """The object that a reference or a pickled file stands for; any other source as it is."""
+    if is_column(source):
+        return LoggedColumn(source.removeprefix(PREFIX))
     if isinstance(source, str) and is_reference(source) and not os.path.exists(source) and not extension(Path(source)):
         return _check_resolved(source, resolve(source))
     if isinstance(source, str | os.PathLike) and extension(Path(source)) in PICKLED:
