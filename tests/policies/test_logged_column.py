@@ -1,4 +1,4 @@
-"""A target in a column of the log: the same answers as the policy itself, where logged pairs are all that is asked for."""
+"""A target in a column of the log: the answers are those of the policy, where logged pairs are all that is needed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_on_vectors_it_serves_trajectory_weights_and_refuses_the_rest() -> None:
 
 
 WRONG = {
-    "no such column": (lambda: counted(), "column:pi_new", "pi_new"),
+    "no such column": (counted, "column:pi_new", "pi_new"),
     "two values of a pair": (
         lambda: counted(noise=LAW[IDS, ACTION] + 1e-3 * (np.arange(N) % 2)),
         "column:noise",

@@ -1,9 +1,10 @@
 """A target that only the log knows: a column with the probability that it gives to every logged action.
 
 Policy services that cannot be called again leave ``target_prob`` (or ``target_logp``) beside each action. That is
-π(a|s) where the log has (s, a) and nothing elsewhere, so it serves estimators that ask for logged pairs only: trajectory
-weights anywhere, and state ratios such as ``emp`` where states can be counted. One that asks what else the target might
-do is refused in words. The rows are read by the log's own reader, with the column in place of the logger's propensity.
+π(a|s) where the log has (s, a) and nothing elsewhere, so it serves estimators that ask for logged pairs only:
+trajectory weights anywhere, and state ratios such as ``emp`` where states can be counted. One that asks what else the
+target might do is refused in words. The rows are read by the log's own reader, with the column in place of the logger's
+propensity.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class LoggedPairs:
                 f"the column {self.column!r} knows the target on logged pairs only, and this asks for other actions",
                 rows=first_rows(strange),
                 total=int(strange.sum()),
-                expected="an estimator that needs logged pairs only: trajectory weights, or state ratios of counted states",
+                expected="an estimator that needs logged pairs only: trajectory weights; for ids, also state ratios",
                 hint="choose 'wis', or 'emp' for ids; others need the target itself: a table, a function, a model",
             )
         return log(self.chances[found])
