@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,16 @@ def test_what_is_no_policy_is_told_in_words(name: str) -> None:
     with pytest.raises(mixope.MixopeError) as caught:
         mixope.evaluate(logs(IDS), target, "emp")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ending", "module", "extra"),
+    [(".zip", "stable_baselines3.common.save_util", "sb3"), (".d3", "d3rlpy", "d3rlpy"), (".pt", "torch", "torch")],
+)
+def test_a_model_without_its_library_is_told_what_to_install(
+    ending: str, module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    (tmp_path / f"model{ending}").write_bytes(b"PK")
+    with pytest.raises(UsageError, match=rf"pip install 'mixope\[{extra}\]'"):
+        read_policy(tmp_path / f"model{ending}", trust=True)

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.running import json_of, run
 
+import mixope
 from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.logs import write
 from mixope.policies import DiscretePolicy, read_policy
 
 sb3 = pytest.importorskip("stable_baselines3", reason="needs Stable-Baselines3: pip install 'mixope[sb3]'")
@@ -153,3 +156,20 @@ def test_ids_are_one_hot_as_the_library_has_them_and_other_actions_are_refused()
     world.action_space = gymnasium.spaces.MultiDiscrete([2, 2])
     with pytest.raises(UsageError, match="Discrete and one-dimensional Box"):
         read_policy(sb3.PPO("MlpPolicy", world, device="cpu", n_steps=8, batch_size=8))
+
+
+def test_the_command_takes_a_saved_model(tmp_path: Path) -> None:
+    seen, rng = states(400), np.random.default_rng(2)
+    rows = {"episode_id": np.arange(400) // 20, "step": np.arange(400) % 20, "action": rng.integers(0, 3, 400)}
+    columns = {f"observation.{k}": seen[:, k] for k in range(3)}
+    write({**rows, **columns, "reward": seen[:, 0]}, tmp_path / "log.parquet")
+    question = (tmp_path / "log.parquet", "--ends", "truncated", "--estimator", "emp")
+    trained = model("PPO")
+    trained.save(tmp_path / "ppo.zip")
+    model("DQN").save(tmp_path / "dqn.zip")
+    found = json_of("evaluate", *question, "--target", tmp_path / "ppo.zip", "--trust")
+    logs = mixope.read(tmp_path / "log.parquet", ends="truncated")
+    assert found["value"] == pytest.approx(mixope.evaluate(logs, trained, "emp").value, abs=1e-9)
+    refused = run("evaluate", *question, "--target", tmp_path / "dqn.zip", "--trust")
+    assert refused.exit_code == 2
+    assert "--target-epsilon 0.05" in refused.stderr
