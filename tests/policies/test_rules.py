@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 import mixope
@@ -139,6 +140,15 @@ def test_models_that_choose_are_deterministic_policies() -> None:
         laws = policy.probs(VECTORS)
     assert policy.actions.tolist() == ["go", "stay"]
     assert (policy.actions[laws.argmax(axis=1)] == fitted.predict(VECTORS)).all()
+
+
+@noted
+def test_a_classifier_that_only_predicts_sees_mixed_states_by_column() -> None:
+    state = {"age": VECTORS[:, 0], "ward": np.array(["a", "b"])[IDS % 2]}
+    fitted = RidgeClassifier().fit(pd.DataFrame({"age": state["age"]}), np.where(state["age"] > 0, "go", "stay"))
+    words = np.array(["stay", "go"])[CHOICE]
+    by_hand = lambda s: fitted.predict(pd.DataFrame({"age": s["age"]}))  # noqa: E731
+    assert value(state, fitted, words) == value(state, by_hand, words)
 
 
 class Trained:

@@ -4,9 +4,10 @@
 ``combinations.py`` makes policies of policies, ``columns.py`` lets them see mixed states by column, ``rules.py`` finds
 out what a function answers, ``adopted.py`` takes in classes of the user's. The adapters make policies of classifiers,
 networks (``networks.py``) and trained models (``models.py``), ``readers.py`` of whatever else a user has: files
-(``tables.py``, ``table_files.py``, ``archives.py``, ``pickles.py``), columns of the log (``logged_column.py``) and
-names in code (``references.py``). ``keys.py`` finds states and actions by their ids, ``laws.py`` checks probabilities,
-``fingerprints.py`` hashes what a policy does, ``own_code.py`` tells what code of the user's raised.
+(``tables.py``, ``table_roles.py``, ``table_files.py``, ``archives.py``, ``pickles.py``), columns of the log
+(``logged_column.py``) and names in code (``references.py``). ``keys.py`` finds states and actions by their ids,
+``laws.py`` checks probabilities, ``fingerprints.py`` hashes what a policy does, ``own_code.py`` tells what code of the
+user's raised.
 """
 
 from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy

@@ -48,7 +48,8 @@ def d3rlpy_policy(
     unknown_actions: UnknownActions = "error",
 ) -> Policy:
     """The policy of a fitted or built algorithm; the options are those of a Stable-Baselines3 model."""
-    name = type(algorithm).__name__
+    # A class of the user's draws as the one that it extends.
+    name = next(base.__name__ for base in type(algorithm).__mro__ if base.__module__.startswith("d3rlpy."))
     if not hasattr(algorithm, "sample_action"):
         raise UsageError(f"{name} looks at past steps, so that it is no policy of the state alone")
     if getattr(algorithm, "impl", None) is None:

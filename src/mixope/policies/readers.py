@@ -33,9 +33,9 @@ from mixope.policies.protocol import DiscretePolicy, Policy
 from mixope.policies.references import is_reference, resolve
 from mixope.policies.rules import Centre, Predicts
 from mixope.policies.sb3_adapter import is_sb3, sb3_policy
-from mixope.policies.sklearn_adapter import sklearn_policy
+from mixope.policies.sklearn_adapter import ClassChoices, sklearn_policy
 from mixope.policies.table_files import NETWORKS, as_table, existing, extension, is_rule, rule_policy, single_policy
-from mixope.policies.tables import Renaming
+from mixope.policies.table_roles import Renaming
 from mixope.policies.tabular import TabularPolicy
 from mixope.policies.torch_adapter import from_torch, is_torch
 
@@ -221,8 +221,9 @@ def _from_laws(source: Any, wishes: Wishes) -> Policy:
 
 
 def _from_predict(source: Any, wishes: Wishes) -> Policy:
-    known = wishes.actions if wishes.actions is not None else getattr(source, "classes_", None)
-    return _from_choices(Predicts(source), known, wishes)
+    if hasattr(source, "classes_") and wishes.actions is None:
+        return _from_choices(ClassChoices(source), source.classes_, wishes)
+    return _from_choices(Predicts(source), wishes.actions, wishes)
 
 
 def _from_callable(source: Any, wishes: Wishes) -> Policy:

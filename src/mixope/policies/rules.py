@@ -102,7 +102,7 @@ def _tuple(observations: AnyArray, i: int) -> Any:
 
 def name_of(function: Any) -> str:
     """What to call a function in messages: a model by its own name."""
-    asked = function.model if isinstance(function, Predicts) else function
+    asked = getattr(function, "model", function)
     return str(getattr(asked, "__qualname__", type(asked).__name__))
 
 

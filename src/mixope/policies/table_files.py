@@ -21,11 +21,9 @@ from mixope.policies.archives import ARCHIVES
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.pickles import PICKLED
+from mixope.policies.table_roles import Renaming, Roles, assign_roles
 from mixope.policies.tables import (
-    Renaming,
-    Roles,
     Table,
-    assign_roles,
     column_keys,
     from_arrow,
     from_mapping,
