@@ -37,6 +37,11 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     target_default: o.TargetDefault = None,
+    target_column: o.TargetColumn = [],  # noqa: B006
+    target_actions: o.TargetActions = None,
+    target_epsilon: o.TargetEpsilon = None,
+    target_scale: o.TargetScale = None,
+    target_law: o.TargetLaw = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -77,10 +82,18 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing)
-        policies = {
-            name: inputs.read_target(path, target_default, unknown_actions, trust, outputs)
-            for name, path in named.items()
-        }
+        words = inputs.PolicyWords(
+            unknown_actions,
+            trust,
+            outputs,
+            target_default,
+            target_column,
+            target_actions,
+            target_epsilon,
+            target_scale,
+            target_law,
+        )
+        policies = {name: inputs.read_target(path, words) for name, path in named.items()}
         seen = look(rows, chosen, checkpoint=checkpoint)
         result = compare(
             seen,
@@ -90,7 +103,7 @@ def command(
             gamma=gamma,
             horizon=horizon,
             level=level,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            loggers=inputs.read_loggers(logger, loggers, words),
             interval=choose_interval(interval, replicates, jobs, notes.progress),
             device=device.value,
             seed=seed,
