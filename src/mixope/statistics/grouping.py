@@ -140,9 +140,7 @@ class GroupSums:
         """One row per group, in the order of the keys; None where nothing was summed."""
         if len(self.tables) < 2:
             return self.tables[0] if self.tables else None
-        import pyarrow as pa
-
-        found = _regroup(self.grouping, pa.concat_tables(self.tables, promote_options="permissive"))
+        found = _regroup(self.grouping, self.tables)
         self.__dict__["tables"] = (found,)  # the same sums, held once
         return found
 
@@ -184,13 +182,7 @@ def _sum_batch(grouping: Grouping, batch: pa.Table) -> pa.Table:
 def _reduce(aggregate: Aggregate, batch: pa.Table, group: IntArray, n_groups: int) -> FloatArray:
     if aggregate.operation == "count":
         return np.bincount(group, minlength=n_groups).astype(np.float64)
-    values = row_values(aggregate, batch)
-    if aggregate.operation == "sum":
-        return sum_by(group, values, n_groups)
-    result = np.full(n_groups, np.inf if aggregate.operation == "min" else -np.inf)
-    with np.errstate(invalid="ignore"):
-        (np.minimum if aggregate.operation == "min" else np.maximum).at(result, group, values)
-    return result
+    return _added(aggregate.operation, row_values(aggregate, batch), group, n_groups)
 
 
 def row_values(aggregate: Aggregate, batch: pa.Table) -> FloatArray:
@@ -202,14 +194,35 @@ def row_values(aggregate: Aggregate, batch: pa.Table) -> FloatArray:
     return product
 
 
-_REDUCE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+def _regroup(grouping: Grouping, tables: Sequence[pa.Table]) -> pa.Table:
+    """Groups of several tables added up, in the order of their keys: column by column, for there may be no room for a
+    second copy of all of them. Of equal keys, numbers are added in the order of the tables."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = pa.concat_tables([table.select(grouping.keys) for table in tables], promote_options="permissive")
+    n_rows = sum(table.num_rows for table in tables)
+    group, first = combine_keys([key_codes(keys.column(key)) for key in grouping.keys], n_rows)
+    found = keys.take(pa.array(first)) if grouping.keys else keys
+    if grouping.keys:
+        order = pc.sort_indices(found, sort_keys=[(key, "ascending") for key in grouping.keys]).to_numpy()
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        group, found = rank[group], found.take(pa.array(order))
+    columns = {key: found.column(key) for key in grouping.keys}
+    for aggregate in grouping.aggregates:
+        values = np.concatenate([table.column(aggregate.name).to_numpy() for table in tables])
+        columns[aggregate.name] = pa.array(_added(aggregate.operation, values, group, len(first)))
+    return pa.table(columns)
 
 
-def _regroup(grouping: Grouping, table: pa.Table) -> pa.Table:
-    plan = [(a.name, _REDUCE[a.operation]) for a in grouping.aggregates]
-    grouped = table.group_by(list(grouping.keys), use_threads=False).aggregate(plan)
-    renamed = grouped.select([*grouping.keys, *(f"{name}_{op}" for name, op in plan)]).rename_columns(grouping.names)
-    return sort_by_keys(renamed, grouping.keys)
+def _added(operation: Operation, values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
+    if operation in {"count", "sum"}:
+        return sum_by(group, values, n_groups)
+    result = np.full(n_groups, np.inf if operation == "min" else -np.inf)
+    with np.errstate(invalid="ignore"):
+        (np.minimum if operation == "min" else np.maximum).at(result, group, values)
+    return result
 
 
 def joined(rows: pa.Table, lookup: Lookup) -> pa.Table:
