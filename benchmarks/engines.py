@@ -74,7 +74,7 @@ class Clock:
 
 def engine_of(name: str, workers: int) -> Engine:
     if name == "embedded":
-        return EmbeddedEngine(threads=workers, memory_limit="600MB")
+        return EmbeddedEngine(threads=workers, memory_limit="2GB")
     return make(name, workers=workers)
 
 

@@ -35,7 +35,7 @@ AHEAD = 4
 """Items that are under way per worker: enough that none waits, few enough that parts do not pile up here."""
 MOST_SUMMED = 16_000_000
 """Rows of a fragment of which only sums by key are wanted: they are never all in memory."""
-FEW = 32
+FEW = 16
 """Into so many fragments such logs are cut as long as these are neither smaller nor larger than others may be."""
 MANY = 1024
 """Into no more fragments than that: the sums of each come home."""
