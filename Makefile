@@ -2,7 +2,8 @@
 #
 #   make demo     install into .venv and run the demonstration
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
-#   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures
+#   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures, clusters of Dask,
+#                 Spark (where there is Java) and Ray on this machine
 #   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
@@ -30,7 +31,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long"
 
-test-all: test
+test-all: test $(VENV)/.installed-all
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m long
 
 fuzz: $(VENV)/.installed-dev
@@ -71,6 +72,10 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,clusters]'
+	@touch $@ $(VENV)/.installed-dev $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'

@@ -1,15 +1,18 @@
-"""Scale: the first scan of 10⁸ rows against the bare GROUP BY it needs, and the memory of a whole evaluation.
+"""Scale: both scans of 10⁸ or 10⁹ rows against the bare GROUP BY they need, and the memory of a whole evaluation.
 
-    python benchmarks/scale.py                           # 10⁸ rows, about 1 GB of temporary Parquet files
-    python benchmarks/scale.py --rows 1e7                # a tenth of it, in a minute
+    python benchmarks/scale.py                                       # 10⁸ rows, half a GB of temporary Parquet files
+    python benchmarks/scale.py --rows 1e7                            # a tenth of it, in a minute
+    python benchmarks/scale.py --rows 1e9 --folder F --tasks bare,engine,evaluate --memory-limit 6GB
+                                                                     # 5.4 GB in F, which are kept for the next run
 
 Taxi logs of four loggers (recorded propensities, states as ids) are written as Parquet: simulated chunks are repeated
 with new episode numbers, which changes neither the number of groups by much nor the work of a scan. Then, each in a
 process of its own, with the same memory limit and number of threads for DuckDB:
 
-    bare       SELECT keys, count, sums … GROUP BY keys, written by hand over the files
-    engine     EmbeddedEngine.group_sums with the transition grouping (canonical rows, checks, compensated sums)
-    evaluate   a whole evaluation with EMP: first scan, solve, score scan by episode, interval, diagnostics
+    bare         SELECT keys, count, sums … GROUP BY keys, written by hand over the files
+    engine       EmbeddedEngine.group_sums with the transition grouping (canonical rows, checks, compensated sums)
+    evaluate     a whole evaluation with EMP; its two scans are shown apart: transitions, and scores by episode
+    bare scores  the second scan written by hand: the files joined with the score table, GROUP BY episode
 
 Measured are wall and processor seconds, and the peak of resident memory of the process.
 """
@@ -24,22 +27,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import feather
 
 import mixope
 from mixope import environments
 from mixope.engines import EmbeddedEngine
+from mixope.logs import Logs
+from mixope.statistics.grouping import Grouping, GroupSums, Lookup
 from mixope.statistics.transitions import transition_grouping
 from tables import markdown
 
 HORIZON, LOGGERS = 200, 4
 CHUNK_EPISODES, CHUNKS = 2500, 4
 """Rows are made of four simulated chunks of half a million rows."""
+LEAST_FILES, FILE_CHUNKS = 8, 25
+"""As many files, each of at most so many chunks."""
 
 BARE = """
 SELECT policy_id, observation, action, next_observation, terminated,
@@ -50,10 +60,18 @@ GROUP BY policy_id, observation, action, next_observation, terminated
 """
 
 
+SCORES = "scores.arrow"
+BARE_FACTORS = {
+    "start": "CAST(step = 0 AS DOUBLE)",
+    "step": "CAST(step AS DOUBLE)",
+    "mark": "floor((sqrt(step + 1.0) * 314.1592653589793 - floor(sqrt(step + 1.0) * 314.1592653589793)) * 65536.0)",
+}
+"""How a row has what the second scan multiplies, where that is no column."""
+
+
 @dataclass(frozen=True)
 class Settings:
     rows: int = 100_000_000
-    files: int = 8
     memory_limit: str = "600MB"
     threads: int = 2
     repetitions: int = 2
@@ -72,26 +90,35 @@ class Cost:
 
 
 def write_logs(folder: Path, settings: Settings) -> int:
-    """Parquet files of about ``rows`` rows in all; gives back their number."""
+    """Parquet files of about ``rows`` rows in all; gives back their number. Files that are there are not written again.
+
+    A file has a name of its own until it is whole, so a run that was stopped goes on where it stopped.
+    """
+    size = CHUNK_EPISODES * HORIZON
+    chunks = -(-settings.rows // size)
+    per_file = min(-(-chunks // LEAST_FILES), FILE_CHUNKS)
+    made: list[pa.Table] = []
+    for number, first in enumerate(range(0, chunks, per_file)):
+        path = folder / f"part-{number:05}.parquet"
+        if path.exists():
+            continue
+        made = made or _simulated(settings.seed)
+        unfinished = path.with_suffix(".part")
+        with pq.ParquetWriter(unfinished, made[0].schema, compression="zstd") as writer:
+            for chunk in range(first, min(first + per_file, chunks)):
+                writer.write_table(_renumbered(made[chunk % CHUNKS], chunk * CHUNK_EPISODES))
+        unfinished.rename(path)
+    return chunks * size
+
+
+def _simulated(seed: int) -> list[pa.Table]:
+    """The chunks that all files are made of."""
     model = environments.make("taxi")
-    loggers = environments.stages(model, LOGGERS, seed=settings.seed)
-    chunks = [
-        pa.table(environments.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=settings.seed + i))
+    loggers = environments.stages(model, LOGGERS, seed=seed)
+    return [
+        _small_types(pa.table(environments.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=seed + i)))
         for i in range(CHUNKS)
     ]
-    size, written = chunks[0].num_rows, 0
-    per_file = -(-settings.rows // (size * settings.files))
-    for number in range(settings.files):
-        if written >= settings.rows:
-            break
-        path = folder / f"part-{number}.parquet"
-        with pq.ParquetWriter(path, _small_types(chunks[0]).schema, compression="zstd") as writer:
-            for _ in range(per_file):
-                if written >= settings.rows:
-                    break
-                writer.write_table(_small_types(_renumbered(chunks[(written // size) % CHUNKS], written // HORIZON)))
-                written += size
-    return written
 
 
 def _renumbered(chunk: pa.Table, first: int) -> pa.Table:
@@ -105,12 +132,17 @@ def _small_types(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([(f.name, small.get(f.name, f.type)) for f in table.schema]))
 
 
-def bare(folder: str, settings: Settings) -> str:
+def _bare_connection(settings: Settings) -> Any:
     import duckdb
 
     connection = duckdb.connect(":memory:")
     connection.execute(f"SET memory_limit = '{settings.memory_limit}'; SET threads = {settings.threads}")
     connection.execute("SET preserve_insertion_order = false")
+    return connection
+
+
+def bare(folder: str, settings: Settings) -> str:
+    connection = _bare_connection(settings)
     table = connection.sql(BARE.format(files=f"{folder}/*.parquet")).to_arrow_table()
     return f"{table.num_rows} groups"
 
@@ -124,36 +156,87 @@ def engine(folder: str, settings: Settings) -> str:
 def evaluate(folder: str, settings: Settings) -> str:
     target = environments.target(environments.make("taxi"), seed=settings.seed)
     logs = mixope.read(f"{folder}/*.parquet")
-    result = mixope.evaluate(logs, mixope.TabularPolicy(target), "emp", engine=_engine(settings))
+    engine = Watched(memory_limit=settings.memory_limit, threads=settings.threads)
+    result = mixope.evaluate(logs, mixope.TabularPolicy(target), "emp", engine=engine)
+    engine.keep_scores(Path(folder))
     low, high = result.interval.low, result.interval.high
     return f"{result.value:.5f} [{low:.5f}, {high:.5f}] from {result.n_rows:,} rows"
+
+
+class Watched(EmbeddedEngine):
+    """Prints what each of its scans cost, and keeps what the last one asked for."""
+
+    scans = 0
+
+    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
+        self.scans += 1
+        self.last = grouping, lookup
+        with spending(f"scan {self.scans}") as told:
+            found = super().group_sums(logs, grouping, lookup)
+            told.append(f"{found.n_groups} groups, {len(grouping.aggregates)} sums")
+        return found
+
+    def keep_scores(self, folder: Path) -> None:
+        """The last request, for ``bare scores``; a name that no pattern of logs matches."""
+        grouping, lookup = self.last
+        assert lookup is not None
+        feather.write_feather(lookup.table, folder / SCORES)
+        asked = [(a.operation, a.factors) for a in grouping.aggregates]
+        (folder / SCORES).with_suffix(".json").write_text(json.dumps([lookup.keys, asked]))
+
+
+def bare_scores(folder: str, settings: Settings) -> str:
+    keys, asked = json.loads((Path(folder) / SCORES).with_suffix(".json").read_text())
+    scores = feather.read_table(Path(folder) / SCORES)
+    products = (" * ".join(BARE_FACTORS.get(factor, factor) for factor in factors) for _, factors in asked)
+    sums = [f"{how}({product or '*'})" for (how, _), product in zip(asked, products, strict=True)]
+    connection = _bare_connection(settings)
+    connection.register("scores", scores)
+    table = connection.sql(
+        f"SELECT policy_id, episode_id, {', '.join(sums)} FROM read_parquet('{folder}/*.parquet')"
+        f" JOIN scores USING ({', '.join(keys)}) GROUP BY policy_id, episode_id"
+    ).to_arrow_table()
+    return f"{table.num_rows} groups"
 
 
 def _engine(settings: Settings) -> EmbeddedEngine:
     return EmbeddedEngine(memory_limit=settings.memory_limit, threads=settings.threads)
 
 
-TASKS: dict[str, Callable[[str, Settings], str]] = {"bare": bare, "engine": engine, "evaluate": evaluate}
+TASKS: dict[str, Callable[[str, Settings], str]] = {
+    "bare": bare,
+    "engine": engine,
+    "evaluate": evaluate,
+    "bare scores": bare_scores,
+}
+
+
+@contextmanager
+def spending(task: str) -> Iterator[list[str]]:
+    """Print what the body costs as JSON, with the words that it leaves."""
+    wall, processor, told = time.perf_counter(), time.process_time(), list[str]()
+    yield told
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(asdict(Cost(task, wall, processor, peak, " ".join(told)))), flush=True)
 
 
 def spend(task: str, folder: str, settings: Settings) -> None:
-    """In the child: do one task, print its cost as JSON."""
-    wall, processor = time.perf_counter(), time.process_time()
-    said = TASKS[task](folder, settings)
-    wall, processor = time.perf_counter() - wall, time.process_time() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(asdict(Cost(task, wall, processor, peak, said))))
+    """In the child: do one task."""
+    with spending(task) as told:
+        told.append(TASKS[task](folder, settings))
 
 
-def measure(task: str, folder: str, settings: Settings) -> Cost:
-    """The cheapest of several runs, each in a fresh process."""
+def measure(task: str, folder: str, settings: Settings) -> list[Cost]:
+    """The cheapest of several runs, each in a fresh process; first the parts of it that were measured apart."""
     command = [sys.executable, __file__, "--child", task, folder, json.dumps(asdict(settings))]
     repetitions = 1 if task == "evaluate" else settings.repetitions
     runs = []
     for _ in range(repetitions):
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        runs.append(Cost(**json.loads(done.stdout.splitlines()[-1])))
-    return min(runs, key=lambda cost: cost.processor)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        runs.append([Cost(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")])
+        print(f"{task}: {runs[-1][-1].processor:.1f} s", flush=True)
+    return min(runs, key=lambda costs: costs[-1].processor)
 
 
 def show(costs: list[Cost], rows: int) -> str:
@@ -187,6 +270,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=Settings.repetitions)
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--folder", type=Path, default=None, help="keep the files there, and use those that are there")
     parser.add_argument("--output", type=Path, default=None, help="write the figures as JSON")
     given = parser.parse_args()
     settings = Settings(
@@ -196,12 +280,14 @@ def main() -> None:
         repetitions=given.repetitions,
         seed=given.seed,
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with ExitStack() as stack:
+        folder = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
         start = time.perf_counter()
-        rows = write_logs(Path(folder), settings)
-        size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 1e9
+        rows = write_logs(folder, settings)
+        size = sum(path.stat().st_size for path in folder.glob("*.parquet")) / 1e9
         print(f"{rows:,} rows, {size:.2f} GB of Parquet, written in {time.perf_counter() - start:.0f} s", flush=True)
-        costs = [measure(task, folder, settings) for task in given.tasks.split(",")]
+        costs = [cost for task in given.tasks.split(",") for cost in measure(task, str(folder), settings)]
     print(show(costs, rows))
     if given.output:
         record = {"settings": asdict(settings), "python": platform.python_version(), "gigabytes": size}

@@ -8,7 +8,7 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("repeatable")
 
-FINER = ("where", "estimand")
+FINER = ("where", "estimand", "engine")
 """The tests of one file that share their work by these parameters, so that they may run apart."""
 
 

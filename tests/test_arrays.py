@@ -1,10 +1,12 @@
 """Numbering distinct tuples equals sorting them in Python."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixope.arrays import TupleIndex, distinct, number_tuples
+from mixope.arrays import TupleIndex, distinct, number_tuples, runs
 
 ROWS = st.lists(
     st.tuples(st.integers(-3, 3), st.sampled_from(["a", "b", "door"]), st.integers(-(2**62), 2**62)), min_size=1
@@ -46,3 +48,12 @@ def test_distinct_codes_are_those_that_sorting_finds(codes, n_codes):
     wanted, inverse = np.unique(codes, return_inverse=True)
     assert found.tolist() == wanted.tolist()
     assert place.tolist() == inverse.tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(values=st.lists(st.integers(0, 2)), text=st.booleans())
+def test_runs_put_together_are_the_values(values, text):
+    array = np.array(values, dtype=object if text else np.int64)
+    heads, run = runs(array)
+    assert heads[run].tolist() == values
+    assert all(left != right for left, right in pairwise(heads.tolist()))

@@ -107,7 +107,7 @@ def _answered(
     """All tasks in common rounds; ``others`` are the estimators that are shown beside the rest."""
     if not tasks:
         return []
-    rounds = seen.rounds()
+    rounds = seen.rounds(tasks[0].question.device)
     estimand, piece_steps = tasks[0].question.estimand, _piece_steps(seen, tasks)
     fit = any(not isinstance(task.estimator, Trajectory | LoggedMean) for task in tasks)  # these see logged steps only
     own = partial(seen.own_chains, estimand, piece_steps, fit)
@@ -207,6 +207,7 @@ class Run:
             band=self._band(task, solution),
             weights=self._bins(solution),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
+            notes=tuple(self.rounds.notes),
         )
 
     def _against(
@@ -318,6 +319,7 @@ def build(
     band: Band | None = None,
     weights: tuple[WeightBin, ...] = (),
     step_scores: FloatArray | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Estimate:
     """The estimate, from all the evidence there is."""
     solution, sure, survey = evidence.solution, evidence.uncertainty, evidence.survey
@@ -351,6 +353,7 @@ def build(
             *about_ends(question.estimand, survey),
             *about_loggers(estimator, survey),
             *about_training(solution.trained_on),
+            *notes,
         ),
         provenance=Provenance(
             version=__version__,

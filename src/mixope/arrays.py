@@ -74,6 +74,13 @@ _MOST_ABSENT = 4
 """Times as many codes as there are members, above which a table of all codes is not worth its memory."""
 
 
+def runs(values: AnyArray) -> tuple[AnyArray, IntArray]:
+    """The first value of every run of equal ones, and the run of every value: rows of an episode follow each other."""
+    begins = np.ones(len(values), dtype=np.bool_)
+    begins[1:] = values[1:] != values[:-1]
+    return values[begins], np.cumsum(begins) - 1
+
+
 def square(left: AnyArray) -> AnyArray:
     """leftᵀ left: one triangle is computed, the other is its mirror image."""
     m = left.shape[1]

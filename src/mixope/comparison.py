@@ -6,6 +6,7 @@ further scan. The outer band of a target comes from the counts and is solved onc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ def compare(
     device: Device = "auto",
     seed: int = 0,
     all_pairs: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
@@ -49,13 +51,13 @@ def compare(
     apply and why. With two targets or more, ``differences`` has their differences with joint intervals: all pairs of
     up to twelve targets, and of more the best less each of the others, or ``all_pairs``; ``selections`` says which
     targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
-    ``interval``, ``replicates``, ``jobs`` and ``device`` are those of :func:`mixope.evaluate`; an estimator that has no
-    such interval says why.
+    ``interval``, ``replicates``, ``jobs``, ``device`` and ``checkpoint`` are those of :func:`mixope.evaluate`; an
+    estimator that has no such interval says why.
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
-    seen = look(logs, engine, features, seed)
+    seen = look(logs, engine, features, seed, checkpoint)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]

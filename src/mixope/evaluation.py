@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -36,6 +37,7 @@ def evaluate(
     engine: str | Engine | None = None,
     device: Device = "auto",
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
@@ -47,12 +49,15 @@ def evaluate(
     ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
     "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
     t, or blocks where the logs are fewer than five long episodes.
-    ``device`` is where a learned value is trained: on a GPU if JAX sees one ("auto"), never ("cpu"), or always ("gpu").
+    ``device`` is where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
+    sees one ("auto"), never ("cpu"), or always ("gpu"; moments of fewer rows too).
+    ``checkpoint`` is a folder that keeps the answers of finished scans: the same job, started again, goes on from
+    there. It is as trusted as code.
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
-    seen = look(logs, engine, features, seed)
+    seen = look(logs, engine, features, seed, checkpoint)
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,

@@ -78,7 +78,7 @@ def as_done(
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
-    with parallel_config("loky", inner_max_num_threads=1, initializer=_begin, initargs=(os.getpid(),)):
+    with parallel_config("loky", inner_max_num_threads=1, initializer=begin_process, initargs=(os.getpid(),)):
         pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
     lent: Generator[Any, None, None] | None = None
     finished, left = False, dict(cuts)
@@ -111,11 +111,16 @@ def all_cores() -> int:
     return int(cpu_count())
 
 
+def search_path() -> str:
+    """Where this process looks for modules, for processes of this machine that shall find the same."""
+    return os.pathsep.join(path for path in sys.path if path)
+
+
 def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
     return place, _alone(task, items)
 
 
-def _begin(parent: int) -> None:
+def begin_process(parent: int) -> None:
     """What a process does first: it leaves Ctrl-C, which reaches all processes of a terminal, to its parent; and it
     ends when that is gone, for one that is killed has no time to end it."""
 
@@ -127,6 +132,18 @@ def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
         threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def signals_kept() -> Iterator[None]:
+    """Inside, a library may take signals for itself; afterwards they are taken by whoever took them before."""
+    here = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)} if here else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

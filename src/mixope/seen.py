@@ -8,6 +8,7 @@ scores of the estimators are summed by episode.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.engines import Engine, bounded, choose
+from mixope.engines import EmbeddedEngine, Engine, MemoryEngine, bounded, choose, with_checkpoint
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
+from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
 from mixope.estimators.own_on_features import own_on_features
 from mixope.estimators.own_values import OwnChains, own_on_counts
@@ -28,6 +30,8 @@ from mixope.features import FeatureMap
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
 from mixope.questions import Question, as_logs, check_seed
+from mixope.sizes import refuse_too_large
+from mixope.solvers.devices import Device
 from mixope.statistics.checksum import Checksum, Sums
 from mixope.statistics.episodes import (
     EpisodeShape,
@@ -57,24 +61,30 @@ MOST_PIECES = 200_000
 
 
 def look(
-    logs: Any, engine: str | Engine | None = None, features: FeatureMap | None = None, seed: int = 0
+    logs: Any,
+    engine: str | Engine | None = None,
+    features: FeatureMap | None = None,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Counted | Sampled:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
-    Logs that were looked at before are not read again.
+    Logs that were looked at before are not read again. ``checkpoint`` is a folder that keeps the answers of this scan
+    and of all that follow.
     """
     check_seed(seed)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if isinstance(logs, Counted | Sampled):
         if features is None and (isinstance(logs, Counted) or logs.seed == seed):
-            return logs
+            return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
         features = features or (logs.features if isinstance(logs, Sampled) else None)
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
-    chosen = choose(engine, logs)
+    chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
     ask_for_ends(logs, chosen)
+    refuse_too_large(logs, counted=features is None and logs.schema.discrete)
     if features is not None or not logs.schema.discrete:
         return sample(logs, chosen, features, seed)
     return count(logs, chosen)
@@ -124,8 +134,8 @@ class Counted:
             numbers=self.numbers,
         )
 
-    def rounds(self) -> Rounds:
-        """Answers requests by scans of these logs."""
+    def rounds(self, device: Device = "cpu") -> Rounds:
+        """Answers requests by scans of these logs; counts need no device."""
         return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
 
     def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> OwnChains:
@@ -285,9 +295,12 @@ class Sampled:
             device=question.device,
         )
 
-    def rounds(self) -> Rounds:
-        """Answers requests by scans of these logs."""
-        return Rounds(_answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed))
+    def rounds(self, device: Device = "cpu") -> Rounds:
+        """Answers requests by scans of these logs, with moments on a device where the scans run in this process."""
+        here = type(self.engine) in {MemoryEngine, EmbeddedEngine}
+        sums = DeviceSums(device if here else "cpu", self.facts.n_rows)
+        answer = _answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed, sums)
+        return Rounds(answer, notes=sums.notes)
 
     @property
     def piece_steps(self) -> int:
@@ -374,24 +387,33 @@ def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:
     _refuse_tiny(logs, shape)
 
 
-def _answerer(logs: Logs, engine: Engine, n_rows: int, checksum: Sums | None = None, seed: int = 0) -> Any:
+def _answerer(
+    logs: Logs,
+    engine: Engine,
+    n_rows: int,
+    checksum: Sums | None = None,
+    seed: int = 0,
+    sums: DeviceSums | None = None,
+) -> Any:
     """One scan per call; sums that are not finite are explained by the rows behind them.
 
     With a ``checksum`` it is asked for again in every scan that reads rows, and must be the same.
     """
 
+    shared = sums or DeviceSums()
+
     def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
         besides = [] if checksum is None else _checksums(requests, seed)
-        scanned = engine.scan(logs, [*requests, *besides], n_rows)
+        scanned = shared.scan(lambda asked: engine.scan(logs, asked, n_rows), [*requests, *besides])
         found, again = scanned[: len(requests)], scanned[len(requests) :]
         if checksum is not None and again:
             checksum.refuse_other(again[0], logs.name)
-        for sums in found:
-            if isinstance(sums, Moments) and sums.not_finite:
+        for each in found:
+            if isinstance(each, Moments) and each.not_finite:
                 raise explain_rows(logs) or DataError(
-                    f"the sums of {sums.belongs_to} are not finite",
+                    f"the sums of {each.belongs_to} are not finite",
                     expected="finite rewards, states, actions and probabilities",
-                    got=f"{', '.join(sums.not_finite)} not finite",
+                    got=f"{', '.join(each.not_finite)} not finite",
                     hint="check the target's and the behaviour's densities on these logs",
                 )
         return found

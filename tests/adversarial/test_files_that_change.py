@@ -135,7 +135,7 @@ def test_sums_tell_where_stamps_do_not(tmp_path, kind, monkeypatch):
 
     write(0)
     logs = mixope.read(path)
-    monkeypatch.setattr(mixope.logs.sources.stamps.Stamp, "difference", lambda self, thorough: None)
+    monkeypatch.setattr(mixope.logs.sources.stamps.Stamp, "difference", lambda self, now, thorough: None)
     target = TARGET if kind == "counts" else always
     with pytest.raises(DataError, match=r"not those of the one before|was not counted"):
         mixope.evaluate(logs, target, "emp", engine=Interrupted(EmbeddedEngine(), lambda: write(1)))

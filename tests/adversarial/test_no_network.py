@@ -1,4 +1,7 @@
-"""Nothing is fetched and nothing is sent: no socket is opened at import, in a run, or for a report."""
+"""Nothing is fetched and nothing is sent: no socket is opened at import, in a run, or for a report.
+
+A store that the user names is another matter: tests/places watches that nothing else is reached.
+"""
 
 import os
 import shutil
@@ -29,7 +32,7 @@ for words in (
     ["simulate", "walk", "--episodes", "8", "-o", "data"],
     ["demo", "--episodes", "8", "--horizon", "5", "-o", "demo"],
     ["evaluate", "http://127.0.0.1:9/log.csv", "--target", "t.csv"],
-    ["evaluate", "s3://bucket/log.parquet", "--target", "t.csv"],
+    ["evaluate", "nowhere://bucket/log.parquet", "--target", "t.csv"],
 ):
     app(words, standalone_mode=False)
 """
@@ -63,9 +66,7 @@ def test_the_database_installs_and_loads_nothing():
             assert connection.execute(f"SELECT current_setting('{name}')").fetchall() == [(False,)]
 
 
-@pytest.mark.parametrize(
-    "address", ["http://a/b.csv", "https://a/b.parquet", "s3://a/b", "gs://a", "hf://x/y", "file:///x"]
-)
-def test_an_address_is_not_opened(address):
-    with pytest.raises(DataError, match="Remote addresses are not opened here"):
+@pytest.mark.parametrize("address", ["http://a/b.csv", "https://a/b.parquet"])
+def test_an_address_of_the_web_is_not_opened(address):
+    with pytest.raises(DataError, match="Addresses of the web are not opened"):
         read(address)

@@ -12,7 +12,7 @@ from mixope.environments import BUILDERS, CONTINUOUS
 from mixope.estimators import REGISTRY
 from mixope.logs import CANONICAL
 from mixope.logs.names import ALIASES
-from mixope.logs.sources.files import FORMATS
+from mixope.logs.sources.endings import FORMATS
 
 DOCS = ROOT / "docs"
 

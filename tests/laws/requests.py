@@ -24,7 +24,7 @@ from mixope.seen import count, sample
 from mixope.solvers.fitted_q import FittedQSettings
 from mixope.statistics.checksum import Checksum
 from mixope.statistics.episodes import EpisodeShape, score_lookup
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping
+from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks
 from mixope.statistics.request import OfLoggers
@@ -138,6 +138,9 @@ def _of_features():
 def assert_same(left, right, where="", share=1e-12):
     """Equal, sums of floats up to their rounding; episodes and samples in whatever order they came."""
     assert type(left) is type(right), where
+    if isinstance(left, GroupSums):
+        assert left.grouping == right.grouping, where
+        left, right = left.table, right.table
     if hasattr(left, "in_key_order"):
         left, right = left.in_key_order(), right.in_key_order()
     if hasattr(left, "hashes"):

@@ -196,7 +196,7 @@ def hudi(folder):
 
 
 @pytest.mark.parametrize("inner", ["", "data", "data/x.parquet", "data/*.parquet", ".."])
-@pytest.mark.parametrize(("make", "words"), [(iceberg, "pyiceberg"), (hudi, "Hudi table")])
+@pytest.mark.parametrize(("make", "words"), [(iceberg, "Iceberg table"), (hudi, "Hudi table")])
 def test_iceberg_and_hudi_tables_are_refused_with_a_way_to_their_rows(make, words, inner, tmp_path):
     folder = tmp_path / "warehouse" / "events"
     make(folder)

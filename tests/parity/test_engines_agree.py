@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from engine_list import IN_PROCESS
 from laws.requests import assert_same, examples, id_logs, vector_logs
 from laws.small_logs import episode_grouping, raw_columns, read
 from mixope.answering import answer as run
@@ -21,7 +22,7 @@ from mixope.statistics.transitions import encode, transition_grouping
 
 from .sources import FORMATS, KINDS, columns, policy, written
 
-OTHERS = [name for name in ENGINES if name != "memory"]
+OTHERS = [name for name in IN_PROCESS if name != "memory"]
 engines = pytest.mark.parametrize("engine", OTHERS)
 formats = pytest.mark.parametrize("kind_of_file", FORMATS)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +133,7 @@ class EveryRow:
         return EveryRow(self.rows + other.rows)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", IN_PROCESS)
 @formats
 def test_fragments_hold_every_row_once(engine, kind_of_file, tmp_path):
     logs = written(columns("ids"), kind_of_file, tmp_path)
@@ -141,7 +142,7 @@ def test_fragments_hold_every_row_once(engine, kind_of_file, tmp_path):
     assert sorted(found.rows) == sorted(zip(base["step"].tolist(), base["reward"].tolist(), strict=True))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", IN_PROCESS)
 def test_rows_that_were_lost_are_noticed(engine):
     n = len(id_logs().table(("step",)))
     with pytest.raises(MixopeError, match=f"saw {n:,} rows in this scan, and the logs have {n + 1:,}"):

@@ -77,7 +77,7 @@ class ShippingEngine(MemoryEngine):
 
     def scan(self, logs, requests, expected_rows=None):
         answers = []
-        for mine, tables in self._passes(logs, requests):
+        for mine, tables in self.cut(logs, requests):
             self._weigh(mine)
             shipped = [pickle.dumps((rows, logs.schema, mine, k)) for k, rows in enumerate(self.sent(list(tables)))]
             self.order.shuffle(shipped)

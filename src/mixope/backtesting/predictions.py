@@ -16,6 +16,7 @@ How far a prediction is off, and what all of them say together, is in :mod:`mixo
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -62,15 +63,17 @@ def backtest(
     features: FeatureMap | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
     ``loggers`` maps labels to policies where they are known; the others are counted from, or fitted to, their own rows.
     The estimator is any that does not weigh whole episodes (``"auto"``: doubly robust where states have factors or are
-    vectors, else EMP). ``features`` is a feature map for vector states, as for :func:`mixope.evaluate`.
+    vectors, else EMP). ``features`` is a feature map for vector states, and ``checkpoint`` a folder that keeps the
+    answers of finished scans, as for :func:`mixope.evaluate`.
     """
     check_level(level)
-    seen = look(logs, engine, features, seed)
+    seen = look(logs, engine, features, seed, checkpoint)
     labels = _labels(seen.labels)
     known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)

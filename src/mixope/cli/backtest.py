@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import check_page, command_line, complain, print_json, show, tell, working, write_page
+from mixope.cli.output import check_page, command_line, complain, print_json, show, taken, tell, working, write_page
 
 NOT_SUPPORTED = 4
 
@@ -32,6 +32,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
     seed: o.Seed = 0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 4 if no logger can be predicted from the others.")
@@ -47,18 +48,22 @@ def command(
     predicted (with --strict).
     """
     from mixope.backtesting import backtest
+    from mixope.seen import look
 
     check_page(html)
+    inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
+        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
         result = backtest(
-            inputs.read_logs(logs, column, done, ends, role, missing),
+            seen,
             loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust)),
             estimator=estimator,
             level=level,
-            engine=chosen,
             seed=seed,
         )
+        notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))
     if json:

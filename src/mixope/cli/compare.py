@@ -47,6 +47,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
     device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
@@ -77,6 +78,7 @@ def command(
     output.check_page(html)
     named = inputs.name_targets(target)
     inputs.check_outputs(outputs, [*named.values(), *logger])
+    inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing)
@@ -92,7 +94,7 @@ def command(
             target_law,
         )
         policies = {name: inputs.read_target(path, words) for name, path in named.items()}
-        seen = look(rows, chosen)
+        seen = look(rows, chosen, checkpoint=checkpoint)
         result = compare(
             seen,
             policies,
@@ -107,6 +109,7 @@ def command(
             seed=seed,
             all_pairs=all_pairs,
         )
+        notes.extend(output.taken(seen.engine))
         if html is not None:
             coverage = {name: coverage_of(seen, policy) for name, policy in policies.items()}
             output.write_page(result, html, command=output.command_line(context), coverage=coverage)

@@ -45,6 +45,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
     device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
@@ -74,6 +75,7 @@ def command(
     check_device(device.value)
     output.check_page(html)
     inputs.check_outputs(outputs, [target, *logger])
+    inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing)
@@ -90,7 +92,7 @@ def command(
         )
         policy = inputs.read_target(target, words)
         known = inputs.read_loggers(logger, loggers, words)
-        seen = look(rows, chosen)
+        seen = look(rows, chosen, checkpoint=checkpoint)
         result = evaluate(
             seen,
             policy,
@@ -106,6 +108,7 @@ def command(
         )
         tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None
         result = tested.judge(result) if tested else result
+        notes.extend(output.taken(seen.engine))
         if html is not None:
             coverage = coverage_of(seen, policy)
             output.write_page(result, html, command=output.command_line(context), coverage=coverage, backtest=tested)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixope.cli.options import Ending, FormName, LawName, MissingName, OutputsName, UnknownActions
-from mixope.errors import UnknownName, UsageError
+from mixope.errors import UsageError
 
 if TYPE_CHECKING:
     from mixope.engines import Engine
@@ -168,19 +168,29 @@ def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
     return {str(label): read_policy(policy) for label, policy in named.items()}
 
 
-def make_engine(name: str | None, memory_limit: str | None, threads: int | None) -> Engine | str | None:
-    """The engine asked for; a limit or a number of threads asks for the embedded one."""
-    from mixope.engines import ENGINES, EmbeddedEngine
+def make_engine(name: str | None, memory_limit: str | None, threads: int | None) -> Engine | None:
+    """The engine asked for; a limit or a number of threads alone asks for the embedded one."""
+    from mixope.engines import make
 
-    if name is not None and name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
-    if memory_limit is None and threads is None:
-        return name
-    if name is not None and ENGINES[name] is not EmbeddedEngine:
-        raise UsageError("--memory-limit and --threads are for --engine embedded")
     if memory_limit is not None and not _SIZE.fullmatch(memory_limit.strip()):
         raise UsageError(f"--memory-limit takes a size such as 500MB or 2GB, got {memory_limit!r}")
-    return EmbeddedEngine(memory_limit=memory_limit, threads=threads)
+    said = {"memory_limit": memory_limit, "threads": threads}
+    options: dict[str, Any] = {option: value for option, value in said.items() if value is not None}
+    if name is None:
+        return make("embedded", **options) if options else None
+    if options and name == "memory":
+        raise UsageError("--memory-limit and --threads are for --engine embedded, and for engines of several workers")
+    if "threads" in options and name != "embedded":
+        options["workers"] = options.pop("threads")
+    return make(name, **options)
+
+
+def check_checkpoint(folder: Path | None) -> None:
+    """Before anything is read: a folder that cannot keep what is found is told of at once."""
+    if folder is not None:
+        from mixope.engines.kept import Kept
+
+        Kept(folder)
 
 
 def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | Estimator:

@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import print_json, show, tell, working
+from mixope.cli.output import print_json, show, taken, tell, working
 
 
 def command(
@@ -39,6 +39,7 @@ def command(
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
     outputs: o.Outputs = None,
     json: o.Json = False,
 ) -> None:
@@ -46,9 +47,11 @@ def command(
 
     Exits with 3 if the rows cannot be used, after showing what was found.
     """
+    from mixope.engines import choose, with_checkpoint
     from mixope.inspection import inspect
 
     inputs.check_outputs(outputs, [] if target is None else [target])
+    inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("inspecting …") as notes:
         words = inputs.PolicyWords(
@@ -63,7 +66,10 @@ def command(
             target_law,
         )
         policy = None if target is None else inputs.read_target(target, words)
-        found = inspect(inputs.read_logs(logs, column, done, ends, role, missing), policy, chosen, check=check)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        scanning = with_checkpoint(choose(chosen, rows), checkpoint)
+        found = inspect(rows, policy, scanning, check=check)
+        notes.extend(taken(scanning))
     if json:
         tell(notes)
         print_json(found.to_dict())

@@ -230,7 +230,8 @@ Engine = Annotated[
         "--engine",
         metavar="NAME",
         show_default=False,
-        help="Where rows are added up: memory, or embedded (DuckDB), which is the default for files.",
+        help="Where rows are added up: memory; embedded (DuckDB), which is the default for files; processes of this "
+        "machine; dask, spark or ray, each on this machine or at an address such as dask://scheduler:8786.",
     ),
 ]
 MemoryLimit = Annotated[
@@ -239,18 +240,35 @@ MemoryLimit = Annotated[
         "--memory-limit",
         metavar="SIZE",
         show_default=False,
-        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk.",
+        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk. Of other engines: of each "
+        "worker.",
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, show_default=False, help="Threads of the embedded engine.")
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        show_default=False,
+        help="Threads of the embedded engine, or workers that another engine starts on this machine.",
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        show_default=False,
+        help="Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of "
+        "your own, as trusted as code.",
+    ),
 ]
 Device = Annotated[
     DeviceName,
     typer.Option(
         "--device",
-        help="Where a learned value is trained: on a GPU if the extra jax is installed and sees one (auto), never "
-        "(cpu), or always (gpu).",
+        help="Where sums over a million rows or more are made and a learned value is trained: on a GPU if the extra "
+        "jax is installed and sees one (auto), never (cpu), or always (gpu).",
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed of everything random.")]

@@ -24,6 +24,7 @@ from mixope.errors import UNSHOWABLE, MixopeWarning, Setting, UsageError, clean,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixope.engines import Engine
     from mixope.rendering import Record, ReportedRecord
 
 ARGUMENTS = "mixope.cli.arguments"
@@ -31,6 +32,19 @@ ARGUMENTS = "mixope.cli.arguments"
 ENDINGS = (".html", ".htm")
 WIDTH_OF_FILES = 110
 _STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
+
+
+_PHRASES = {
+    "default": "--target-default uniform (or an action)",
+    "actions": "--target-actions ACTION,ACTION,…",
+    "format": "give it a name that ends by its format",
+    "one_policy": "give a table of one policy with --logger LABEL=FILE",
+    "several_policies": "give it with --loggers",
+    "inspect": "mixope inspect LOGS --target POLICY",
+}
+"""What is said in the same words whatever the value."""
+_OPTIONS = {"epsilon": "--target-epsilon", "scale": "--target-scale", "law": "--target-law", "workers": "--threads"}
+"""Options that have another name than in the library."""
 
 
 def on_command_line(setting: Setting) -> str:
@@ -45,22 +59,10 @@ def on_command_line(setting: Setting) -> str:
             return f"--target-column {value}=COLUMN, or rename the right column to {value} in the file"
         case "loggers":
             return f"--logger {'LABEL' if value is ... else value}=FILE"
-        case "default":
-            return "--target-default uniform (or an action)"
-        case "actions":
-            return "--target-actions ACTION,ACTION,…"
-        case "epsilon" | "scale" | "law":
-            return f"--target-{setting.name}" + ("" if value is ... else f" {value}")
-        case "format":
-            return "give it a name that ends by its format"
-        case "one_policy":
-            return "give a table of one policy with --logger LABEL=FILE"
-        case "several_policies":
-            return "give it with --loggers"
-        case "inspect":
-            return "mixope inspect LOGS --target POLICY"
-        case _:
-            option = f"--{setting.name.replace('_', '-')}"
+        case name if name in _PHRASES:
+            return _PHRASES[name]
+        case name:
+            option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
             return option if value is ... or value is True else f"{option} {value}"
 
 
@@ -165,6 +167,16 @@ def working(what: str) -> Iterator[Work]:
             tell(_messages(caught))
             raise
     heard += _messages(caught)
+
+
+def taken(engine: Engine) -> list[str]:
+    """How many scans came from a checkpoint, where there is one."""
+    from mixope.engines import CheckpointedEngine
+
+    if not isinstance(engine, CheckpointedEngine):
+        return []
+    size = f"{engine.kept.folder} holds {engine.kept.size() / 1e6:,.1f} MB"
+    return [f"{engine.taken} of {engine.asked} scans were taken from the checkpoint; {size}"]
 
 
 def tell(notes: Collection[str], besides: Collection[str] = ()) -> None:

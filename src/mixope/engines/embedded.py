@@ -1,8 +1,8 @@
 """The embedded engine: DuckDB runs the GROUP BY where the files lie, larger than memory, spilling where it must.
 
 Rows never become Python objects: keys stay raw values, sums are compensated (``fsum``) in float64 so that the order in
-which threads finish shows in the last digit at most, and only the grouped result is brought over, as Arrow. Logs that
-are not long are streamed in order instead, so that it does not show at all.
+which threads finish shows in the last digit at most (those of a single episode are plain), and only the grouped result
+is brought over, as Arrow. Logs that are not long are streamed in order instead, so that it does not show at all.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from mixope.arrays import is_whole
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
+from mixope.engines.sums import group_by
 from mixope.errors import Advice, Setting, UsageError
-from mixope.logs import Logs
-from mixope.logs.database import connect
-from mixope.logs.sources import arrow_batches, reading
+from mixope.logs import EPISODE_KEYS, Logs
+from mixope.logs.database import connect, release_unused
+from mixope.logs.sources import arrow_batches, quote, reading
 from mixope.processes import all_cores
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup, sort_by_keys
-from mixope.statistics.quantities import quantity_sql
+from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 LEAST_THREADS = 64
 """So many may be asked for on any machine; beyond eight per core they only wait for each other."""
+
+
+PART_ROWS = 1 << 23
+"""Rows of a part of long logs whose episodes are added up apart."""
 
 
 class EmbeddedEngine:
@@ -56,15 +60,17 @@ class EmbeddedEngine:
         self.ordered = ordered
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
-        """One SELECT … GROUP BY over the view of canonical rows."""
+        """One SELECT … GROUP BY over the view of canonical rows.
+
+        Of long logs by episode, one for every part of them that shares no episode with others: the groups of all would
+        have to go to the disk and back.
+        """
+        tables: list[pa.Table] = []
         with logs.scanning(), self._connect() as connection, reading(logs.name):
-            connection.execute("SET preserve_insertion_order = false")
-            rows = _joined(connection, logs, lookup)
-            keys = [_quoted(key) for key in grouping.keys]
-            columns = [*keys, *(f"{_aggregate_sql(a)} AS {_quoted(a.name)}" for a in grouping.aggregates)]
-            group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
-            table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {rows}{group_by}"))
-        return GroupSums(grouping, sort_by_keys(table, grouping.keys))
+            for part in logs.apart(PART_ROWS) if set(EPISODE_KEYS) <= set(grouping.keys) else (logs,):
+                found = group_by(connection, part.view(connection), grouping, lookup).table
+                tables += [] if found is None else [found]
+        return GroupSums(grouping, (_in_order(tables, grouping.keys),))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
         """Sums by key alone are pushed down where the logs are long; otherwise the rows are streamed, sorted (on disk
@@ -87,8 +93,8 @@ class EmbeddedEngine:
         size = self.fragment_rows or piece_rows(logs.total_rows())
         with logs.scanning(), self._connect() as connection:
             view = logs.view(connection)
-            selected = ", ".join(_quoted(name) for name in dict.fromkeys([*columns, *order]))
-            order_by = f" ORDER BY {', '.join(map(_quoted, order))}" if order else ""
+            selected = ", ".join(quote(name) for name in dict.fromkeys([*columns, *order]))
+            order_by = f" ORDER BY {', '.join(map(quote, order))}" if order else ""
             query = f"SELECT {selected} FROM {view}{order_by}"
             with reading(logs.name):
                 reader = arrow_batches(connection.sql(query), size)
@@ -106,32 +112,26 @@ class EmbeddedEngine:
         return connect(self.memory_limit, self.threads)
 
 
-def _joined(connection: Any, logs: Logs, lookup: Lookup | None) -> str:
-    """The FROM clause: canonical rows, joined with the lookup on raw keys (nulls match nulls)."""
-    view = logs.view(connection)
-    if lookup is None:
-        return view
-    connection.register("mixope_lookup", lookup.table)
-    on = " AND ".join(f"rows_.{_quoted(k)} IS NOT DISTINCT FROM lookup_.{_quoted(k)}" for k in lookup.keys)
-    extra = ", ".join(f"lookup_.{_quoted(name)}" for name in lookup.columns)
-    return f"(SELECT rows_.*, {extra} FROM {view} AS rows_ LEFT JOIN mixope_lookup AS lookup_ ON {on})"
+def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
+    """Sorted tables as one, in the order of their keys; column by column: there may be no room for two of a large one.
 
+    The tables are used up.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-def _aggregate_sql(aggregate: Aggregate) -> str:
-    if aggregate.operation == "count":
-        return "CAST(count(*) AS DOUBLE)"
-    product = " * ".join(quantity_sql(factor) for factor in aggregate.factors)
-    function = "fsum" if aggregate.operation == "sum" else aggregate.operation
-    return f"{function}({product})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _arrow(result: Any) -> pa.Table:
-    """The result as an Arrow table, by whatever name this DuckDB has for it."""
-    return result.to_arrow_table() if hasattr(result, "to_arrow_table") else result.fetch_arrow_table()
+    if len(tables) == 1:
+        return tables[0]
+    order = pc.sort_indices(
+        pa.concat_tables([table.select(list(keys)) for table in tables]), [(key, "ascending") for key in keys]
+    )
+    columns = {}
+    for name in tables[0].column_names:
+        together = pa.chunked_array([chunk for table in tables for chunk in table.column(name).chunks])
+        columns[name] = together.take(order)
+        tables[:] = [table.drop_columns([name]) for table in tables]
+        release_unused()
+    return pa.table(columns)
 
 
 def _tables(reader: Any, where: str) -> Iterator[pa.Table]:

@@ -33,14 +33,15 @@ class MemoryEngine:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         answers: list[tuple[Request, Any]] = []
         with logs.scanning():
-            for mine, tables in self._passes(logs, requests):
+            for mine, tables in self.cut(logs, requests):
                 parts = run_parts(tables, logs.schema, mine, self.threads or all_cores())
                 merged = merge_in_order(watched(parts, expected_rows), expected_rows)
                 if merged is not None:
                     answers += zip(mine, merged.partials, strict=True)
         return put_back(requests, answers)
 
-    def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:
+    def cut(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:
+        """The requests that can be answered together, each time with the pieces to answer them on."""
         total = logs.total_rows()
         size = self.fragment_rows or piece_rows(total)
         anyhow, whole = by_kind(requests)

@@ -88,6 +88,8 @@ class Rounds:
 
     answer: Answer
     given: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What whoever answers has to say about it."""
 
     def ask(self, requests: Sequence[Request]) -> tuple[Any, ...]:
         """The answers to some requests; those that are new cost one scan."""

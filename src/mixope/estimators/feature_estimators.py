@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, all_or_nothing
@@ -35,6 +35,7 @@ from mixope.statistics.grouping import GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, row_columns, told
+from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
 from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
 
 NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
@@ -125,11 +126,11 @@ class PairWeigher:
         return zeta if self.target is None else zeta * _density(self.target, rows)[0]
 
 
-def _density(target: Policy, rows: Rows) -> tuple[FloatArray, int]:
-    """π(a|s) of every row, capped, and how many were."""
+def _density(target: Policy, rows: Rows) -> tuple[FloatArray, BoolArray]:
+    """π(a|s) of every row, capped, and which were."""
     with np.errstate(over="ignore"):
         density = np.exp(log_target(target, rows))
-    return np.minimum(density, LARGEST_DENSITY), int((density > LARGEST_DENSITY).sum())
+    return np.minimum(density, LARGEST_DENSITY), density > LARGEST_DENSITY
 
 
 def pair_ratio_on_features(problem: FeatureProblem, name: str, *, whiten_tests: bool) -> Asking[Solution]:
@@ -198,7 +199,34 @@ class ReferenceSums(MomentRequest):
         total.add("start", 0, begin)
         total.add("starts", 0, first.times.sum())
         total.add("n", 0, n.sum())
-        total.add("capped", 0, float(capped))
+        total.add("capped", 0, float(capped.sum()))
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ of the states."""
+        return (self.design.states,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device."""
+        design, n, states = self.design, rows.times[:, None], self.design.states
+        x, ahead = design.taken_factor(rows), design.actions.under(self.reference, rows.next_observation)
+        density, capped = _density(design.target, rows)
+        probability, over = density[:, None], rows.terminated[:, None]
+        reference = np.exp(self.reference.log_prob(rows.observation, rows.action))[:, None]
+        going = Columns(states, -design.gamma * probability * n * ~over * ahead, following=True)
+        begun = np.zeros_like(x)
+        if rows.start.any():
+            first = design.starts(rows)
+            begun[rows.start] = first.times[:, None] * design.actions.under(self.reference, first.observation)
+        totals = {"e": probability * n * x, "ended": probability * over * n * x, "start": begun}
+        return (
+            Product("a", (Columns(states, reference * n * x), going), (Columns(states, x),), by_fold=False),
+            Square("gram", Columns(states, x), rows.times, design.actions.centre, by_fold=False),
+            *(Total(name, (Columns(states, factor),), by_fold=False) for name, factor in totals.items()),
+            Number("starts", rows.start * rows.times, by_fold=False),
+            Number("n", rows.times, by_fold=False),
+            Number("capped", capped, by_fold=False),
+        )
 
     def _under(self, states: FittedMap, rows: Rows, following: bool = False) -> FloatArray:
         at = rows.next_observation if following else rows.observation

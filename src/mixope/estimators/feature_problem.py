@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, FloatArray, IntArray, runs
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
@@ -159,8 +159,8 @@ class SampledRows:
 
 def by_label(rows: Rows, weights: Mapping[str, float]) -> FloatArray:
     """c of every row, by its logger's label."""
-    labels, inverse = np.unique(rows.logger, return_inverse=True)
-    return np.array([weights.get(label, 0.0) for label in labels.tolist()])[inverse]
+    labels, run = runs(rows.logger)
+    return np.array([weights.get(label, 0.0) for label in labels.tolist()], dtype=np.float64)[run]
 
 
 def logger_weight(rows: Rows, weights: Mapping[str, float]) -> FloatArray:

@@ -23,7 +23,7 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, sum_by
 from mixope.behaviours import FittedBehaviour
 from mixope.behaviours.calibration import (
     CalibrationMoments,
@@ -42,6 +42,7 @@ from mixope.solvers.linear import solve_ratio
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import Rows
+from mixope.statistics.terms import Columns, Cut, Gate, Number, Product, Square, Term, Total
 
 LARGEST_LOG_RATIO = 15.0
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -96,12 +97,17 @@ class RawRatio:
 
     def of(self, rows: Rows) -> tuple[FloatArray, int]:
         """ρ of every row, and how many were truncated."""
+        ratio, truncated = self.of_rows(rows)
+        return ratio, int(truncated.sum())
 
-        def divide() -> tuple[FloatArray, int]:
+    def of_rows(self, rows: Rows) -> tuple[FloatArray, BoolArray]:
+        """ρ of every row, and which were truncated."""
+
+        def divide() -> tuple[FloatArray, BoolArray]:
             log_behaviour = rows.once("log behaviour", self.behaviour, lambda: self.behaviour.log_prob(rows))
             log_ratio = log_target(self.target, rows) - log_behaviour
-            cut = int(((log_ratio > LARGEST_LOG_RATIO) & (self.weight(rows) > 0)).sum())
-            return np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO)), cut
+            truncated = (log_ratio > LARGEST_LOG_RATIO) & (self.weight(rows) > 0)
+            return np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO)), truncated
 
         return rows.once("ratio", self, divide)
 
@@ -121,6 +127,27 @@ class CalibrationSums(MomentRequest):
         for each in fields(moments):
             total.add(each.name, 0, getattr(moments, each.name))
         total.add("cut", 0, float(cut))
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ."""
+        return (self.features,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device."""
+        ratio, truncated = self.raw.of_rows(rows)
+        c, n = by_label(rows, dict(self.raw.logger_weights)), rows.times
+
+        def here(factor: FloatArray) -> tuple[Columns, ...]:
+            return (Columns(self.features, factor),)
+
+        return (
+            Square("gram", Columns(self.features), c * n * ratio, by_fold=False),
+            Total("plain", here(c * n), by_fold=False),
+            Total("weighted", here(c * n * ratio), by_fold=False),
+            Total("spread", here(n * (c * (ratio - 1)) ** 2), by_fold=False, squared=True),
+            Number("cut", truncated, by_fold=False),
+        )
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,28 @@ class RatioSums(MomentRequest):
         total.add("n", fold, c.sum())
         total.add("starts", fold, begun.sum())
         total.add("clipped", fold, float(clipped))
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ."""
+        return (self.ratio.features,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device, which calibrates ρ."""
+        features, c, ratio = self.ratio.features, self.ratio.raw.weight(rows), self.ratio.raw.of(rows)[0]
+        gate, flow, begun = Gate(features, self.ratio.eta), c * ratio, rows.start * rows.times
+        weighted = Columns(features, c)
+        going = Columns(features, -self.gamma * flow * ~rows.terminated, following=True, gate=gate)
+        return (
+            Product("a", (weighted, going), (Columns(features),)),
+            Square("gram", Columns(features), c),
+            Total("e", (weighted,)),
+            Total("ended", (Columns(features, flow * rows.terminated, gate=gate),)),
+            Total("start", (Columns(features, begun),)),
+            Number("n", c),
+            Number("starts", begun),
+            Cut("clipped", gate, ratio > 0),
+        )
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from mixope.features.actions import ActionMap
 from mixope.policies import Policy
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import FOLDS, Rows
+from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
 
 RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 FIRST_RIDGE = PLUG_IN_RIDGE = 1e-6
@@ -54,6 +55,10 @@ class ValueDesign:
     def taken(self, rows: Rows) -> FloatArray:
         """x(s,a)."""
         return rows.once("taken", self, lambda: cross(phi_of(self.states, rows), self.actions.of(rows.action)))
+
+    def taken_factor(self, rows: Rows) -> FloatArray:
+        """ψ(a), by which φ(s) is crossed."""
+        return rows.once("taken factor", self, lambda: self.actions.of(rows.action))
 
     def chosen(self, rows: Rows) -> FloatArray:
         """x(s,π)."""
@@ -127,6 +132,35 @@ class ValueSums(MomentRequest):
         total.add("start", 0, begin)
         total.add("starts", 0, first.times.sum())
 
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ of the states."""
+        return (self.design.states,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device."""
+        design, n, states = self.design, rows.times, self.design.states
+        x, over = design.taken_factor(rows), rows.terminated * n
+        going = (-design.gamma * n * ~rows.terminated)[:, None] * design.actions.under(
+            design.target, rows.next_observation
+        )
+        difference = (Columns(states, n[:, None] * x), Columns(states, going, following=True))
+        begun = np.zeros_like(x)
+        if rows.start.any():
+            first = design.starts(rows)
+            begun[rows.start] = first.times[:, None] * design.actions.under(design.target, first.observation)
+        by_row = {"b": rows.reward * n, "e": n, "ended": over}
+        return (
+            Product("a", (Columns(states, x),), difference),
+            *(Total(name, (Columns(states, weight[:, None] * x),)) for name, weight in by_row.items()),
+            Total("d", difference),
+            Total("start", (Columns(states, begun),), by_fold=False),
+            Number("r", rows.reward * n),
+            Number("n", n),
+            Number("ends", over),
+            Number("starts", rows.start * n, by_fold=False),
+        )
+
 
 @dataclass(frozen=True)
 class PairGram(MomentRequest):
@@ -137,6 +171,16 @@ class PairGram(MomentRequest):
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
         total.add_square("gram", fold, scaled(self.design.taken(rows), np.sqrt(rows.times)))
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ of the states."""
+        return (self.design.states,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device."""
+        x = Columns(self.design.states, self.design.taken_factor(rows))
+        return (Square("gram", x, rows.times, self.design.actions.centre),)
 
 
 @dataclass(frozen=True)

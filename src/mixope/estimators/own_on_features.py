@@ -34,6 +34,7 @@ from mixope.statistics.grouping import Grouped, Grouping, GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, Request, SlicedRequest
 from mixope.statistics.rows import Rows
+from mixope.statistics.terms import Columns, Number, Product, Term, Total
 
 MOST_FITTED = 20
 """With more loggers than this, the pool alone is fitted."""
@@ -98,6 +99,27 @@ class ChainSums(MomentRequest):
             total.add_product(f"gap{k}", 0, phi[mine], gap[mine])
             total.add(f"by row{k}", 0, by_row[:, mine] @ phi[mine])
             total.add(f"size{k}", 0, by_row[:, mine].sum(axis=1))
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """φ."""
+        return (self.features,)
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """The same sums, for a device."""
+        n = rows.times
+        by_row = np.stack([n * rows.reward, n, n * rows.terminated, n * rows.start], axis=1)
+        found: list[Term] = []
+        for k, label in enumerate(self.labels or (None,)):
+            mine = np.ones(len(rows)) if label is None else (rows.logger == label).astype(np.float64)
+            going = Columns(self.features, -self.gamma * n * mine * ~rows.terminated, following=True)
+            gap, sums = (Columns(self.features, n * mine), going), mine[:, None] * by_row
+            found += [
+                Product(f"gap{k}", (Columns(self.features),), gap, by_fold=False),
+                Total(f"by row{k}", (Columns(self.features, sums),), by_fold=False, stacked=True),
+                Number(f"size{k}", sums, by_fold=False),
+            ]
+        return tuple(found)
 
 
 @dataclass(frozen=True)

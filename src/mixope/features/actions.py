@@ -38,6 +38,11 @@ class ActionMap(Protocol):
         """How many features."""
         ...
 
+    @property
+    def centre(self) -> tuple[float, ...]:
+        """Features amid all others, with a combination that is one wherever it is one for every action."""
+        ...
+
     def of(self, actions: AnyArray) -> FloatArray:
         """ψ(a) of every row."""
         ...
@@ -57,6 +62,11 @@ class DiscreteActions:
     def size(self) -> int:
         """As many features as actions."""
         return len(self.actions)
+
+    @property
+    def centre(self) -> tuple[float, ...]:
+        """All actions alike: they sum to one."""
+        return (1.0 / self.size,) * self.size
 
     def of(self, actions: AnyArray) -> FloatArray:
         """A one in the action's column; an action that is not in the sample is an error."""
@@ -98,6 +108,11 @@ class QuadraticActions:
     def size(self) -> int:
         """1 + d, and d(d + 1)/2 products where d is small."""
         return 1 + len(self.mean) + len(self._pairs)
+
+    @property
+    def centre(self) -> tuple[float, ...]:
+        """The mean action: the first feature is one."""
+        return (1.0, *[0.0] * (self.size - 1))
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ vectors.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from scipy import sparse
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
 from mixope.diagnostics import episodes_are_new, judge_dropped
-from mixope.engines import Engine, bounded, choose
+from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import Advice, DataError
 from mixope.inspection.records import (
     Bar,
@@ -44,6 +45,7 @@ from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows, sample
+from mixope.sizes import refuse_too_large
 from mixope.statistics.episodes import SURVEYED
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.statistics.request import Batch, Request
@@ -60,15 +62,24 @@ NOT_COVERED = (
 _BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 
 
-def inspect(logs: Any, target: Any = None, engine: str | Engine | None = None, *, check: bool = True) -> Inspection:
+def inspect(
+    logs: Any,
+    target: Any = None,
+    engine: str | Engine | None = None,
+    *,
+    check: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
     ``check`` looks for rows that cannot be used, episodes whose rows do not fit together, and episodes that are copies
-    of others: three more scans.
+    of others: three more scans. ``checkpoint`` is a folder that keeps the answers of finished scans, as for
+    :func:`mixope.evaluate`; what the checks find is not kept.
     """
     logs = as_logs(logs)
-    chosen = choose(engine, logs)
+    chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
+    refuse_too_large(logs, counted=logs.schema.discrete)
     bad_rows = explain_rows(logs) if check else None
     policy = None if target is None else resolve_policy(target, logs)
     countable = logs.schema.discrete

@@ -85,6 +85,52 @@ def resident_bytes() -> int:
         return _peak_bytes()
 
 
+def release_unused() -> None:
+    """Give memory that Arrow holds for later back to the system: a connection is given what is left."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+
+
+def available_bytes() -> int | None:
+    """What this process could still take: of the machine, and of the group of processes whose memory is limited.
+
+    None where the system does not say.
+    """
+    found = [_of_machine(), *(_of_group(*names) for names in _GROUPS)]
+    return min((size for size in found if size is not None), default=None)
+
+
+_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
+)
+"""Where Linux says how much memory a container may take, takes, and takes for files that it can forget."""
+
+
+def _of_machine() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        return None
+
+
+def _of_group(most: str, taken: str, details: str) -> int | None:
+    """A group without a limit says "max", or a number beyond all machines; the latter is never the least."""
+    try:
+        with open(most, encoding="ascii") as first, open(taken, encoding="ascii") as second:
+            left = int(first.read()) - int(second.read())
+        with open(details, encoding="ascii") as file:
+            return left + next((int(line.split()[1]) for line in file if line.startswith("inactive_file ")), 0)
+    except (OSError, ValueError):
+        return None
+
+
 def _peak_bytes() -> int:
     try:
         import resource

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 from mixope.errors import UnknownName
+from mixope.logs import view
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema
-from mixope.logs.sources import Piece, field_in, reading, total_of
+from mixope.logs.sources import Piece, field_in, reading, total_of, unique
+from mixope.logs.sources.parquet import ParquetFiles
 from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import rows_of
 
@@ -50,14 +53,27 @@ class Fragment:
     step_base: int = field(repr=False)
     own: tuple[int, int] | None = field(default=None, repr=False)
 
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Inside, the rows are read; what is wrong with a file, or has changed in it, is an error about it."""
+        refuse_changed(self.plan.source.stamps)
+        with reading(self.plan.source.pieces[0].files[0]):
+            yield
+        refuse_changed(self.plan.source.stamps)
+
+    def relation(self, connection: Any, schema: Schema) -> str:
+        """The canonical rows for DuckDB, as what stands after FROM; where they lie, unless other rows are needed."""
+        if self.own is None:
+            return f"({view.rows([self.plan], schema, connection, self.step_base)})"
+        name = unique("fragment")
+        connection.register(name, self.table())
+        return name
+
     def table(self, columns: Sequence[str] | None = None) -> Any:
         """The canonical rows, or some of their columns, as a ``pyarrow.Table``: those of ``Logs.table``, in order."""
         wanted = known_columns(columns, self.columns)
-        refuse_changed(self.plan.source.stamps)
-        with reading(self.plan.source.name):
-            found = rows_of(self.plan, self.step_base, wanted, self.own)
-        refuse_changed(self.plan.source.stamps)
-        return found
+        with self.watching():
+            return rows_of(self.plan, self.step_base, wanted, self.own)
 
 
 def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -69,12 +85,14 @@ def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
     return wanted
 
 
-def fragments_of(plan: Plan, schema: Schema, step_base: int, rows: int = ROWS) -> Iterator[Fragment]:
-    """The fragments of one source, in row order."""
+def fragments_of(
+    plan: Plan, schema: Schema, step_base: int, rows: int = ROWS, *, whole_episodes: bool = False
+) -> Iterator[Fragment]:
+    """The fragments of one source, in row order; ``whole_episodes``: each has all rows of its episodes."""
     parts = [part for piece in plan.source.pieces for part in piece.split(rows)]
     sizes = [piece.known_rows() for _, piece in parts]
     stamps = {name: stamp for stamp in plan.source.stamps for name in (stamp.name, stamp.path)}
-    for number, (mine, seen) in enumerate(_readings(plan, [piece for _, piece in parts], sizes)):
+    for number, (mine, seen) in enumerate(_readings(plan, [piece for _, piece in parts], sizes, whole_episodes)):
         pieces = tuple(parts[position][1] for position in seen)
         read = {stamps[name].path: stamps[name] for piece in pieces for name in piece.files if name in stamps}
         source = replace(plan.source, pieces=pieces, stamps=tuple(read.values()))
@@ -87,11 +105,46 @@ def fragments_of(plan: Plan, schema: Schema, step_base: int, rows: int = ROWS) -
         yield Fragment(key, known, small.keeps_all, schema.columns, small, step_base, own)
 
 
-def _readings(plan: Plan, pieces: Sequence[Piece], sizes: Sequence[int | None]) -> Iterable[tuple[range, range]]:
+def plans_apart(plan: Plan, rows: int) -> list[Plan]:
+    """The same plan for runs of its files of about ``rows`` rows or more, no two of which share an episode.
+
+    The plan itself where that is not known from the footers of Parquet files.
+    """
+    whole = [piece for piece in plan.source.pieces if isinstance(piece, ParquetFiles) and piece.chosen is None]
+    if "episode_id" in plan.derived or len(whole) < len(plan.source.pieces):
+        return [plan]
+    files = [
+        (piece, replace(piece, files=(name,), groups=(sizes,)))
+        for piece in whole
+        for name, sizes in zip(piece.files, piece.groups, strict=True)
+    ]
+    found: list[list[tuple[ParquetFiles, ParquetFiles]]] = [[]]
+    for run in apart(_spans(plan, [file for _, file in files])):
+        if sum(sum(file.counts()) for _, file in found[-1]) >= rows:
+            found.append([])
+        found[-1] += files[run.start : run.stop]
+    return [replace(plan, source=replace(plan.source, pieces=_joined(run))) for run in found]
+
+
+def _joined(files: Sequence[tuple[ParquetFiles, ParquetFiles]]) -> tuple[Piece, ...]:
+    """Neighbouring files of a piece as one piece again."""
+    by_piece = groupby(files, key=lambda pair: id(pair[0]))
+    runs = [[file for _, file in run] for _, run in by_piece]
+    return tuple(
+        replace(run[0], files=tuple(file.files[0] for file in run), groups=tuple(file.groups[0] for file in run))
+        for run in runs
+    )
+
+
+def _readings(
+    plan: Plan, pieces: Sequence[Piece], sizes: Sequence[int | None], whole_episodes: bool
+) -> Iterable[tuple[range, range]]:
     """The pieces that each fragment owns, and those that it has to read for them."""
     every = range(len(pieces))
     if "episode_id" in plan.derived:
         return [(every, every)]
+    if whole_episodes:
+        return [(run, run) for run in apart(_spans(plan, pieces))]
     if plan.derived:
         return windows(_spans(plan, pieces), sizes)
     return ((range(position, position + 1),) * 2 for position in every)

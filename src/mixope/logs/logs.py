@@ -18,7 +18,8 @@ from mixope.errors import DataError, UsageError
 from mixope.logs import view
 from mixope.logs.checks import explain_steps
 from mixope.logs.database import connect
-from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns
+from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
+from mixope.logs.gathering import Bucket, Load, loads_of
 from mixope.logs.names import check_ends
 from mixope.logs.plan import Plan, make_plans
 from mixope.logs.roles import check_missing, check_roles
@@ -165,15 +166,47 @@ class Logs:
         with reading(self.name):
             return pa.concat_tables([rows_of(plan, base, wanted) for plan in self.plans])
 
-    def fragments(self, rows: int = ROWS) -> tuple[Fragment, ...]:
+    def fragments(self, rows: int = ROWS, *, whole_episodes: bool = False) -> tuple[Fragment, ...]:
         """The rows of ``table``, in the same order, in parts of about ``rows`` rows or fewer where the format allows.
 
         A fragment can be pickled and opened by another process. Rows that derive something from each other (the next
-        observation, say) stay in one fragment.
+        observation, say) stay in one fragment; with ``whole_episodes`` so do all that may share an episode.
         """
         if rows < 1:
             raise UsageError(f"a fragment has at least one row; got rows={rows}")
-        return tuple(part for plan in self.plans for part in fragments_of(plan, self.schema, self.step_base, rows))
+        return tuple(
+            part
+            for plan in self.plans
+            for part in fragments_of(plan, self.schema, self.step_base, rows, whole_episodes=whole_episodes)
+        )
+
+    def loads(
+        self, columns: Sequence[str], buckets: int, rows: int = ROWS
+    ) -> tuple[tuple[Load, ...], tuple[Bucket, ...]]:
+        """Some columns of the rows, to be brought together by episode: what to split, and the buckets it falls into."""
+        return loads_of(self.plans, tuple(columns), self.step_base, buckets, rows)
+
+    def apart(self, rows: int) -> tuple[Logs, ...]:
+        """The same logs in parts of about ``rows`` rows or more, no two of which share an episode.
+
+        These logs themselves where it is not known which of their files do.
+        """
+        if self.total_rows() <= rows:
+            return (self,)
+        runs: list[list[Plan]] = [[]]
+        for part in (part for plan in self.plans for part in plans_apart(plan, rows)):
+            if sum(sum(plan.source.counts()) for plan in runs[-1]) >= rows:
+                runs.append([])
+            runs[-1].append(part)
+        return tuple(self._of(run) for run in runs)
+
+    def _of(self, plans: Sequence[Plan]) -> Logs:
+        """The same logs with some of their files only."""
+        part = object.__new__(Logs)
+        sources = tuple(plan.source for plan in plans)
+        known = {"step_base": self.step_base, "bounds": self.bounds, "schema": self.schema, "notes": self.notes}
+        part.__dict__.update(sources=sources, plans=tuple(plans), assumed=self.assumed, **known)
+        return part
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Any]:
         """The rows of ``table``, in the same order, as tables of at most ``rows``; one fragment is held at a time."""
@@ -203,6 +236,12 @@ class Logs:
         """The sources in a few words, for messages."""
         first, *rest = (source.name for source in self.sources)
         return f"{first} and {len(rest)} more" if rest else first
+
+    @property
+    def home(self) -> str | None:
+        """The library whose frame was given ("spark", "dask", "ray", "polars"); None for none, or several."""
+        homes = {source.home for source in self.sources}
+        return homes.pop() if len(homes) == 1 else None
 
     def total_rows(self) -> int:
         """Rows before any is dropped; from metadata where the format has it."""

@@ -17,10 +17,12 @@ from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
+from mixope.logs.sources.frames import frame_of
 from mixope.logs.sources.layouts import refuse_parts
-from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped
+from mixope.logs.sources.scratch import lying_in
+from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
 
-SAID = "expected a path, a list of paths, an Arrow table, a data frame, a dict of arrays, or Logs"
+SAID = "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, or Logs"
 
 
 def read(
@@ -32,12 +34,14 @@ def read(
     format: str | None = None,
     roles: Mapping[str, str] | None = None,
     missing: str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Logs:
     """Logs from files or tables.
 
-    ``sources``: paths, globs, folders, ``"label=path"``, ``"minari:ID"``, lists of paths, Arrow tables and datasets,
-    data frames (anything with ``__arrow_c_stream__``), DuckDB relations, dicts of arrays, ``{label: source}``, or
-    ``Logs``. A folder may also be a Minari data set or a Delta table.
+    ``sources``: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
+    ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
+    ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
+    ``{label: source}``, or ``Logs``. A folder may also be a Minari data set, a Delta table or an Iceberg table.
     ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     ``done``: what a lone done column means, "terminated" or "truncated".
     ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
@@ -46,13 +50,16 @@ def read(
     ``roles``: column of the observation → "id", "category" or "number", where the guess is wrong.
     ``missing``: "keep" takes missing values of the observation as they are: in a category a class of its own, in a
     number the mean with a column that says so. Otherwise they are refused.
+    ``scratch``: the folder or address where rows are written once that only another library can read (lazy frames,
+    tables of a database); otherwise that of ``MIXOPE_SCRATCH``, or the temporary files of this machine.
     """
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
     state = {"roles": check_roles(roles), "missing": check_missing(missing)}
     said = Said(check_columns(columns), check_done(done), check_ends(ends), format, state)
     labels = _labels(label, len(sources))
-    opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
+    with lying_in(scratch):
+        opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
     logs = Logs(opened)
     for note in logs.assumed:
         warnings.warn(note, MixopeWarning, stacklevel=2)
@@ -101,7 +108,8 @@ class Said:
 
     def files(self, name: str, found: Finds, label: str | None) -> list[Source]:
         """A source of files, each of which is still what it was before it was opened."""
-        stamps = stamped(path for file in found.files for path in file.files)
+        stamps = [stamp for file in found.files if file.store is None for stamp in stamped(file.files)]
+        stamps += stamped_stored([(file.store, file.path, file.state) for file in found.files if file.store])
         pieces = open_files(found.files, self.format)
         refuse_changed(stamps, thorough=True)
         read_again = {file for piece in pieces if not isinstance(piece, ArrowTable) for file in piece.files}
@@ -113,7 +121,8 @@ class Said:
             found.notes,
             [stamp for stamp in stamps if stamp.name in read_again],
         )
-        return [replace(source, recorded=found.roles) for source in sources]
+        more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
+        return [replace(source, **more) for source in sources]
 
 
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
@@ -125,6 +134,9 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
+    frame = frame_of(given)
+    if frame is not None:
+        return said.files(frame.name, frame.find(), label)
     return _open_table(given, label, said)
 
 
@@ -139,7 +151,7 @@ def _open_path(given: Any, label: str | None, said: Said) -> list[Source]:
 def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
     """One source, unless there are data sets among them whose episodes have the same numbers."""
     finds = [(os.fspath(path), find(os.fspath(path))) for path in given]
-    if any(found.alone for _, found in finds):
+    if any(found.alone or found.record for _, found in finds):
         return [source for path, found in finds for source in said.files(path, found, label)]
     files = [file for _, found in finds for file in found.files]
     name = files[0].path if len(files) == 1 else f"{files[0].path} … {files[-1].path}"
@@ -165,7 +177,8 @@ def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> li
 
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
-    return paths or isinstance(value, str | os.PathLike | Mapping | Logs) or _is_table(value)
+    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs)
+    return named or frame_of(value) is not None or _is_table(value)
 
 
 def _is_table(value: Any) -> bool:

@@ -101,6 +101,13 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(needed))
 
 
+def raw_names(plan: Plan, columns: Sequence[str]) -> list[str]:
+    """The columns of the files behind some canonical columns, and behind what decides which rows are kept."""
+    needed = (name for name in _needed(plan, columns) if name in plan.columns)
+    found = (raw for name in needed for raw in _raws_of(plan.columns[name]))
+    return [raw for raw in dict.fromkeys(found) if raw is not None]
+
+
 def raw_columns(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
     """The canonical columns that need no other row, of all pieces."""
     import pyarrow as pa

@@ -15,7 +15,7 @@ from mixope.cells import mark_column, marked
 from mixope.errors import DataError
 from mixope.files import replacing
 from mixope.logs.sources.arrays import table_of_arrays
-from mixope.logs.sources.files import format_of
+from mixope.logs.sources.endings import format_of
 
 ROW_GROUP_SIZE = 122_880
 """Rows of a Parquet row group: what DuckDB reads as one unit of work."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import pickle
+import sys
+import sysconfig
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -112,3 +115,32 @@ def _data(value: Any) -> bytes:
         return pickle.dumps(value, protocol=4)
     except Exception:  # what cannot be pickled raises whatever its class likes
         return repr(value).encode()
+
+
+def own_code() -> str | None:
+    """A hash of all code of the user's own that this process has loaded, and of the versions of what is installed.
+
+    The fingerprint of a callable does not see the functions that it calls; this does, as far as they lie in files. None
+    where the program itself is no file, as in a notebook: then nobody can tell whether it has changed since.
+    """
+    if getattr(sys.modules.get("__main__"), "__file__", None) is None:
+        return None
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    libraries = tuple(os.path.realpath(path) + os.sep for path in {here, *map(sysconfig.get_path, _LIBRARIES)})
+    parts = []
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not os.path.realpath(file).startswith(libraries) and os.path.isfile(file):
+            with open(file, "rb") as source:
+                parts.append(name.encode() + hashlib.file_digest(source, "sha256").digest())
+    return digest(sys.version.encode(), *_installed(), *parts)
+
+
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+
+
+@functools.cache
+def _installed() -> tuple[bytes, ...]:
+    from importlib.metadata import distributions
+
+    return tuple(sorted({f"{found.name} {found.version}".encode() for found in distributions()}))

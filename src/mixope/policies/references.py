@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mixope.errors import DataError, UnknownName, UsageError
-from mixope.policies.own_code import running, said
+from mixope.policies.own_code import OWN_MODULES, running, said
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -70,6 +70,7 @@ def _remember_folder(name: str) -> None:
     places = [getattr(sys.modules.get(name), "__file__", None), *getattr(sys.modules.get(name), "__path__", ())]
     if any(place and os.path.abspath(place).startswith(os.path.join(here, "")) for place in places):
         _folders.setdefault(name, here)
+        OWN_MODULES.add(name)
 
 
 def _forget_other_folders() -> None:

@@ -1,4 +1,4 @@
-"""Where networks are trained: on a GPU that JAX can use, or on the processor.
+"""Where networks are trained and moments added up: on a GPU that JAX can use, or on the processor.
 
 "auto" takes a GPU where there is one, "cpu" never does, and "gpu" is refused where there is none.
 """
@@ -41,9 +41,9 @@ def find_gpu(device: str) -> Any | None:
         raise
 
 
-def unusable(error: Exception, device: Any) -> UsageError:
-    """The words where a GPU that was there failed in training, such as for want of memory."""
-    said = f"training on the GPU ({device.device_kind}) failed: {_first_line(error)}. To train on the processor say "
+def unusable(error: Exception, device: Any, what: str = "training") -> UsageError:
+    """The words where a GPU that was there failed, such as for want of memory."""
+    said = f"{what} on the GPU ({device.device_kind}) failed: {_first_line(error)}. To do it on the processor say "
     return UsageError(Advice(said, _CPU))
 
 

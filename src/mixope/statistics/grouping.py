@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LIMIT = 1 << 62
+MOST_WAITING = 8
+"""Sums wait to be added up while they are no more than so many times the largest of them."""
 
 Operation = Literal["count", "sum", "min", "max"]
 
@@ -105,10 +107,14 @@ class Grouped:
 
 @dataclass(frozen=True)
 class GroupSums:
-    """The sums of some rows under one grouping: a commutative monoid with ``zero`` and ``merge``."""
+    """The sums of some rows under one grouping: a commutative monoid with ``zero`` and ``merge``.
+
+    Merging is lazy: ``tables`` wait side by side until there is much to add up, or until somebody looks at ``table``.
+    Many small parts then cost one pass over their groups instead of one pass each.
+    """
 
     grouping: Grouping
-    table: pa.Table | None = field(default=None)
+    tables: tuple[pa.Table, ...] = field(default=())
 
     @classmethod
     def zero(cls, grouping: Grouping) -> GroupSums:
@@ -117,18 +123,32 @@ class GroupSums:
 
     def update(self, batch: pa.Table) -> GroupSums:
         """Add a batch of canonical rows (with the columns of a lookup where the aggregates use them)."""
-        return self.merge(GroupSums(self.grouping, _sum_batch(self.grouping, batch)))
+        return self.merge(GroupSums(self.grouping, (_sum_batch(self.grouping, batch),)))
 
     def merge(self, other: GroupSums) -> GroupSums:
         """Add groups with equal keys; the order of merging does not matter."""
         if self.grouping != other.grouping:
             raise UsageError("these statistics belong to different logs, targets or groupings and cannot be merged")
-        if self.table is None or other.table is None:
-            return self if other.table is None else other
+        both = GroupSums(self.grouping, (*self.tables, *other.tables))
+        sizes = [table.num_rows for table in both.tables]
+        if sum(sizes) <= MOST_WAITING * max(sizes, default=0):
+            return both
+        return GroupSums(self.grouping, () if both.table is None else (both.table,))
+
+    @cached_property
+    def table(self) -> pa.Table | None:
+        """One row per group, in the order of the keys; None where nothing was summed."""
+        if len(self.tables) < 2:
+            return self.tables[0] if self.tables else None
         import pyarrow as pa
 
-        both = pa.concat_tables([self.table, other.table], promote_options="permissive")
-        return GroupSums(self.grouping, _regroup(self.grouping, both))
+        found = _regroup(self.grouping, pa.concat_tables(self.tables, promote_options="permissive"))
+        self.__dict__["tables"] = (found,)  # the same sums, held once
+        return found
+
+    def __getstate__(self) -> dict[str, object]:
+        """What waits is added up before it travels."""
+        return {"grouping": self.grouping, "tables": () if self.table is None else (self.table,)}
 
     @property
     def n_groups(self) -> int:

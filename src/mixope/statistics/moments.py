@@ -14,8 +14,10 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, square
 from mixope.errors import UsageError
+from mixope.features import FittedMap
 from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import FOLDS, Rows
+from mixope.statistics.terms import Term
 
 
 @dataclass
@@ -67,7 +69,16 @@ def _wide(array: FloatArray) -> FloatArray:
 
 
 class MomentRequest(SlicedRequest):
-    """A request for moments: subclasses say what one slice adds."""
+    """A request for moments: subclasses say what one slice adds, and in which terms a device may add up the same."""
+
+    @property
+    def maps(self) -> tuple[FittedMap, ...]:
+        """The feature maps in its terms; without any, it is for the processor."""
+        return ()
+
+    def terms(self, rows: Rows) -> tuple[Term, ...]:
+        """What some rows add, for a device; the same arrays in the same places for all rows of some logs."""
+        raise NotImplementedError(type(self).__name__)
 
     def add(self, total: Moments | None, batch: Batch) -> Moments:
         """The total with one slice added, in place."""

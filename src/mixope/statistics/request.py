@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -232,48 +232,60 @@ def _merged(left: Part, right: Part) -> Part:
     return Part(right.fragment, left.rows + right.rows, both)
 
 
-def content_key(thing: object) -> str:
+Name = Callable[[Any], str]
+"""What stands in a key for something that is neither a plain value, nor an array, a record or a container."""
+
+
+_PLAIN = (str, int, float, bool, bytes, np.generic)
+
+
+def name_of(thing: Any) -> str:
+    """A fingerprint where there is one; anything else is itself and nothing else, in this process alone."""
+    return str(thing.fingerprint()) if callable(getattr(thing, "fingerprint", None)) else str(id(thing))
+
+
+def content_key(thing: object, name: Name = name_of) -> str:
     """A hash of what something holds, so that two requests with the same content are one.
 
     Arrays count by their values, policies by their fingerprint, records by their fields; anything else that is neither
-    a plain value nor a container is itself and nothing else.
+    a plain value nor a container is itself and nothing else. ``name`` says so otherwise.
     """
     digest = hashlib.sha256()
-    _add(digest, thing)
+    _add(digest, thing, name)
     return digest.hexdigest()
 
 
-def _add(digest: Any, thing: Any) -> None:
-    digest.update(f"<{type(thing).__qualname__}>".encode())
+def _add(digest: Any, thing: Any, name: Name) -> None:
+    digest.update(f"<{type(thing).__module__}.{type(thing).__qualname__}>".encode())
     if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
         digest.update(f"{thing.dtype}{thing.shape}".encode())
         digest.update(np.ascontiguousarray(thing).tobytes())
     elif callable(getattr(thing, "fingerprint", None)):
-        digest.update(str(thing.fingerprint()).encode())
+        digest.update(name(thing).encode())
     elif is_dataclass(thing) and not isinstance(thing, type):
         for each in fields(thing):
             if each.compare:
                 digest.update(each.name.encode())
-                _add(digest, getattr(thing, each.name))
-    elif isinstance(thing, dict):
-        for key, value in thing.items():
-            _add(digest, key)
-            _add(digest, value)
-    elif isinstance(thing, (list, tuple)):
-        for value in thing:
-            _add(digest, value)
-    elif thing is None or isinstance(thing, (str, int, float, bool, bytes, np.generic)):
+                _add(digest, getattr(thing, each.name), name)
+    elif isinstance(thing, (dict, list, tuple)):
+        digest.update(str(len(thing)).encode())
+        for value in thing.items() if isinstance(thing, dict) else thing:
+            _add(digest, value, name)
+    elif thing is None or isinstance(thing, _PLAIN):
         digest.update(repr(thing).encode())
+    elif isinstance(thing, np.ndarray) and all(v is None or isinstance(v, _PLAIN) for v in thing.ravel().tolist()):
+        digest.update(f"{thing.shape}{thing.tolist()!r}".encode())
     elif hasattr(thing, "to_numpy"):
         _add_column(digest, thing)
     else:
-        digest.update(str(id(thing)).encode())
+        digest.update(name(thing).encode())
 
 
 def _add_column(digest: Any, column: pa.ChunkedArray) -> None:
-    """An Arrow column, by its values."""
+    """An Arrow column, by its type and its values."""
     values = column.to_numpy()
+    digest.update(f"{getattr(column, 'type', values.dtype)}{len(values)}".encode())
     if values.dtype.kind == "O":
-        digest.update("\x1f".join(map(str, values.tolist())).encode())
+        digest.update(repr(values.tolist()).encode())
     else:
         digest.update(np.ascontiguousarray(values).tobytes())

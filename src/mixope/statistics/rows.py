@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, runs
 from mixope.errors import UsageError
 from mixope.logs import CODED, EPISODE_KEYS, codes_of
 
@@ -135,7 +135,7 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         terminated=ended,
         start=_column(table, "start").astype(np.bool_),
         propensity=_column(table, "propensity").astype(np.float64),
-        logger=_column(table, "policy_id").astype(str),
+        logger=_text(_column(table, "policy_id")),
         episode=episode_hash(table, EPISODE_KEYS),
         draw=episode_hash(table, ("episode_id",)),
         count=_column(table, TIMES).astype(np.float64) if TIMES in table.column_names else None,
@@ -147,9 +147,10 @@ def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
     """A number below 2³² for every row's episode, from the values of its key alone."""
     result = np.zeros(table.num_rows, dtype=np.int64)
     for key in keys:
-        values, inverse = np.unique(_column(table, key).astype(str), return_inverse=True)
+        heads, run = runs(_column(table, key))
+        values, inverse = np.unique(heads.astype(str), return_inverse=True)
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
-        result = (result * 1_000_003 + codes[inverse]) % (1 << 32)
+        result = (result * 1_000_003 + codes[inverse][run]) % (1 << 32)
     return result
 
 
@@ -163,6 +164,11 @@ def told(episodes: IntArray | None) -> IntArray:
 def fold_of(draw: IntArray, folds: int) -> IntArray:
     """The fold of every row's episode, from the hash of its id."""
     return np.asarray((draw // 7) % folds)
+
+
+def _text(column: AnyArray) -> AnyArray:
+    heads, run = runs(column)
+    return heads.astype(str)[run]
 
 
 def _column(table: pa.Table, name: str) -> AnyArray:

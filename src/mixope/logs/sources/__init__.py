@@ -4,7 +4,8 @@ A *source* is one argument of ``read``; it has one or more *pieces* (the Parquet
 A piece offers the same rows twice: ``relation`` for DuckDB, which never holds them all, and ``table`` for Arrow.
 Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays; ``lists``
 reads lists that are written as text; ``files`` finds files and opens them by format, and ``layouts`` knows the folders
-that are more than their files: ``delta``, ``minari``, ``lakes``.
+that are more than their files: ``delta``, ``iceberg``, ``minari``, ``lakes``. ``stores`` are reached by an address, and
+``stored`` finds files there; ``databases`` and ``frames`` are written once to ``scratch``, and read from there.
 """
 
 from __future__ import annotations
@@ -213,6 +214,10 @@ class Source:
     """What they are where the record of a data set says it, and the user does not."""
     missing: str | None = field(default=None, kw_only=True)
     """What is done about missing values of the observation; None: they are refused."""
+    record: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """What the provenance says besides: the version of a table, say."""
+    home: str | None = field(default=None, kw_only=True)
+    """The engine whose frame was given: "spark", "dask", "ray" or "polars"."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -234,13 +239,13 @@ class Source:
         return tuple(rows for piece in self.pieces for rows in piece.counts())
 
     def inputs(self) -> list[dict[str, Any]]:
-        """One record per file or table: path, rows and sha256."""
+        """One record per file or table: path, rows and sha256; of a table in a lake, its version."""
         records = []
         for piece in self.pieces:
             counts = piece.counts()
             known = counts if len(counts) == len(piece.files) else [None] * len(piece.files)
             for name, rows, digest in zip(piece.files, known, piece.digests(), strict=True):
-                records.append({"path": name, "rows": rows, "sha256": digest})
+                records.append({"path": name, "rows": rows, "sha256": digest, **self.record})
         return records
 
     def locate(self, piece: int, rows: Sequence[int]) -> tuple[str, list[int]]:

@@ -17,6 +17,7 @@ from mixope.logs.names import WITH_FACTORS, meaning_of
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.stores import Store, here
 
 MATRIX = 2
 
@@ -123,13 +124,13 @@ def _arrow(array: Any, name: str, where: str) -> Any:
         ) from error
 
 
-def table_of_npz(path: str) -> Any:
-    """The recognised arrays of an .npz file; arrays of Python objects are refused, not unpickled."""
-    if not zipfile.is_zipfile(path):
+def table_of_npz(place: str, path: str) -> Any:
+    """The recognised arrays of an .npz file at a ``place``; arrays of Python objects are refused, not unpickled."""
+    if not zipfile.is_zipfile(place):
         raise DataError("The log cannot be read: not a zip of arrays", where=path, expected="an .npz file")
     try:
-        check_claims(path)
-        with np.load(path, allow_pickle=False) as file:
+        check_claims(place)
+        with np.load(place, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except DAMAGED as error:
         if "pickle" not in str(error):
@@ -145,8 +146,9 @@ def table_of_npz(path: str) -> Any:
     return table_of_arrays(wanted, path)
 
 
-def open_npz(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
+def open_npz(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
     """One table per file; an array in the file wins over a column in its path."""
     for path in paths:
-        table = table_of_npz(path)
-        yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(path))
+        place = here(path, store)
+        table = table_of_npz(place, path)
+        yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(place))

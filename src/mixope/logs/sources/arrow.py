@@ -12,9 +12,9 @@ from typing import Any
 from mixope.errors import DataError
 from mixope.logs.provenance import hash_file, hash_stored, hash_table
 from mixope.logs.sources import Piece, outside, plain, reading, total_of, unique
-from mixope.logs.sources.footers import join
-from mixope.logs.sources.parquet import bounds_of, runs
-from mixope.logs.sources.stamps import Stamp, stamped_in
+from mixope.logs.sources.footers import bounds_of, join, runs
+from mixope.logs.sources.stamps import Stamp, is_local, stamped, stamped_in
+from mixope.logs.sources.stores import Store, here
 from mixope.logs.types import Field, Kind, fields_of
 
 
@@ -28,11 +28,13 @@ class ArrowTable:
     digest: str | None = None
     all_false: frozenset[str] = frozenset()
     in_memory: bool = True
+    known: Mapping[str, Field] | None = None
+    """What the columns are, where the rows are some of those of another piece."""
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """From the table's schema."""
-        return fields_of(self.content.schema)
+        """From the table's schema, unless it is known otherwise."""
+        return fields_of(self.content.schema) if self.known is None else self.known
 
     @property
     def null_free(self) -> frozenset[str]:
@@ -215,7 +217,9 @@ class ArrowDataset:
         """Of the files."""
         with reading(self.files[0]):
             files = [(part.filesystem, part.path) for part in self._fragments() if hasattr(part, "path")]
-        return tuple(stamp for filesystem, path in files for stamp in stamped_in(filesystem, path))
+        here = [stamp for system, path in files if is_local(system) for stamp in stamped([path])]
+        stored = [stamped_in(system, path) for system, path in files if not is_local(system)]
+        return (*here, *(stamp for stamp in stored if stamp is not None))
 
     def _digest(self, fragment: Any) -> str:
         if not hasattr(fragment, "path"):
@@ -279,35 +283,36 @@ def _row_groups(fragment: Any, rows: int) -> Iterator[tuple[str, Any]]:
         yield f"[{chosen[0]}:{chosen[-1] + 1}]", fragment.subset(row_group_ids=chosen)
 
 
-def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
+def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
     """One piece per file: random access where the file allows it, a table where it is a stream."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     for path in paths:
-        with reading(path), open(path, "rb") as file:
+        with reading(path), open(path, "rb") if store is None else store.open(path) as file:
             if file.read(6) == b"ARROW1":
-                _refuse_damaged(path)
-                dataset = ds.dataset(os.path.abspath(path), format="ipc")
+                _refuse_damaged(path, store)
+                place = os.path.abspath(path) if store is None else store.path(path)
+                dataset = ds.dataset(place, format="ipc", filesystem=None if store is None else store.filesystem)
                 piece: Piece = ArrowDataset(dataset, (path,), outside(constants, dataset.schema.names))
             else:
                 file.seek(0)
                 table = pa.ipc.open_stream(file).read_all()
                 table.validate(full=True)
                 missing = outside(constants, table.column_names)
-                piece = ArrowTable(table, (path,), missing, hash_file(path), in_memory=False)
+                piece = ArrowTable(table, (path,), missing, hash_file(here(path, store)), in_memory=False)
         if sum(piece.counts()) == 0:
             raise DataError("The file has no rows", where=path, expected="at least one row")
         yield piece
 
 
-def _refuse_damaged(path: str) -> None:
+def _refuse_damaged(path: str, store: Store | None) -> None:
     """An error of Arrow if a value of the file lies outside of its buffers: Arrow and DuckDB would read there.
 
     Arrow checks no offsets as it reads. One batch is held at a time.
     """
     import pyarrow as pa
 
-    with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
+    with pa.OSFile(path) if store is None else store.open(path) as stored, pa.ipc.open_file(stored) as file:
         for number in range(file.num_record_batches):
             file.get_batch(number).validate(full=True)

@@ -78,8 +78,10 @@ def _inputs(source: Source) -> Iterator[Input]:
                 path = name if store is None and groups is None else None
                 yield Input(name, (store, name) if store else _place(name), source, piece, path, groups)
         else:
+            store = getattr(piece, "store", None)
             for name in piece.files:
-                yield Input(name, _place(name), source, piece, name)
+                path = name if store is None else store.path(name) if store.on_disk else None
+                yield Input(name, name if path is None else _place(path), source, piece, path)
 
 
 def _place(path: str) -> Hashable:

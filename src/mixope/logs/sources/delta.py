@@ -1,8 +1,9 @@
 """Delta tables: the files that the log of the table says are live, and the columns that it keeps for them.
 
 The log is a run of commits, ``_delta_log/00000000000000000007.json``, one action per line; a checkpoint in Parquet
-sums up all commits until its own. The last version is read, and only where this is exact: a table that needs something
-that is not understood here (deletion vectors, renamed columns, unknown features) is refused.
+sums up all commits until its own. The last version is read, or one that is asked for, and only where this is exact: a
+table that needs something that is not understood here (deletion vectors, renamed columns, unknown features) is read by
+deltalake where that is installed, and written once (:mod:`mixope.logs.sources.scratch`); else it is refused.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from mixope.errors import DataError
+from mixope.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.scratch import found_once
+from mixope.logs.sources.stores import Store, endpoint_of, is_address
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -26,10 +31,9 @@ ACTIONS = ("add", "remove", "metaData", "protocol")
 FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
 """What a table may be able to do: whether it has done so is looked at where it matters."""
 WHOLE = ("byte", "short", "integer", "long")
-HINT = (
-    "pip install deltalake, and pass deltalake.DeltaTable(folder).to_pyarrow_table(); or export the rows to plain"
-    " Parquet files"
-)
+LONGEST = 300
+"""Characters of what another library says."""
+HINT = "pip install 'mixope[delta]', so that deltalake reads it; or export the rows to plain Parquet files"
 
 
 def is_delta(folder: str) -> bool:
@@ -37,15 +41,17 @@ def is_delta(folder: str) -> bool:
     return os.path.isdir(os.path.join(folder, LOG))
 
 
-def find_delta(folder: str) -> Finds:
-    """The live files of the last version, sorted by name."""
-    state, place = State(folder), folder
+def find_delta(folder: str, store: Store | None = None, version: int | None = None) -> Finds:
+    """The live files of the last version, or of another, sorted by name."""
+    state, place = State(folder, store), folder
     try:
-        for where, action in _actions(folder):
+        for where, action in _actions(folder, store, version):
             place = where
             state.take(action)
-        place = os.path.join(folder, LOG)
-        return Finds(tuple(state.files()))
+        place = _join(folder, LOG)
+        return Finds(tuple(state.files()), record={"table": folder, "version": state.version})
+    except NotPlain as refused:
+        return _by_deltalake(folder, version, refused)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise _damaged(place, f"what is not understood ({type(error).__name__}: {error})") from error
 
@@ -55,6 +61,8 @@ class State:
     """The table after some actions of its log. A file is one entry for every deletion vector that it has had."""
 
     folder: str
+    store: Store | None = None
+    version: int = -1
     live: dict[tuple[str, str | None], Mapping[str, Any]] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     protocol: Mapping[str, Any] = field(default_factory=dict)
@@ -62,7 +70,9 @@ class State:
     def take(self, action: Mapping[str, Any]) -> None:
         """Carry out one action."""
         for name, said in action.items():
-            if name == "add":
+            if name == "version":
+                self.version = said
+            elif name == "add":
                 self.live[said["path"], _vector(said)] = said
             elif name == "remove":
                 self.live.pop((said["path"], _vector(said)), None)
@@ -78,7 +88,8 @@ class State:
             raise DataError("The Delta table has no rows", where=self.folder, expected="at least one live file")
         types = self._types()
         for (path, _), add in sorted(self.live.items(), key=lambda each: each[0][0]):
-            yield Found(self._local(path), self._constants(add, types), typed=True, format="parquet")
+            name = self._place(path)
+            yield Found(name, self._constants(add, types), typed=True, format="parquet", store=self.store)
 
     def _refuse_unknown(self) -> None:
         """What cannot be read exactly."""
@@ -100,10 +111,12 @@ class State:
         schema = json.loads(self.metadata["schemaString"])
         return {column["name"]: column["type"] for column in schema["fields"]}
 
-    def _local(self, path: str) -> str:
+    def _place(self, path: str) -> str:
         name = unquote(path)
         if "://" in name or os.path.isabs(name) or ".." in name.split("/"):
-            raise _refused(self.folder, f"files that lie elsewhere ({name})")
+            raise _refused(self.folder, f"files that lie elsewhere ({name})", DataError)
+        if self.store is not None:
+            return _join(self.folder, name)
         found = os.path.join(self.folder, *name.split("/"))
         if not os.path.isfile(found):
             raise DataError(
@@ -126,19 +139,33 @@ def _vector(said: Mapping[str, Any]) -> str | None:
     return json.dumps([vector.get(key) for key in ("storageType", "pathOrInlineDv", "offset")]) if vector else None
 
 
-def _actions(folder: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """All actions until the last version, in order, each with the file that holds it."""
-    log = os.path.join(folder, LOG)
+def _actions(folder: str, store: Store | None, version: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """All actions until a version (None: the last), in order, each with the file that holds it."""
+    log = _join(folder, LOG)
     with reading(log):
-        names = sorted(os.listdir(log))
+        names = sorted(os.listdir(log) if store is None else store.names(log))
     commits = {int(match[1]): match[0] for name in names if (match := _COMMIT.fullmatch(name))}
-    first, parts = _start(log, names, commits)
+    last = max(commits, default=-1) if version is None else version
+    first, parts = _start(log, [name for name in names if version is None or _number(name) <= version], commits)
+    if version is not None and version not in commits and version != first - 1:
+        known = f"versions {min(commits, default=first - 1)} to {max(commits, default=first - 1)}"
+        raise DataError("The Delta table has no such version", where=folder, expected=known, got=version)
     for name in parts:
-        yield from _summed_up(os.path.join(log, name))
-    for version in range(first, max(commits, default=first - 1) + 1):
-        if version not in commits:
-            raise _damaged(log, f"no commit {version}, though there are later ones")
-        yield from _committed(os.path.join(log, commits[version]))
+        yield from _summed_up(_join(log, name), store)
+    for number in range(first, last + 1):
+        if number not in commits:
+            raise _damaged(log, f"no commit {number}, though there are later ones")
+        yield from _committed(_join(log, commits[number]), store)
+    yield log, {"version": max(last, first - 1)}
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if is_address(folder) else os.path.join(folder, name)
+
+
+def _number(name: str) -> int:
+    """The version in the name of a file of the log; 0 for other files, which are left alone."""
+    return int(name[:20]) if name[:20].isdecimal() else 0
 
 
 def _start(log: str, names: Iterable[str], commits: Iterable[int]) -> tuple[int, list[str]]:
@@ -158,9 +185,9 @@ def _start(log: str, names: Iterable[str], commits: Iterable[int]) -> tuple[int,
     raise _damaged(log, "neither the first commit nor a whole checkpoint")
 
 
-def _committed(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    with reading(path), open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+def _committed(path: str, store: Store | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    with reading(path):
+        lines = (Path(path).read_bytes() if store is None else store.read(path)).decode("utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -173,10 +200,11 @@ def _committed(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield path, {name: said for name, said in action.items() if name in ACTIONS}
 
 
-def _summed_up(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _summed_up(path: str, store: Store | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
     import pyarrow.parquet as pq
 
-    with reading(path), pq.ParquetFile(path) as file:
+    opened = nullcontext(path) if store is None else store.open(path)
+    with reading(path), opened as stored, pq.ParquetFile(stored) as file:
         present = [name for name in ACTIONS if name in file.schema_arrow.names]
         rows = file.read(columns=present).to_pylist()
     for row in rows:
@@ -191,8 +219,45 @@ def _as_json(said: Any) -> Any:
     return {key: dict(value) if key in maps and value else value for key, value in said.items()}
 
 
-def _refused(folder: str, what: str) -> DataError:
-    return DataError(
+class NotPlain(DataError):
+    """The table is whole, but only its own library can read it exactly."""
+
+
+def _by_deltalake(folder: str, version: int | None, refused: DataError) -> Finds:
+    """The rows as the table's own library reads them, written once; where it is not installed, the error stands."""
+    try:
+        import deltalake
+    except ImportError:
+        raise refused from None
+    if not hasattr(deltalake.DeltaTable, "scan"):
+        raise refused
+    import pyarrow as pa
+
+    try:
+        table = deltalake.DeltaTable(folder, version=version, storage_options=_options(folder))
+        read = pa.RecordBatchReader.from_stream(table.scan())
+        record = {"table": folder, "version": table.version()}
+        return found_once(read, f"delta:{folder}@{table.version()}", record)
+    except MixopeError:
+        raise
+    except Exception as error:  # the library has no base class for what goes wrong
+        raise DataError(
+            f"{refused.problem}, and deltalake cannot read it either",
+            where=folder,
+            expected=refused.expected,
+            got=f"{refused.got}; deltalake says: {' '.join(str(error).split())[:LONGEST]}",
+            hint="upgrade deltalake, or export the rows to plain Parquet files",
+        ) from error
+
+
+def _options(folder: str) -> dict[str, str] | None:
+    """An endpoint without encryption has to be allowed."""
+    endpoint = endpoint_of() if is_address(folder) else None
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if endpoint else None
+
+
+def _refused(folder: str, what: str, kind: type[DataError] = NotPlain) -> DataError:
+    return kind(
         "The Delta table cannot be read exactly from its files",
         where=folder,
         expected="a table of plain live files",

@@ -3,8 +3,8 @@
     a.parquet   logs/*.csv   logs/   old=logs/a.parquet   logs/policy_id=old/part-0.parquet
 
 A real file wins over a pattern and over a label. Files of a glob or folder come sorted by name, and so do their rows.
-No file of a folder is passed over in silence: a sub-folder that is a link or cannot be listed, and a file that looks
-like a log of an ending that is not read (``b.parquet.gz``), are errors; other files are counted in a note.
+No file of a folder is passed over in silence: a sub-folder that is a link or cannot be listed is an error.
+Addresses (``s3://bucket/logs/``) are looked up by :mod:`mixope.logs.sources.stored`.
 Folders that are more than their files (Delta tables, Minari data sets) are known by :mod:`mixope.logs.sources.layouts`.
 Only headers and footers are read here (of CSV files: the values, to find their types).
 """
@@ -24,33 +24,28 @@ from mixope.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
+from mixope.logs.sources.databases import find_database
+from mixope.logs.sources.endings import FORMATS, constants_of, endings, format_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
+from mixope.logs.sources.lines import open_lines
 from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
 from mixope.logs.sources.parquet import open_parquet
+from mixope.logs.sources.stored import find_stored
+from mixope.logs.sources.stores import Store, is_address, local_path
+from mixope.logs.sources.tables import find_table
 from mixope.logs.sources.text import open_text
 
-FORMATS: dict[str, tuple[str, ...]] = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv", ".csv.gz"),
-    "tsv": (".tsv", ".tsv.gz"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "npz": (".npz",),
-}
-"""Format → the endings of file names."""
-
-READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int]], Iterable[Piece]]] = {
+READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | None], Iterable[Piece]]] = {
     "parquet": open_parquet,
     "csv": partial(open_text, tabs=False),
     "tsv": partial(open_text, tabs=True),
+    "jsonl": open_lines,
     "arrow": open_arrow,
     "npz": open_npz,
     "minari": open_minari,
 }
 """Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
-
-SHOWN = 3
-"""How many of the files that are not read a note names."""
 
 
 def split_label(text: str) -> tuple[str | None, str]:
@@ -63,15 +58,19 @@ def split_label(text: str) -> tuple[str | None, str]:
 
 def find(path: str) -> Finds:
     """The files behind a path, glob or folder."""
-    if "://" in path:
-        raise DataError(
-            "Remote addresses are not opened here", got=path, hint="open it as a pyarrow dataset, and pass the dataset"
-        )
+    table = find_table(path)
+    if table is not None:
+        return table
+    if is_address(path):
+        here = local_path(path)
+        if here is None:
+            return find_stored(path)
+        path = here
     path = resolve_minari(path) if path.startswith(SCHEME) and not _matches(path) else os.path.expanduser(path)
     matches = _matches(path)
     if not matches:
         raise _nothing(path)
-    whole = find_whole(matches[0]) if len(matches) == 1 else None
+    whole = find_whole(matches[0]) or find_database(matches[0], None) if len(matches) == 1 else None
     if whole is not None:
         return whole
     refuse_parts(matches)
@@ -80,7 +79,7 @@ def find(path: str) -> Finds:
     inside = {folder: _inside(folder) for folder in folders}
     files = [name for match in matches for name in (inside[match][0] if match in inside else [match])]
     if not files:
-        raise DataError("The folder holds no logs", where=path, expected=f"files ending in {endings()}")
+        raise no_logs(path)
     strange = next((name for name in files if not os.path.isfile(name)), None)
     if strange is not None:
         raise DataError("The log is a pipe or a device, not a file", where=strange, hint="write the rows to a file")
@@ -88,18 +87,11 @@ def find(path: str) -> Finds:
     if unnamed is not None:
         raise DataError("The name of the file is not UTF-8", where=unnamed, hint="rename the file")
     found = tuple(Found(name, () if name == path else _constants(name, root)) for name in files)
-    return Finds(found, tuple(_left_out(folder, others) for folder, (_, others) in inside.items() if others))
+    return Finds(found, tuple(_note(folder, others) for folder, (_, others) in inside.items() if others))
 
 
-def format_of(path: str) -> str | None:
-    """The format that a file's name says."""
-    lower = path.lower()
-    return next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
-
-
-def endings() -> str:
-    """All known endings, for messages."""
-    return ", ".join(ending for ends in FORMATS.values() for ending in ends)
+def _note(folder: str, others: Sequence[str]) -> str:
+    return left_out(folder, [os.path.relpath(name, folder) for name in others])
 
 
 def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
@@ -109,11 +101,11 @@ def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
     untyped = [file for file in found if not file.typed]
     opened = [(file.format or _reader_of(file.path, format), file) for file in found]
     pieces: list[Piece] = []
-    for (name, constants, typed), group in groupby(
-        opened, key=lambda pair: (pair[0], pair[1].constants, pair[1].typed)
+    for (name, constants, typed, store), group in groupby(
+        opened, key=lambda pair: (pair[0], pair[1].constants, pair[1].typed, pair[1].store)
     ):
         values = dict(constants) if typed else _typed(constants, untyped)
-        pieces += READERS[name]([file.path for _, file in group], values)
+        pieces += READERS[name]([file.path for _, file in group], values, store)
     return tuple(pieces)
 
 
@@ -181,23 +173,7 @@ def _inside(folder: str) -> tuple[list[str], list[str]]:
                 if os.path.islink(os.path.join(parent, name)):
                     raise _link(os.path.join(parent, name))
             found += [os.path.join(parent, name) for name in names if not name.startswith((".", "_"))]
-    logs = sorted(name for name in found if format_of(name))
-    others = sorted(set(found) - set(logs))
-    strange = next((name for name in others if _looks_like_a_log(name)), None)
-    if strange is not None:
-        raise DataError(
-            "A file of the folder looks like a log and cannot be read as one",
-            where=strange,
-            expected=f"a name ending in {endings()}",
-            hint="unpack or rename it, or move it out of the folder",
-        )
-    return logs, others
-
-
-def _looks_like_a_log(path: str) -> bool:
-    """Whether a known ending stands in the middle of the name: ``b.parquet.gz``, ``b.csv.part``."""
-    name = os.path.basename(path).lower()
-    return any(f"{ending}." in name for ends in FORMATS.values() for ending in ends)
+    return sort_out(found)
 
 
 def _link(path: str) -> DataError:
@@ -209,17 +185,6 @@ def _link(path: str) -> DataError:
     )
 
 
-def _left_out(folder: str, others: Sequence[str]) -> str:
-    shown = ", ".join(os.path.relpath(name, folder) for name in others[:SHOWN])
-    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
-    are = (
-        "1 file is not read: its ending is"
-        if len(others) == 1
-        else f"{len(others)} files are not read: their endings are"
-    )
-    return f"{folder}: {are} none of those of logs ({shown}{more})"
-
-
 def _fixed_part(pattern: str) -> str:
     parts = pattern.split(os.sep)
     magic = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -228,8 +193,7 @@ def _fixed_part(pattern: str) -> str:
 
 def _constants(name: str, root: str) -> tuple[tuple[str, str], ...]:
     folders = os.path.relpath(name, root or ".").split(os.sep)[:-1]
-    pairs = (folder.partition("=") for folder in folders if "=" in folder)
-    return tuple((key, value) for key, _, value in pairs if key and value)
+    return constants_of(folders)
 
 
 def _nothing(path: str) -> DataError:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from mixope.logs.schema import Role
+from mixope.logs.sources.stores import Store
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,8 @@ class Found:
     """A file and the columns that its folders hold (``policy_id=old/``).
 
     ``typed``: the values of these columns have their types, which a table's own record gave. ``format``: where the
-    place of the file says it. ``parts``: of a folder that is read as a whole, the files in it.
+    place of the file says it. ``parts``: of a folder that is read as a whole, the files in it. ``store``: where it is,
+    None for this machine; ``state``: its size and time of change, where it was listed with them.
     """
 
     path: str
@@ -21,6 +24,8 @@ class Found:
     typed: bool = False
     format: str | None = None
     parts: tuple[str, ...] = ()
+    store: Store | None = None
+    state: tuple[Any, ...] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -33,7 +38,8 @@ class Finds:
     """The logs behind a path, and what is to be said of files that were left out.
 
     ``label`` is the logger that the record of a data set names, ``roles`` what it says of columns of the observation.
-    ``alone``: its episodes are counted from 0, so that it is a source of its own.
+    ``alone``: its episodes are counted from 0, so that it is a source of its own. ``record`` goes into the provenance
+    of every file: the version of a table, say. ``home`` is the engine whose frame they were.
     """
 
     files: tuple[Found, ...]
@@ -41,3 +47,5 @@ class Finds:
     label: str | None = None
     roles: Mapping[str, Role] = field(default_factory=dict)
     alone: bool = False
+    record: Mapping[str, Any] = field(default_factory=dict)
+    home: str | None = None

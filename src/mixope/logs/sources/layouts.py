@@ -2,7 +2,7 @@
 
     Delta    _delta_log/                live files are read
     Minari   data/metadata.json         read as steps: an episode has one observation more than it has steps
-    Iceberg  metadata/v1.metadata.json  refused
+    Iceberg  metadata/v1.metadata.json  the last snapshot is read, by pyiceberg
     Hudi     .hoodie/                   refused
 
 Read file by file, such a folder gives deleted rows, old versions of rows, or rows that are no steps. So it is known
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from mixope.errors import DataError
 from mixope.logs.sources.delta import find_delta, is_delta
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.lakes import is_hudi, is_iceberg, refuse_hudi, refuse_iceberg
+from mixope.logs.sources.iceberg import find_iceberg
+from mixope.logs.sources.lakes import is_hudi, is_iceberg, refuse_hudi
 from mixope.logs.sources.minari import find_minari, is_minari, whole_minari
 
 
@@ -42,7 +43,7 @@ def _itself(marks: Callable[[str], bool]) -> Callable[[str], str | None]:
 
 LAYOUTS = (
     Layout("a Delta table", is_delta, find_delta, _itself(is_delta)),
-    Layout("an Iceberg table", is_iceberg, refuse_iceberg, _itself(is_iceberg), refused=True),
+    Layout("an Iceberg table", is_iceberg, find_iceberg, _itself(is_iceberg)),
     Layout("a Hudi table", is_hudi, refuse_hudi, _itself(is_hudi), refused=True),
     Layout("a Minari data set", is_minari, find_minari, whole_minari),
 )

@@ -23,6 +23,7 @@ from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.episodes import MAIN, Episode, episode_files, read_episodes
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.spaces import CONVERT, Leaf, leaves_of
+from mixope.logs.sources.stores import Store
 
 SCHEME = "minari:"
 RECORD = "metadata.json"
@@ -175,7 +176,9 @@ def _notes(record: Record) -> tuple[str, ...]:
     return (f"{record.folder}: an action has several classes; together they are one id, with commas between: '0,2'",)
 
 
-def open_minari(paths: Sequence[str], constants: Mapping[str, str | int]) -> Iterator[Piece]:
+def open_minari(
+    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None
+) -> Iterator[Piece]:
     """A table of all steps per data set."""
     for folder in paths:
         record = Record.of(folder)

@@ -26,6 +26,7 @@ from mixope.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import HINT, Piece, file_list, literal, outside, quote, reading
+from mixope.logs.sources.stores import Store, here
 from mixope.logs.types import Field, Kind
 
 SAMPLE = 200_000
@@ -37,13 +38,8 @@ EXACT_DIGITS = 15
 BLOCK = 1 << 20
 """Bytes of a compressed file that are unpacked at a time."""
 
-SQL_TYPES: dict[Kind, str] = {
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "string": "VARCHAR",
-    "null": "VARCHAR",
-}
+SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
+SQL_TYPES |= {"string": "VARCHAR", "null": "VARCHAR"}
 
 IS_KIND: dict[Kind, str] = {
     "int": (
@@ -73,10 +69,15 @@ class DelimitedFiles:
     null_free: frozenset[str] = frozenset()
     all_false: frozenset[str] = frozenset()
     in_memory: bool = False
+    store: Store | None = None
+    """Where the files lie; None for this machine. From a store they are copied to this disk first."""
 
     def texts(self) -> str:
         """FROM-able rows with every column as text."""
-        return _reader(self.files, self.header, self.delimiter)
+        return _reader(self._paths(), self.header, self.delimiter)
+
+    def _paths(self) -> list[str]:
+        return [here(name, self.store) for name in self.files]
 
     def relation(self, connection: Any) -> str:
         """FROM-able rows with every column as its kind."""
@@ -94,11 +95,12 @@ class DelimitedFiles:
     @cached_property
     def _counts(self) -> tuple[int, ...]:
         file = _file_column(self.header)
-        text = _reader(self.files, self.header, self.delimiter, file)
+        paths = self._paths()
+        text = _reader(paths, self.header, self.delimiter, file)
         with reading(self.files[0]), connect() as connection:
             found = connection.execute(f"SELECT {file}, count(*) FROM (SELECT * FROM {text}) GROUP BY {file}")
             rows = dict(found.fetchall())
-        return tuple(rows.get(name, 0) for name in self.files)
+        return tuple(rows.get(path, 0) for path in paths)
 
     def known_rows(self) -> int | None:
         """Only a pass over the file tells."""
@@ -106,7 +108,7 @@ class DelimitedFiles:
 
     def split(self, rows: int) -> list[tuple[str, Piece]]:
         """One piece per file: where a line begins is not known."""
-        return [(name, replace(self, files=(os.path.abspath(name),))) for name in self.files]
+        return [(name, replace(self, files=(name if self.store else os.path.abspath(name),))) for name in self.files]
 
     def bounds(self, column: str) -> tuple[Any, Any] | None:
         """Text keeps no statistics."""
@@ -114,7 +116,7 @@ class DelimitedFiles:
 
     def digests(self) -> tuple[str, ...]:
         """Of the files."""
-        return tuple(hash_file(name) for name in self.files)
+        return tuple(hash_file(path) for path in self._paths())
 
     def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
         """One pass over all files and columns, then one over the column and file where it stumbled."""
@@ -130,7 +132,7 @@ class DelimitedFiles:
     def _unreadable(self, column: str, kind: Kind) -> DataError | None:
         """The first rows of the first file that hold such a text, how many, and the first text."""
         for name in self.files:
-            text = _reader((name,), self.header, self.delimiter)
+            text = _reader((here(name, self.store),), self.header, self.delimiter)
             numbered = f"SELECT {quote(column)}, row_number() OVER () - 1 AS position FROM {text}"
             query = (
                 f"SELECT position, {quote(column)}, count(*) OVER () FROM ({numbered}) WHERE {_is_not(kind, column)}"
@@ -183,9 +185,9 @@ def _file_column(header: Sequence[str]) -> str:
     return name
 
 
-def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
+def read_header(name: str, *, tabs: bool, store: Store | None = None) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
-    text = _first_line(name)
+    text = _first_line(name, here(name, store))
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
@@ -202,9 +204,9 @@ def read_header(name: str, *, tabs: bool) -> tuple[tuple[str, ...], str]:
     return header, delimiter
 
 
-def _first_line(name: str) -> str:
+def _first_line(name: str, path: str) -> str:
     """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
-    with reading(name), open(name, "rb") as file:
+    with reading(name), open(path, "rb") as file:
         packed = name.lower().endswith(".gz")
         line = (gzip.GzipFile(fileobj=file) if packed else file).readline(LONGEST_HEADER)
     try:
@@ -218,13 +220,13 @@ def _first_line(name: str) -> str:
             hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
         )
     if packed:
-        _check_gzip(name)
+        _check_gzip(name, path)
     return text
 
 
-def _check_gzip(name: str) -> None:
+def _check_gzip(name: str, path: str) -> None:
     """Hold the content against the sum at its end, which DuckDB does not look at; a block at a time."""
-    with reading(name), gzip.open(name) as content:
+    with reading(name), gzip.open(path) as content:
         try:
             while content.read(BLOCK):
                 pass
@@ -246,31 +248,35 @@ class Looked(NamedTuple):
 Columns = dict[str, Looked]
 
 
-def look_at(names: Sequence[str], header: Sequence[str], delimiter: str) -> Iterator[Columns]:
+def look_at(
+    names: Sequence[str], header: Sequence[str], delimiter: str, store: Store | None = None
+) -> Iterator[Columns]:
     """Every column of some files with this header: of the small ones in one query, of each large one by itself."""
-    small = [name for name in names if os.path.getsize(name) <= WHOLE_BYTES]
+    paths = {name: here(name, store) for name in names}
+    small = [path for path in paths.values() if os.path.getsize(path) <= WHOLE_BYTES]
     found = _together(small, header, delimiter) if len(small) > 1 else {}
-    for name in names:
-        yield found[name] if found.get(name) else look(name, header, delimiter)
+    for name, path in paths.items():
+        yield found[path] if found.get(path) else look(name, header, delimiter, path)
 
 
-def _together(names: Sequence[str], header: Sequence[str], delimiter: str) -> dict[str, Columns]:
+def _together(paths: Sequence[str], header: Sequence[str], delimiter: str) -> dict[str, Columns]:
     """By file; nothing where one of them cannot be read, so that each is tried by itself and the error names it."""
     import duckdb
 
     file = _file_column(header)
     try:
         with connect() as connection:
-            return _look_by_file(connection, _reader(names, header, delimiter, file), header, file)
+            return _look_by_file(connection, _reader(paths, header, delimiter, file), header, file)
     except duckdb.Error:
         return {}
 
 
-def look(name: str, header: Sequence[str], delimiter: str) -> Columns:
-    """Every column of one file, from its values."""
-    rows = _reader((name,), header, delimiter)
+def look(name: str, header: Sequence[str], delimiter: str, path: str | None = None) -> Columns:
+    """Every column of one file, from its values; ``path`` is where it lies, if not where its name says."""
+    path = path or name
+    rows = _reader((path,), header, delimiter)
     with reading(name), connect() as connection:
-        if os.path.getsize(name) <= WHOLE_BYTES:
+        if os.path.getsize(path) <= WHOLE_BYTES:
             found = _look(connection, rows, header)
         else:
             guessed = _look(connection, f"(SELECT * FROM {rows} LIMIT {SAMPLE})", header)
@@ -345,14 +351,18 @@ def _is_not(kind: Kind, column: str) -> str:
     return f"{quote(column)} IS NOT NULL AND NOT {IS_KIND[kind].format(quote(column))}"
 
 
-def open_text(paths: Sequence[str], constants: Mapping[str, str | int], *, tabs: bool) -> Iterator[Piece]:
+def open_text(
+    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None, *, tabs: bool
+) -> Iterator[Piece]:
     """Neighbouring files with the same header, delimiter and types, or types that one can stand for, are one piece."""
-    for (header, delimiter), group in groupby(((read_header(path, tabs=tabs), path) for path in paths), itemgetter(0)):
+    headers = ((read_header(path, tabs=tabs, store=store), path) for path in paths)
+    for (header, delimiter), group in groupby(headers, itemgetter(0)):
         names = [path for _, path in group]
-        for files, looked in _alike(zip(names, look_at(names, header, delimiter), strict=True)):
+        for files, looked in _alike(zip(names, look_at(names, header, delimiter, store), strict=True)):
             fields = {column: found.field for column, found in looked.items()}
             full = frozenset(column for column, found in looked.items() if found.full)
-            yield DelimitedFiles(tuple(files), header, delimiter, fields, outside(constants, fields), full)
+            missing = outside(constants, fields)
+            yield DelimitedFiles(tuple(files), header, delimiter, fields, missing, full, store=store)
 
 
 def _alike(files: Iterable[tuple[str, Columns]]) -> Iterator[tuple[list[str], Columns]]:

@@ -1,0 +1,140 @@
+"""Engines of many workers: what logs are cut into, and how parts come home. Where workers run is said by each engine.
+
+Where logs are short, this process reads them in order and sends out the same pieces that it would work on itself; so
+the bits are those of the other engines. Longer logs are cut into fragments that workers open by themselves. Where whole
+episodes are asked for, or next observations must be found, and files do not keep episodes together, rows are brought
+together by the engine's own shuffle.
+
+All of that is fixed by the data alone, and parts are merged as a fixed tree over the items: the same bytes on any
+engine of this kind, whatever its workers, whoever finished first, and however many of them died on the way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from mixope.arrays import is_whole
+from mixope.engines.memory import MemoryEngine
+from mixope.engines.pieces import ORDER, in_order
+from mixope.engines.protocol import by_kind, put_back, watched
+from mixope.engines.work import Job
+from mixope.errors import Advice, MixopeError, Setting, UsageError
+from mixope.logs import Fragment, Logs
+from mixope.logs.fragments import ROWS
+from mixope.logs.gathering import Bucket, Load
+from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.request import Part, Request, merge_in_order, wanted_columns
+
+if TYPE_CHECKING:
+    from mixope.engines.work import Item
+
+AHEAD = 4
+"""Items that are under way per worker: enough that none waits, few enough that parts do not pile up here."""
+MOST_SUMMED = 16_000_000
+"""Rows of a fragment of which only sums by key are wanted: they are never all in memory."""
+FEW = 32
+"""Into so many fragments such logs are cut as long as these are neither smaller nor larger than others may be."""
+MOST_BUCKETS = 256
+TOGETHER = 4
+"""How many times larger than others a fragment may be so that episodes stay together without a shuffle."""
+
+Found = Part | MixopeError
+
+
+class WorkersEngine(ABC):
+    """Runs jobs on items somewhere; ``workers`` is how many it starts where it starts them itself.
+
+    ``memory_limit`` is what DuckDB may take in each of them; ``ordered`` says whether logs are read here, in the order
+    of their episodes and steps, instead of by the workers; None: where they are short.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        memory_limit: str | None = None,
+        fragment_rows: int | None = None,
+        ordered: bool | None = None,
+    ) -> None:
+        if workers is not None and not (is_whole(workers) and workers >= 1):
+            raise UsageError(Advice(Setting("workers"), f" is a number from 1, got {workers!r}"))
+        self.workers, self.memory_limit, self.fragment_rows = workers, memory_limit, fragment_rows
+        self.ordered = ordered
+
+    @abstractmethod
+    def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
+        """The job on every item, numbered from 0, in any order."""
+
+    @abstractmethod
+    def shuffled(self, job: Job, loads: Sequence[Load], buckets: Sequence[Bucket]) -> Iterator[Found]:
+        """The job on every bucket, with its share of every load in the order of the loads."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what this engine has started; it can be used again."""
+
+    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
+        """Sums by key of every fragment, merged."""
+        found: tuple[GroupSums, ...] = self.scan(logs, [Grouped(grouping, lookup)])
+        return found[0]
+
+    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
+        """One pass over fragments; another one over whole episodes for the requests that want them."""
+        answers: list[tuple[Request, Any]] = []
+        with logs.scanning():
+            for mine, parts in self._passes(logs, requests):
+                with closing(parts):
+                    merged = merge_in_order(watched(_good(parts), expected_rows), expected_rows)
+                if merged is not None:
+                    answers += zip(mine, merged.partials, strict=True)
+        return put_back(requests, answers)
+
+    def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Any]]:
+        if in_order(logs.total_rows()) if self.ordered is None else self.ordered:
+            for mine, tables in MemoryEngine(self.fragment_rows).cut(logs, requests):
+                yield mine, self.mapped(self._job(logs, mine), list(tables))
+            return
+        for mine, whole in zip(by_kind(requests), (False, True), strict=True):
+            if mine:
+                yield mine, self._over_files(logs, mine, whole)
+
+    def _over_files(self, logs: Logs, requests: Sequence[Request], whole: bool) -> Iterator[Found]:
+        rows = self.fragment_rows or fragment_rows(logs.total_rows(), requests)
+        fragments = logs.fragments(rows, whole_episodes=whole)
+        job = self._job(logs, requests, ordered=whole)
+        apart = not (whole or any(plan.derived for plan in logs.plans))
+        if apart or _small_enough(fragments, rows) or any("episode_id" in plan.derived for plan in logs.plans):
+            return self.mapped(job, fragments)  # episodes that are cut by the order of rows cannot be cut elsewhere
+        size = max(self.fragment_rows or ROWS, -(-logs.total_rows() // MOST_BUCKETS))
+        loads, buckets = logs.loads(job.columns, -(-logs.total_rows() // size), size)
+        return self.shuffled(job, loads, buckets)
+
+    def _job(self, logs: Logs, requests: Sequence[Request], *, ordered: bool = False) -> Job:
+        order = ORDER if ordered else ()
+        columns = tuple(dict.fromkeys((*wanted_columns(requests, logs.schema), *order)))
+        return Job(tuple(requests), logs.schema, columns, ordered, self.memory_limit)
+
+
+def fragment_rows(total: int, requests: Sequence[Request]) -> int:
+    """How many rows a fragment has: more where only sums by key leave it, so that there are fewer to merge."""
+    if not all(isinstance(request, Grouped) for request in requests):
+        return ROWS
+    return min(max(-(-total // FEW), ROWS), MOST_SUMMED)
+
+
+def _small_enough(fragments: Sequence[Fragment], rows: int) -> bool:
+    """Whether every fragment can be held by a worker though it had to be larger than others; one alone has to be."""
+    return all(fragment.rows is not None and fragment.rows <= TOGETHER * rows for fragment in fragments)
+
+
+def _good(parts: Iterable[Found]) -> Iterator[Part]:
+    """The parts; the first error ends the pass."""
+    for part in parts:
+        if isinstance(part, MixopeError):
+            raise part
+        yield part

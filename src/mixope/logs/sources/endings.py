@@ -1,0 +1,80 @@
+"""What the name of a file says: its format by its ending, and columns by the folders on the way (``policy_id=old/``).
+
+No file of a folder is passed over in silence: one that looks like a log of an ending that is not read
+(``b.parquet.gz``) is an error, other files are counted in a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mixope.errors import DataError
+
+FORMATS: dict[str, tuple[str, ...]] = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".csv.gz"),
+    "tsv": (".tsv", ".tsv.gz"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "npz": (".npz",),
+}
+"""Format → the endings of file names."""
+
+SHOWN = 3
+"""How many of the files that are not read a note names."""
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file's name says."""
+    lower = path.lower()
+    return next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
+
+
+def endings() -> str:
+    """All known endings, for messages."""
+    return ", ".join(ending for ends in FORMATS.values() for ending in ends)
+
+
+def sort_out(found: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The logs among the files of a folder, and the other files; an error where one of these may be a log."""
+    names = sorted(found)
+    logs = [name for name in names if format_of(name)]
+    others = [name for name in names if not format_of(name)]
+    strange = next((name for name in others if _looks_like_a_log(name)), None)
+    if strange is not None:
+        raise DataError(
+            "A file of the folder looks like a log and cannot be read as one",
+            where=strange,
+            expected=f"a name ending in {endings()}",
+            hint="unpack or rename it, or move it out of the folder",
+        )
+    return logs, others
+
+
+def no_logs(folder: str) -> DataError:
+    """The error for a folder without logs."""
+    return DataError("The folder holds no logs", where=folder, expected=f"files ending in {endings()}")
+
+
+def left_out(folder: str, others: Sequence[str]) -> str:
+    """A note on the files of a folder, named from there, that are not read."""
+    shown = ", ".join(others[:SHOWN])
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    are = (
+        "1 file is not read: its ending is"
+        if len(others) == 1
+        else f"{len(others)} files are not read: their endings are"
+    )
+    return f"{folder}: {are} none of those of logs ({shown}{more})"
+
+
+def constants_of(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The columns that folders hold in their names."""
+    pairs = (folder.partition("=") for folder in folders if "=" in folder)
+    return tuple((key, value) for key, _, value in pairs if key and value)
+
+
+def _looks_like_a_log(path: str) -> bool:
+    """Whether a known ending stands in the middle of the name: ``b.parquet.gz``, ``b.csv.part``."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    return any(f"{ending}." in name for ends in FORMATS.values() for ending in ends)
