@@ -59,7 +59,7 @@ def in_python(setting: Setting) -> str:
             return "read_policy(…) reads a table of one policy"
         case "several_policies":
             return "use it as loggers: read_policies(…) gives one policy per policy_id"
-        case "epsilon" | "scale" | "law":
+        case "epsilon" | "scale" | "law" | "outputs" | "trust":
             return f"read_policy(…, {setting.name}={_literal(value)})"
         case "inspect":
             return "mixope.inspect(logs, target)"

@@ -251,7 +251,15 @@ def wrong(words: str, target: Any) -> tuple[str, Any]:
     return words, target
 
 
+def acting(actions: Any) -> OwnLaw:
+    made = OwnLaw(0.3, same)
+    made.actions = actions
+    return made
+
+
 WRONG = {
+    "own: a single action": wrong("the actions of the policy have the wrong shape", acting(3)),
+    "own: an action twice": wrong("lists an action twice", acting([1, 1])),
     "rows do not sum to one": wrong("do not sum to one", lambda s: np.tile([0.5, 0.4], (len(s), 1))),
     "NaN": wrong("have NaN", lambda s: np.full((len(s), 2), np.nan)),
     "one row too few": wrong("wrong shape", lambda s: np.tile([0.5, 0.5], (len(s) - 1, 1))),

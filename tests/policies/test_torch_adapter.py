@@ -140,7 +140,7 @@ def test_files_need_trust(states, tmp_path: Path) -> None:
 
 
 def test_a_bare_module_is_asked_what_it_gives() -> None:
-    with pytest.raises(UsageError, match="say outputs=…, one of probabilities"):
+    with pytest.raises(UsageError, match=r"say read_policy\(…, outputs=…\), one of probabilities"):
         read_policy(nn.Linear(3, 2))
     with pytest.raises(DataError, match=r"the module Linear failed with RuntimeError"):
         from_torch(nn.Linear(3, 2), outputs="logits").probs(np.zeros((4, 2)))

@@ -34,7 +34,7 @@ WIDTH_OF_FILES = 110
 _STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
 
 
-_SENTENCES = {
+_PHRASES = {
     "default": "--target-default uniform (or an action)",
     "actions": "--target-actions ACTION,ACTION,…",
     "format": "give it a name that ends by its format",
@@ -43,8 +43,8 @@ _SENTENCES = {
     "inspect": "mixope inspect LOGS --target POLICY",
 }
 """What is said in the same words whatever the value."""
-_OPTIONS = {"epsilon": "target-epsilon", "scale": "target-scale", "law": "target-law", "workers": "threads"}
-"""Options whose name is another than in Python."""
+_OPTIONS = {"epsilon": "--target-epsilon", "scale": "--target-scale", "law": "--target-law", "workers": "--threads"}
+"""Options that have another name than in the library."""
 
 
 def on_command_line(setting: Setting) -> str:
@@ -59,10 +59,10 @@ def on_command_line(setting: Setting) -> str:
             return f"--target-column {value}=COLUMN, or rename the right column to {value} in the file"
         case "loggers":
             return f"--logger {'LABEL' if value is ... else value}=FILE"
-        case name if name in _SENTENCES:
-            return _SENTENCES[name]
+        case name if name in _PHRASES:
+            return _PHRASES[name]
         case name:
-            option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+            option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
             return option if value is ... or value is True else f"{option} {value}"
 
 

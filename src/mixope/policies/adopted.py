@@ -17,7 +17,7 @@ from mixope.arrays import AnyArray, FloatArray
 from mixope.errors import DataError, MixopeWarning
 from mixope.policies.fingerprints import digest
 from mixope.policies.keys import refuse
-from mixope.policies.laws import as_numbers, check_laws
+from mixope.policies.laws import ActionSet, as_numbers, check_laws
 from mixope.policies.own_code import OURS, running
 from mixope.policies.protocol import Policy
 
@@ -34,7 +34,9 @@ def adopt(policy: Any) -> Policy:
         return policy  # type: ignore[no-any-return]
     name = type(policy).__name__
     if hasattr(policy, "probs") and hasattr(policy, "actions"):
-        return DiscreteAdopted(policy, name, _fingerprint(policy, name))
+        found = DiscreteAdopted(policy, name, _fingerprint(policy, name))
+        _ = found.actions  # told now if they cannot be any
+        return found
     if hasattr(policy, "sample"):
         return ContinuousAdopted(policy, name, _fingerprint(policy, name))
     return Adopted(policy, name, _fingerprint(policy, name))
@@ -95,7 +97,7 @@ class DiscreteAdopted(Adopted):
     def actions(self) -> AnyArray:
         """Those of the policy."""
         with running(f"the attribute actions of {self.name}"):
-            return np.asarray(self.policy.actions)
+            return ActionSet(self.policy.actions).values
 
     def probs(self, observations: AnyArray) -> FloatArray:
         """π(·|s) for every row."""
