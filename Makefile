@@ -3,7 +3,7 @@
 #   make demo     install into .venv and run the demonstration
 #   make test     install with development tools; lint, types, import order, tests (under five minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures, clusters of Dask,
-#                 Spark (where there is Java) and Ray on this machine
+#                 Spark (where there is Java) and Ray on this machine, policies of torch, Stable-Baselines3 and d3rlpy
 #   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
@@ -13,6 +13,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 AUDIT := .venv-audit
+MODELS := .venv-models
+MODEL_TESTS := $(patsubst %,tests/policies/test_%_adapter.py,torch sb3 d3rlpy)
 JOBS ?= auto
 MINUTES ?= 60
 
@@ -31,8 +33,9 @@ test: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long"
 
-test-all: test $(VENV)/.installed-all
+test-all: test $(VENV)/.installed-all $(MODELS)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m long
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MODELS)/bin/python -m pytest -m long $(MODEL_TESTS)
 
 fuzz: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
@@ -60,7 +63,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(AUDIT) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) $(MODELS) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so an install is repeated only when what it installs has changed.
@@ -76,6 +79,13 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,clusters]'
 	@touch $@ $(VENV)/.installed-dev $(VENV)/.installed
+
+# Models of other libraries in an environment of their own: d3rlpy wants an older gymnasium than the rest is tested with.
+$(MODELS)/.installed: pyproject.toml .ci/models.txt | $(BIN)/python
+	$(BIN)/python -m venv $(MODELS)
+	$(MODELS)/bin/python -m pip install -q --disable-pip-version-check -c .ci/models.txt -e '.[torch,sb3,d3rlpy,pandas]' \
+	  pytest pytest-xdist hypothesis
+	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'

@@ -36,7 +36,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "interval": ("no", "clustered", "bootstrap", "blocks", 3, None, ["t"]),
     "replicates": (0, 1, 2, -5, 2.5, "20", None),
     "jobs": (0, -1, 1.5, "2"),
-    "engine": ("memory", "embedded", "spark", 3),
+    "engine": ("memory", "embedded", "hadoop", 3),
     "seed": (-1, 2**64, 2**64 - 1, 1.5, "0", True, None),
     "estimator": ("empty", "", 3, None, "kernel", ["emp"]),
     "loggers": ({"old": "no-such-file.csv"}, {"nobody": [[1.0]]}, {}, [], {3: None}, "old"),
