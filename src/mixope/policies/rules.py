@@ -57,7 +57,7 @@ def recognise(function: Callable[..., Any], observations: AnyArray) -> Reading |
     for one in _views(observations):
         try:
             answer = as_answer(function(one(observations, 0)))
-        except Exception:  # the next view, or the error of the batch, which is raised by whoever asked
+        except (Exception, SystemExit):  # the next view, or the error of the batch, which is raised by whoever asked
             continue
         if answer.ndim <= 1 and answer.dtype.kind in "biufUSO" and answer[()] is not None:
             return Reading(one)
@@ -68,7 +68,7 @@ def _answers_batches(function: Callable[..., Any], observations: AnyArray) -> bo
     for size in SIZES:
         try:
             answer = as_answer(function(observations[np.arange(size) % len(observations)]))
-        except Exception:  # a function of one state fails on several in whatever way it likes
+        except (Exception, SystemExit):  # a function of one state fails on several in whatever way it likes
             return False
         if answer.ndim not in (1, 2) or len(answer) != size:
             return False

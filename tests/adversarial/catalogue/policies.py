@@ -148,10 +148,10 @@ FILES: dict[str, tuple[str, bytes | None, Expected]] = {
         _saved(np.array([[0.5, None], [0.25, 0.75]], dtype=object)),
         Refused(("pickled", "--trust")),
     ),
-    "a pickle": ("t.pkl", b"\x80\x04N.", Refused(("cannot read a policy table", "t.pkl", ".onnx"), 2)),
+    "a pickle": ("t.pkl", b"\x80\x04N.", Refused(("pickled objects", "t.pkl", "--trust"))),
     "a pickle called npy": ("t.npy", b"\x80\x04N.", Refused(("not a NumPy file", "t.npy"))),
-    "a network of torch": ("t.pt", b"PK\x03\x04" + bytes(40), Refused(("cannot read a policy table", "t.pt"), 2)),
-    "a model of joblib": ("t.joblib", b"\x80\x04N.", Refused(("cannot read a policy table", "t.joblib"), 2)),
+    "a network of torch": ("t.pt", b"PK\x03\x04" + bytes(40), Refused(("pickled objects", "t.pt", "--trust"))),
+    "a model of joblib": ("t.joblib", b"\x80\x04N.", Refused(("pickled objects", "t.joblib", "--trust"))),
     "a network of nothing": ("t.onnx", b"", Refused(("no network that can be run", "t.onnx"))),
     "a network of text": ("t.onnx", b"hello", Refused(("no network that can be run", "t.onnx"))),
     "no file": ("t.csv", None, Refused(("there is no such policy file", "t.csv"))),
@@ -162,7 +162,7 @@ import numpy as np
 def good(states):
     return np.where(states[:, None] == 0, [0.5, 0.5], [0.25, 0.75])
 def flat(states):
-    return np.ones(len(states))
+    return np.full(len(states), 0.5)
 def short(states):
     return np.ones((1, 2)) / 2
 def wide(states):
