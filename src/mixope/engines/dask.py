@@ -7,13 +7,12 @@ import os
 import sys
 import warnings
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
-from mixope.engines.workers import AHEAD, Found, WorkersEngine
+from mixope.engines.workers import Found, WorkersEngine, in_turn
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
 from mixope.processes import all_cores, begin_process, search_path
@@ -88,18 +87,9 @@ class DaskEngine(WorkersEngine):
         return self._client
 
     def _in_turn(self, futures: Iterable[Any]) -> Iterator[Any]:
-        """Results in order, a few tasks per worker under way; what is not fetched stays with the workers."""
-        waiting = deque[Any]()
-        ahead = AHEAD * max(len(self.client.scheduler_info(n_workers=-1)["workers"]), 1)
-        try:
-            for future in futures:
-                waiting.append(future)
-                if len(waiting) > ahead:
-                    yield _result(waiting.popleft())
-            while waiting:
-                yield _result(waiting.popleft())
-        finally:
-            self.client.cancel(list(waiting))
+        """Results in order; what is not fetched stays with the workers."""
+        workers = len(self.client.scheduler_info(n_workers=-1)["workers"])
+        return in_turn(futures, workers, _result, self.client.cancel)
 
 
 def _connected(cluster: Any, workers: int | None) -> tuple[Any, bool]:

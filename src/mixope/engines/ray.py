@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
-from mixope.engines.workers import AHEAD, Found, WorkersEngine
+from mixope.engines.workers import Found, WorkersEngine, in_turn
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
 from mixope.processes import all_cores, search_path, signals_kept
@@ -79,20 +78,15 @@ class RayEngine(WorkersEngine):
         return ray
 
     def _in_turn(self, references: Iterable[Any]) -> Iterator[Any]:
-        """Results in order, a few tasks per core under way; what is not fetched stays in the store of objects."""
+        """Results in order; what is not fetched stays in the store of objects."""
         ray = self._connected()
-        waiting = deque[Any]()
-        ahead = AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        try:
-            for reference in references:
-                waiting.append(reference)
-                if len(waiting) > ahead:
-                    yield _result(ray, waiting.popleft())
-            while waiting:
-                yield _result(ray, waiting.popleft())
-        finally:
-            for reference in waiting:
+
+        def cancel(some: Sequence[Any]) -> None:
+            for reference in some:
                 ray.cancel(reference, force=True)
+
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        return in_turn(references, cores, partial(_result, ray), cancel)
 
 
 def _begin(ray: Any, address: str | None, workers: int) -> None:

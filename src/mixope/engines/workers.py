@@ -12,7 +12,8 @@ engine of this kind, whatever its workers, whoever finished first, and however m
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,25 @@ def fragment_rows(total: int, requests: Sequence[Request]) -> int:
 def _small_enough(fragments: Sequence[Fragment], rows: int) -> bool:
     """Whether every fragment can be held by a worker though it had to be larger than others; one alone has to be."""
     return all(fragment.rows is not None and fragment.rows <= TOGETHER * rows for fragment in fragments)
+
+
+def in_turn(
+    tasks: Iterable[Any], workers: int, result: Callable[[Any], Any], cancel: Callable[[Sequence[Any]], Any]
+) -> Iterator[Any]:
+    """The results of tasks in order; a task is begun when it is drawn, and a few per worker are under way.
+
+    Whatever ends this early cancels them.
+    """
+    waiting = deque[Any]()
+    try:
+        for task in tasks:
+            waiting.append(task)
+            if len(waiting) > AHEAD * max(workers, 1):
+                yield result(waiting.popleft())
+        while waiting:
+            yield result(waiting.popleft())
+    finally:
+        cancel(list(waiting))
 
 
 def _good(parts: Iterable[Found]) -> Iterator[Part]:
