@@ -44,7 +44,9 @@ def parsed(text: str | bytes) -> dict[str, Any]:
         problem = "this is not JSON that can be read"
         raise DataError(problem, expected="what to_json() wrote, as UTF-8", got=clean(error)) from None
     if not isinstance(found, dict):
-        raise DataError("this JSON holds no record", expected="one object, {…}, as to_json() wrote it", got=_shown(found))
+        raise DataError(
+            "this JSON holds no record", expected="one object, {…}, as to_json() wrote it", got=_shown(found)
+        )
     return found
 
 
@@ -100,9 +102,7 @@ def _tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     every = [kinds[0]] * len(value) if kinds[-1] is ... else kinds
     if len(every) != len(value):
         _refuse(where, f"a list of {len(every)}", value)
-    return tuple(
-        restore(kind, item, f"{where}[{k}]") for k, (kind, item) in enumerate(zip(every, value, strict=True))
-    )
+    return tuple(restore(kind, item, f"{where}[{k}]") for k, (kind, item) in enumerate(zip(every, value, strict=True)))
 
 
 def _record(kind: Any, value: Any, where: str) -> Any:
