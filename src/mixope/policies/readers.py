@@ -25,6 +25,7 @@ from mixope.arrays import DAMAGED, AnyArray, check_claims
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.files import has_text_name
 from mixope.policies.callables import CallablePolicy
+from mixope.policies.given import PolicySource
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.onnx_adapter import onnx_policy
@@ -64,7 +65,7 @@ _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 def read_policy(
-    source: Any,
+    source: PolicySource,
     *,
     default: Default = None,
     unknown_actions: UnknownActions = "error",
@@ -85,6 +86,11 @@ def read_policy(
     :param actions: labels of an array's columns, all actions of a table, or the actions of a callable.
     :param outputs: what a network gives: ``"probabilities"``, ``"logits"``, ``"mean_std"`` or ``"mean_log_std"``, where
         the names of its outputs do not say so; :func:`~mixope.policies.onnx_adapter.onnx_policy` has more options.
+    :returns: something that answers how likely an action is in a state.
+
+    >>> policy = mixope.read_policy("target.csv")
+    >>> policy.probs([0]).shape == (1, len(policy.actions))
+    True
     """
     if outputs is not None and not (isinstance(source, str | os.PathLike) and _extension(Path(source)) in NETWORKS):
         raise UsageError(f"outputs is for networks ({', '.join(NETWORKS)}), got {type(source).__name__}")
