@@ -116,7 +116,7 @@ def _against(record: Estimate) -> str:
     logs = record.against_logs
     if logs.difference is None:
         return f"the logs themselves earn {earned_words(logs)}"
-    return f"{difference_words(logs)} more than the logs themselves: {logs.difference.conclusion}"
+    return f"the target less the logs themselves: {difference_words(logs)}; {logs.difference.conclusion}"
 
 
 @card.register
@@ -133,7 +133,7 @@ def _(record: Comparison) -> Card:
     return Card(
         "bad" if best is None else kind(best),
         "no target can be ranked" if best is None else f"{best.target}: {best.verdict}",
-        _joined(chosen.summary if chosen else "", best),
+        _which(record, chosen, best),
         (*(chosen.advice if chosen else ()), *([] if best is None else [interval_words(best), _subject(best)])),
         _most_urgent(urgent),
         folds.present(
@@ -148,9 +148,11 @@ def _(record: Comparison) -> Card:
     )
 
 
-def _joined(summary: str, best: Estimate | None) -> str:
-    """Which target is the best, and its value."""
-    return "; ".join([*([value_words(best)] if best else []), *([summary] if summary else [])])
+def _which(record: Comparison, chosen: Selection | None, best: Estimate | None) -> str:
+    """The value of the best target, and how sure it is that it is the best; or how many there are."""
+    if best is None:
+        return f"{whole(len({e.target for e in record.estimates}))} targets"
+    return "; ".join([value_words(best), *([chosen.summary] if chosen else [])])
 
 
 def _leader(record: Comparison, chosen: Selection | None) -> Estimate | None:
