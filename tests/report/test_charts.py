@@ -75,9 +75,8 @@ def test_colours_on_a_dark_ground_are_those_of_the_card():
         assert f"--mx-{name}: light-dark({light}, {DARK[name]})" in sheet
 
 
-@pytest.mark.parametrize("settings", [{"text.parse_math": True}, {"text.usetex": False, "text.parse_math": True}])
-def test_a_name_is_no_formula(settings):
-    with mpl.rc_context(settings):
+def test_a_name_is_no_formula():
+    with mpl.rc_context({"text.parse_math": True}):
         figure = Figure()
         axes = records.estimate(estimator="$\\frac{a}$ \\x").plot(figure.subplots())
         figure.canvas.draw()

@@ -5,6 +5,8 @@ import math
 
 import pytest
 
+import mixope
+from mixope import environments
 from mixope.backtesting import Backtest
 from mixope.differences import Comparison
 from mixope.errors import DataError, MixopeError, UsageError
@@ -62,6 +64,16 @@ def test_a_record_that_was_read_again_writes_the_same_json(name):
     text = record.to_json()
     assert type(record).from_json(text).to_json() == text
     assert type(record).from_json(text.encode()).to_json() == text
+
+
+def test_results_as_they_are_made_come_back():
+    model = environments.make("gridworld-slip")
+    loggers, target = environments.stages(model, 2), environments.target(model)
+    logs = environments.simulate(model, loggers, episodes=30, horizon=20, seed=3, observed="factors")
+    table = mixope.compare(logs, {"new": target, "old": loggers[0]}, "all")
+    for found in (*table.estimates[:2], table, mixope.backtest(logs), mixope.inspect(logs, target)):
+        text = found.to_json()
+        assert type(found).from_json(text).to_json() == text
 
 
 @pytest.mark.parametrize("name", ["estimate", "backtest", "differences", "inspection"])

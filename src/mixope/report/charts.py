@@ -91,7 +91,7 @@ def _plainly() -> Iterator[None]:
 
 def _ground(axes: Axes) -> dict[str, str]:
     """The colours for these axes: dark ones where what lies behind them is dark, with the paper that it is."""
-    behind = axes.get_facecolor() if to_rgba(axes.get_facecolor())[3] else axes.get_figure(root=True).get_facecolor()
+    behind = axes.get_facecolor() if to_rgba(axes.get_facecolor())[3] else axes.figure.get_facecolor()
     red, green, blue = to_rgb(behind) if to_rgba(behind)[3] else (1.0, 1.0, 1.0)
     dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4
     colours = DARK if dark else {name: plain for name, (_, plain) in COLOURS.items()}
