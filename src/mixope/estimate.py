@@ -277,7 +277,13 @@ def _of_summary(summary: Any, answer: Mapping[str, Any]) -> Any:
     if not isinstance(summary, Mapping):
         return summary
     of_logs = ("estimand", "n_rows", "n_episodes", "n_dropped", "logged_mean", "alerts", "provenance", "counted")
-    unknown = {"diagnostics": [], "outside_mass": None, "solver": "not written", "residual": None, "measures": {}}
+    unknown: dict[str, Any] = {
+        "diagnostics": [],
+        "outside_mass": None,
+        "solver": "not written",
+        "residual": None,
+        "measures": {},
+    }
     theirs, low, high = answer.get("interval"), summary.get("low"), summary.get("high")
     level = theirs.get("level") if isinstance(theirs, Mapping) else None
     interval = {"low": low, "high": high, "level": level, "method": "as it was written"}

@@ -69,7 +69,7 @@ def evaluate(
 
     >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
     >>> print(f"{result.verdict}: {result.interval.low:.1f} to {result.interval.high:.1f} {result.unit}")
-    trustworthy: 5.6 to 6.2 reward per step
+    trustworthy: 5.7 to 6.3 reward per step
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
