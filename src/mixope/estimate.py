@@ -277,19 +277,14 @@ def _of_summary(summary: Any, answer: Mapping[str, Any]) -> Any:
     if not isinstance(summary, Mapping):
         return summary
     of_logs = ("estimand", "n_rows", "n_episodes", "n_dropped", "logged_mean", "alerts", "provenance", "counted")
-    unknown: dict[str, Any] = {
-        "diagnostics": [],
-        "outside_mass": None,
-        "solver": "not written",
-        "residual": None,
-        "measures": {},
-    }
+    unknown: dict[str, Any] = {"diagnostics": [], "measures": {}, "outside_mass": None, "residual": None}
     theirs, low, high = answer.get("interval"), summary.get("low"), summary.get("high")
     level = theirs.get("level") if isinstance(theirs, Mapping) else None
     interval = {"low": low, "high": high, "level": level, "method": "as it was written"}
     return {
         **{name: answer[name] for name in of_logs if name in answer},
         **unknown,
+        "solver": "not written",
         **summary,
         "estimand": answer.get("estimand"),
         "interval": None if low is None or high is None else interval,

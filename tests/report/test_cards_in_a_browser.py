@@ -14,8 +14,9 @@ LONG = "unbroken" * 60
 
 
 def page(card: str, *, opened: bool, theme: str = "") -> str:
-    """A card on a page of its own, as one of the blocks that are measured."""
+    """A card on a page of its own, with the names of what is measured, and of what may scroll."""
     marked = card.replace('<article class="mixope-card', '<article class="mixope mixope-card')
+    marked = marked.replace('class="mixope-scroll"', 'class="scroll mixope-scroll"')
     shown = marked.replace("<details>", "<details open>") if opened else marked
     meta = '<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>calm</title>'
     return f"<!DOCTYPE html><html><head>{meta}</head><body {theme}>{shown}</body></html>"

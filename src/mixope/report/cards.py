@@ -133,8 +133,11 @@ def _(record: Comparison) -> Card:
     return Card(
         "bad" if best is None else kind(best),
         "no target can be ranked" if best is None else f"{best.target}: {best.verdict}",
-        _which(record, chosen, best),
-        (*(chosen.advice if chosen else ()), *([] if best is None else [interval_words(best), _subject(best)])),
+        f"{whole(len({e.target for e in record.estimates}))} targets" if best is None else value_words(best),
+        (
+            *([] if best is None else [interval_words(best), _subject(best)]),
+            *((chosen.summary, *chosen.advice) if chosen else ()),
+        ),
         _most_urgent(urgent),
         folds.present(
             folds.estimates("Estimates", record.estimates),
@@ -144,15 +147,8 @@ def _(record: Comparison) -> Card:
             folds.notes([f"{name}: {reason}" for name, reason in record.skipped], "Estimators that do not apply"),
             folds.provenance(record.estimates[0].provenance if record.estimates else None),
         ),
-        chart(record, 2 * MOST_DRAWN),
+        chart(record, MOST_DRAWN),
     )
-
-
-def _which(record: Comparison, chosen: Selection | None, best: Estimate | None) -> str:
-    """The value of the best target, and how sure it is that it is the best; or how many there are."""
-    if best is None:
-        return f"{whole(len({e.target for e in record.estimates}))} targets"
-    return "; ".join([value_words(best), *([chosen.summary] if chosen else [])])
 
 
 def _leader(record: Comparison, chosen: Selection | None) -> Estimate | None:
@@ -207,8 +203,8 @@ def _(record: Backtest) -> Card:
     return Card(
         kind(record),
         "backtest",
-        record.summary,
-        (f"each logger predicted from the rows of the others by {record.estimator}",),
+        f"{record.agree} of {len(record.supported)} predictions agree with what was earned",
+        (f"each logger predicted from the rows of the others by {record.estimator}", record.summary),
         _most_urgent(lines),
         folds.present(
             folds.Fold(
@@ -277,6 +273,7 @@ def _(record: Logs) -> Card:
     files = [name for piece in pieces for name in piece.files]
     sure = [rows for rows in known if rows is not None]
     rows = f"{whole(sum(sure))} rows" if len(sure) == len(known) else "rows not counted yet"
+    wide = f" ({len(schema.observation)} columns)" if len(schema.observation) > 1 else ""
     propensities = "propensities recorded" if schema.has_propensity else "no propensities"
     return Card(
         "caution" if record.assumed else "reference",
@@ -284,8 +281,7 @@ def _(record: Logs) -> Card:
         rows + (f" in {whole(len(files))} files" if len(files) > 1 else ""),
         (
             record.name,
-            f"states: {schema.observation_kind} ({len(schema.observation)} columns); actions: {schema.action_kind};"
-            f" {propensities}",
+            f"states: {schema.observation_kind}{wide}; actions: {schema.action_kind}; {propensities}",
         ),
         tuple(Line("caution", "assumed", note) for note in record.assumed[:MOST_CHECKS]),
         folds.present(

@@ -153,7 +153,7 @@ def _(record: Comparison, most: int = MOST) -> Chart | None:
     several = len({e.estimator for e in record.estimates}) > 1
     marks = [plots.mark_of(e, f"{e.target}, {e.estimator}" if several else e.target) for e in _best_first(record)]
     first = record.estimates[0]
-    own = plots.own_marks([("the logs themselves", first.against_logs)])
+    own = plots.own_marks([("all logs, itself", first.against_logs)])
     return _ranges([*marks[: most - len(own)], *own], f"{first.unit}, {first.estimand}")
 
 
@@ -205,7 +205,8 @@ def _(record: Inspection, most: int = MOST) -> Chart | None:
         return None
     found = record.contents.lengths.histogram
     labels = [f"{bar.low:,}" if bar.low == bar.high else f"{bar.low:,}–{bar.high:,}" for bar in found]
-    return _counts([f"{label} rows" for label in labels], [bar.episodes for bar in found], "episodes by their length")
+    said = [f"{label} row" if label == "1" else f"{label} rows" for label in labels]
+    return _counts(said, [bar.episodes for bar in found], "episodes by their length")
 
 
 @chart.register

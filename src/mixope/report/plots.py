@@ -199,9 +199,10 @@ def _bars(
     *,
     percent: bool = False,
 ) -> None:
-    """Two bars per row, one filled inside an outline."""
+    """Two bars per row, one filled inside an outline; an outline of nothing is not drawn."""
     for y, (filled, outline) in enumerate(bars):
-        axes.barh(y, outline, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
+        if outline:
+            axes.barh(y, outline, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
         axes.barh(y, filled, height=0.2, color=COLOURS["logger"][0], zorder=2)
     _rows(axes, labels, words, narrow)
     _scale(axes, 0.0, max(*map(max, bars), 1e-9) * 1.02, unit, narrow, percent=percent)
