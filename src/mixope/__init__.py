@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mixope.version import __version__
 
 if TYPE_CHECKING:
-    from mixope.backtesting import backtest
+    from mixope.backtesting import Backtest, backtest
     from mixope.comparison import compare, compare_targets
     from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mixope.estimand import Estimand
     from mixope.estimate import Estimate
     from mixope.evaluation import evaluate
-    from mixope.inspection import inspect
+    from mixope.inspection import Inspection, inspect
     from mixope.logs import Logs, read
     from mixope.policies import (
         CallablePolicy,
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "Backtest": "mixope.backtesting",
     "CallablePolicy": "mixope.policies",
     "Comparison": "mixope.differences",
     "DataError": "mixope.errors",
     "Estimand": "mixope.estimand",
     "Estimate": "mixope.estimate",
     "GaussianPolicy": "mixope.policies",
+    "Inspection": "mixope.inspection",
     "LinearGaussianPolicy": "mixope.policies",
     "Logs": "mixope.logs",
     "Mixture": "mixope.policies",
@@ -66,12 +68,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Backtest",
     "CallablePolicy",
     "Comparison",
     "DataError",
     "Estimand",
     "Estimate",
     "GaussianPolicy",
+    "Inspection",
     "LinearGaussianPolicy",
     "Logs",
     "MixopeError",

@@ -17,24 +17,26 @@ from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
-from mixope.estimators import REGISTRY
+from mixope.estimators import REGISTRY, Estimator
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
+from mixope.logs import LogSource
+from mixope.policies import PolicySource
 from mixope.questions import as_estimand
 from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
 
 
 def compare(
-    logs: Any,
-    targets: Mapping[str, Any],
-    estimators: str | Sequence[Any] = ("auto",),
+    logs: LogSource,
+    targets: Mapping[str, PolicySource],
+    estimators: str | Sequence[str | Estimator] = ("auto",),
     *,
     estimand: Kind | Estimand = "average",
     gamma: float | None = None,
     horizon: int | None = None,
     level: float = 0.95,
-    loggers: Mapping[str, Any] | None = None,
+    loggers: Mapping[str, PolicySource] | None = None,
     features: FeatureMap | None = None,
     interval: str | IntervalChoice = "auto",
     replicates: int = 500,
@@ -47,12 +49,23 @@ def compare(
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
-    ``estimators="all"`` takes every estimator that these logs and this estimand allow; ``skipped`` says which do not
-    apply and why. With two targets or more, ``differences`` has their differences with joint intervals: all pairs of
-    up to twelve targets, and of more the best less each of the others, or ``all_pairs``; ``selections`` says which
+    With two targets or more, ``differences`` has their differences with joint intervals, and ``selections`` says which
     targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
-    ``interval``, ``replicates``, ``jobs``, ``device`` and ``checkpoint`` are those of :func:`mixope.evaluate`; an
-    estimator that has no such interval says why.
+
+    :param logs: whatever :func:`mixope.read` takes, or what it gave.
+    :param targets: names → whatever :func:`mixope.read_policy` takes.
+    :param estimators: one or several, by name or as objects; ``"all"`` takes every estimator that these logs and this
+        estimand allow, and ``skipped`` says which do not apply and why.
+    :param all_pairs: differences of all pairs of more than twelve targets, not only of the best and each of the others.
+    :returns: one estimate per target and estimator, target by target, with the differences and the places.
+
+    All other arguments are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
+
+    >>> table = mixope.compare("logs/*.parquet", {"new": "target.csv", "old": "old.csv"}, "emp")
+    >>> table.selections[0].contenders
+    ('new',)
+    >>> table["old", "emp"].verdict
+    <Verdict.TRUSTWORTHY: 'trustworthy'>
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)
@@ -100,7 +113,9 @@ def _estimates(
     return sorted(found, key=lambda one: order[one.target])
 
 
-def compare_targets(logs: Any, targets: Mapping[str, Any], estimator: Any = "auto", **options: Any) -> Differences:
+def compare_targets(
+    logs: LogSource, targets: Mapping[str, PolicySource], estimator: str | Estimator = "auto", **options: Any
+) -> Differences:
     """Differences between targets by one estimator, and their places; ``options`` as for ``compare``."""
     _check_targets(targets, 2)
     found = compare(logs, targets, [estimator], **options)

@@ -11,7 +11,7 @@ from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
 from mixope.intervals import Interval
-from mixope.rendering import ReportedRecord, plain
+from mixope.rendering import ReportedRecord, Rows
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.weights import WeightBin
 
@@ -98,6 +98,29 @@ class LoggerShare:
         """Plain values."""
         own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "earned"}
         return {**own, **self.earned.to_dict()}
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; what it earned stands beside the others."""
+        return {**written, "earned": written}
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        own, gain = self.interval, self.difference
+        return {
+            "logger": self.label,
+            "rows": self.rows,
+            "logged_mean": self.logged_mean,
+            "weight_share": self.weight_share,
+            "effective_sample_size": self.effective_sample_size,
+            "value": self.value,
+            "low": own.low if own else None,
+            "high": own.high if own else None,
+            "difference": gain.value if gain else None,
+            "difference_low": gain.interval.low if gain else None,
+            "difference_high": gain.interval.high if gain else None,
+            "probability_better": gain.probability_better if gain else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -189,6 +212,7 @@ class Estimate(ReportedRecord):
             "no_interval_because": self.no_interval_because,
             "outer_band": {"low": self.band[0], "high": self.band[1]} if self.band else None,
             "no_outer_band_because": self.no_band_because,
+            "counted": self.counted,
             "verdict": str(self.verdict),
             "n_rows": self.n_rows,
             "n_episodes": self.n_episodes,
@@ -210,8 +234,27 @@ class Estimate(ReportedRecord):
         }
         if self.beside:
             record["beside"] = [other.summary() for other in self.beside]
-        found: dict[str, Any] = plain(record)
-        return found
+        return self._written(record)
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; the outer band has other names, and those beside it are summaries."""
+        band, beside = written.get("outer_band"), written.get("beside", ())
+        return {
+            **written,
+            "band": [band.get("low"), band.get("high")] if isinstance(band, Mapping) else band,
+            "no_band_because": written.get("no_outer_band_because"),
+            "beside": [_of_summary(found, written) for found in beside] if isinstance(beside, list) else beside,
+        }
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per estimate (the answer, and those beside it), per check, per logger."""
+        whose = {"target": self.target, "estimator": self.estimator}
+        return {
+            "estimates": [found.summary() for found in (self, *self.beside)],
+            "checks": [{**whose, **found.row()} for found in self.diagnostics],
+            "loggers": [{**whose, **found.row()} for found in self.loggers],
+        }
 
     def summary(self) -> dict[str, Any]:
         """The most important fields, flat: one line of a table."""
@@ -227,3 +270,31 @@ class Estimate(ReportedRecord):
             "uncovered_mass": self.uncovered_mass,
             "verdict": str(self.verdict),
         }
+
+
+def _of_summary(summary: Any, answer: Mapping[str, Any]) -> Any:
+    """The JSON of an estimate of which only the summary was written; the logs are those of the answer beside it."""
+    if not isinstance(summary, Mapping):
+        return summary
+    of_logs = ("estimand", "n_rows", "n_episodes", "n_dropped", "logged_mean", "alerts", "provenance", "counted")
+    unknown: dict[str, Any] = {"diagnostics": [], "measures": {}, "outside_mass": None, "residual": None}
+    theirs, low, high = answer.get("interval"), summary.get("low"), summary.get("high")
+    level = theirs.get("level") if isinstance(theirs, Mapping) else None
+    interval = {"low": low, "high": high, "level": level, "method": "as it was written"}
+    return {
+        **{name: answer[name] for name in of_logs if name in answer},
+        **unknown,
+        "solver": "not written",
+        **summary,
+        "estimand": answer.get("estimand"),
+        "interval": None if low is None or high is None else interval,
+        "loggers": _without_weights(answer.get("loggers")),
+        "notes": ["Only the summary of this estimate was written: its checks and weights are not known."],
+    }
+
+
+def _without_weights(loggers: Any) -> Any:
+    """Rows and rewards are the same whichever estimator is asked."""
+    names = ("label", "rows", "logged_mean")
+    known = [found for found in loggers if isinstance(found, Mapping)] if isinstance(loggers, list) else []
+    return [{name: found.get(name) for name in names} for found in known]

@@ -13,23 +13,26 @@ from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
+from mixope.estimators import Estimator
 from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
+from mixope.logs import LogSource
+from mixope.policies import PolicySource
 from mixope.questions import as_estimand
 from mixope.seen import look
 from mixope.solvers.devices import Device, check_device
 
 
 def evaluate(
-    logs: Any,
-    target: Any,
-    estimator: Any = "auto",
+    logs: LogSource,
+    target: PolicySource,
+    estimator: str | Estimator = "auto",
     *,
     estimand: Kind | Estimand = "average",
     gamma: float | None = None,
     horizon: int | None = None,
     level: float = 0.95,
-    loggers: Mapping[str, Any] | None = None,
+    loggers: Mapping[str, PolicySource] | None = None,
     features: FeatureMap | None = None,
     interval: str | IntervalChoice = "auto",
     replicates: int = 500,
@@ -41,18 +44,32 @@ def evaluate(
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
-    ``estimator="auto"`` is doubly robust EMP where states have factors or are vectors, and EMP for opaque ids; EMP is
-    shown beside it. Where vectors do not support its weights, a learned value stands before it
-    (:mod:`mixope.choosing`). ``loggers`` maps labels to the policies that wrote the logs, where they are known.
-    ``features`` is a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors
-    too.
-    ``interval`` is "t", "normal", "likelihood" (from scores by episode), "blocks" (of steps, for a few long episodes),
-    "bca" or "percentile" (``replicates`` refits of everything on resampled episodes, in ``jobs`` processes); "auto" is
-    t, or blocks where the logs are fewer than five long episodes.
-    ``device`` is where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
-    sees one ("auto"), never ("cpu"), or always ("gpu"; moments of fewer rows too).
-    ``checkpoint`` is a folder that keeps the answers of finished scans: the same job, started again, goes on from
-    there. It is as trusted as code.
+    :param logs: whatever :func:`mixope.read` takes, or what it gave.
+    :param target: whatever :func:`mixope.read_policy` takes, or what it gave.
+    :param estimator: a name (``mixope estimators`` lists them) or an object. ``"auto"`` is doubly robust EMP where
+        states have factors or are vectors, and EMP for opaque ids; EMP is shown beside it. Where vectors do not support
+        its weights, a learned value stands before it (:mod:`mixope.choosing`).
+    :param estimand: ``"average"`` (in the long run), ``"discounted"`` (with ``gamma``), ``"horizon"`` (the first
+        ``horizon`` steps) or ``"episode"`` (the total until its end); ``gamma`` or ``horizon`` alone name theirs.
+    :param level: of the interval.
+    :param loggers: labels → the policies that wrote the logs, where they are known.
+    :param features: a feature map for vector states (default: normalised bumps); given one, ids are treated as vectors
+        too.
+    :param interval: ``"t"``, ``"normal"``, ``"likelihood"`` (from scores by episode), ``"blocks"`` (of steps, for a few
+        long episodes), ``"bca"`` or ``"percentile"`` (``replicates`` refits of everything on resampled episodes, in
+        ``jobs`` processes); ``"auto"`` is t, or blocks where the logs are fewer than five long episodes.
+    :param engine: where rows are added up: ``"embedded"`` (DuckDB, here), ``"processes"``, ``"dask"``, ``"ray"``,
+        ``"spark"``, or an engine; None chooses by the logs.
+    :param device: where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
+        sees one (``"auto"``), never (``"cpu"``), or always (``"gpu"``; moments of fewer rows too).
+    :param seed: the same seed gives the same bytes.
+    :param checkpoint: a folder that keeps the answers of finished scans: the same job, started again, goes on from
+        there. It is as trusted as code.
+    :returns: the value with its interval, the verdict, and the checks behind it.
+
+    >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
+    >>> print(f"{result.verdict}: {result.interval.low:.1f} to {result.interval.high:.1f} {result.unit}")
+    trustworthy: 5.7 to 6.3 reward per step
     """
     choice = choose_interval(interval, replicates, jobs)
     asked = as_estimand(estimand, gamma, horizon)

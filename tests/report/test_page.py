@@ -10,9 +10,9 @@ from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimate import LoggerShare, Provenance
 from mixope.intervals import Interval
-from mixope.report import html_fragment, write_html
+from mixope.report import write_html
 from mixope.report.document import document
-from mixope.report.html import fragment, render
+from mixope.report.html import render
 
 from . import records
 from .markup import parse
@@ -181,7 +181,7 @@ def test_the_forest_shows_estimators_loggers_truth_and_band():
 
 
 def test_identifiers_are_unique_and_references_lead_somewhere():
-    for text in (full(), page(records.comparison()), fragment(document(records.estimate())) * 1):
+    for text in (full(), page(records.comparison())):
         found = parse(text)
         names = [e.attributes["id"] for e in found.elements if "id" in e.attributes]
         assert len(names) == len(set(names))
@@ -242,31 +242,6 @@ def test_the_file_is_whole_or_absent(tmp_path, monkeypatch):
         write_html(records.reference(), written)
     assert written.read_bytes() == before
     assert [path.name for path in written.parent.iterdir()] == ["x.html"]
-
-
-def test_the_fragment_has_the_content_of_the_page_without_a_page():
-    text = html_fragment(records.estimate())
-    found = parse(text)
-    assert not found.all("html", "head", "body", "title", "meta", "script")
-    prefix = found.all("section")[0].attributes["id"].removesuffix("estimates")
-    assert len(prefix) > 4
-    assert [e.attributes["id"].removeprefix(prefix) for e in found.all("section")] == list(records.SECTIONS)
-    assert [e.text for e in found.all("td")] == [e.text for e in parse(page()).all("td")]
-
-
-def test_the_style_of_a_fragment_touches_nothing_else():
-    (style,) = parse(html_fragment(records.estimate())).all("style")
-    rules = re.sub(r"\{[^{}]*\}", ";", style.text)
-    rules = re.sub(r"\{[^{}]*\}", lambda m: m[0][1:-1], re.sub(r"@(media|container)[^{]*", "", rules))
-    selectors = [s.strip() for rule in rules.replace("{", ";").replace("}", ";").split(";") for s in rule.split(",")]
-    assert [s for s in selectors if s]
-    assert all(s.startswith(".mixope") for s in selectors if s)
-
-
-def test_two_results_fit_one_notebook():
-    both = html_fragment(records.estimate()) + html_fragment(records.estimate(value=-0.2))
-    names = [e.attributes["id"] for e in parse(both).elements if "id" in e.attributes]
-    assert len(names) == len(set(names))
 
 
 def test_numbers_of_the_record_are_on_the_page():

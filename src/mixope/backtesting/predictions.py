@@ -44,8 +44,8 @@ from mixope.intervals import (
     judge_scores,
     widen,
 )
-from mixope.logs import UNLABELLED
-from mixope.policies import Policy
+from mixope.logs import UNLABELLED, LogSource
+from mixope.policies import Policy, PolicySource
 from mixope.questions import Question, check_level, known_policies
 from mixope.seen import Counted, Sampled, look
 from mixope.statistics.repeats import Repeats
@@ -55,10 +55,10 @@ from mixope.version import __version__
 
 
 def backtest(
-    logs: Any,
+    logs: LogSource,
     *,
-    loggers: Mapping[str, Any] | None = None,
-    estimator: Any = "auto",
+    loggers: Mapping[str, PolicySource] | None = None,
+    estimator: str | Estimator = "auto",
     level: float = 0.95,
     features: FeatureMap | None = None,
     engine: str | Engine | None = None,
@@ -67,10 +67,20 @@ def backtest(
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
-    ``loggers`` maps labels to policies where they are known; the others are counted from, or fitted to, their own rows.
-    The estimator is any that does not weigh whole episodes (``"auto"``: doubly robust where states have factors or are
-    vectors, else EMP). ``features`` is a feature map for vector states, and ``checkpoint`` a folder that keeps the
-    answers of finished scans, as for :func:`mixope.evaluate`.
+    :param logs: whatever :func:`mixope.read` takes, or what it gave; at least two loggers with labels.
+    :param loggers: labels → policies where they are known; the others are counted from, or fitted to, their own rows.
+    :param estimator: any that does not weigh whole episodes (``"auto"``: doubly robust where states have factors or
+        are vectors, else EMP).
+    :param level: of the intervals.
+    :returns: one row per logger, and whether the predictions are off by more than chance.
+
+    ``features``, ``engine``, ``seed`` and ``checkpoint`` are those of :func:`mixope.evaluate`.
+
+    >>> tested = mixope.backtest("logs/*.parquet")
+    >>> [row.label for row in tested.rows]
+    ['logger-0', 'logger-1']
+    >>> f"{tested.agree} of {len(tested.supported)} agree"
+    '2 of 2 agree'
     """
     check_level(level)
     seen = look(logs, engine, features, seed, checkpoint)

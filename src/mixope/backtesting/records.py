@@ -20,7 +20,8 @@ from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
 from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.estimate import Estimate, Provenance
-from mixope.rendering import ReportedRecord, plain
+from mixope.rendering import ReportedRecord, Rows, plain
+from mixope.restoring import restore
 
 WARN = 3.0
 """Standard deviations of a normal law beyond which the predictions are not off by chance."""
@@ -181,9 +182,13 @@ class Backtest(ReportedRecord):
         return f"together they {verdict} (χ² = {self.chi_squared:.1f} with {self._degrees:.1f} degrees, p = {said})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; numbers that do not exist are None."""
+        """Plain values for JSON; numbers that do not exist are None. What is derived, is from numbers as written."""
+        rows, degrees = tuple(map(_as_written, self.rows)), plain(self.degrees)
+        return self._written(replace(self, rows=rows, degrees=degrees, level=plain(self.level))._values())
+
+    def _values(self) -> dict[str, Any]:
         span = self.coverage_interval
-        record: dict[str, Any] = {
+        return {
             "estimator": self.estimator,
             "level": self.level,
             "coverage": self.coverage,
@@ -201,8 +206,16 @@ class Backtest(ReportedRecord):
             "notes": list(self.notes),
             "provenance": asdict(self.provenance) if self.provenance else None,
         }
-        found: dict[str, Any] = plain(record)
-        return found
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per logger."""
+        return {"loggers": [{**asdict(row), "supported": row.supported} for row in self.rows]}
+
+
+def _as_written(row: BacktestRow) -> BacktestRow:
+    """With its numbers as JSON has them, so that what is derived from them is the same when they are read again."""
+    found: BacktestRow = restore(BacktestRow, plain(asdict(row)), row.label)
+    return found
 
 
 def judged_together(rows: Sequence[BacktestRow]) -> tuple[BacktestRow, ...]:

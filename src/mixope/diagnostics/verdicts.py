@@ -33,6 +33,10 @@ class Diagnostic:
         """Plain values for JSON."""
         return asdict(self)
 
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        return {"check": self.name, **{name: found for name, found in asdict(self).items() if name != "name"}}
+
 
 def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
     """A number against the threshold that it has passed, or the first one; one that does not exist is a warning."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.intervals import Interval
-from mixope.rendering import Record, ReportedRecord, plain
+from mixope.rendering import Record, ReportedRecord, Rows, plain
 
 MOST_LISTED = 12
 """Targets or pairs that a sentence names."""
@@ -45,7 +45,16 @@ class Difference:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; ``narrower`` is None where the two are the same on every episode."""
         spans = {"interval": self.interval.to_dict(), "joint": self.joint.to_dict()}
-        return {**asdict(self), **spans, "narrower": self.narrower, "conclusion": self.conclusion}
+        ours, apart = plain(self.standard_error), plain(self.independent_standard_error)
+        narrower = apart / ours if ours and apart is not None else None  # of the numbers that are written
+        return {**asdict(self), **spans, "narrower": narrower, "conclusion": self.conclusion}
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        own = {name: found for name, found in asdict(self).items() if name not in ("interval", "joint")}
+        alone, joint = self.interval, self.joint
+        spans = {"low": alone.low, "high": alone.high, "joint_low": joint.low, "joint_high": joint.high}
+        return {**own, **spans, "conclusion": self.conclusion}
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,13 @@ class Rank:
         """Plain values."""
         spans = {name: found.to_dict() if found else None for name, found in _spans(self).items()}
         return {**asdict(self), **spans}
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table; the probabilities of places are in the JSON."""
+        own = {name: found for name, found in asdict(self).items() if name not in ("interval", "joint", "places")}
+        for prefix, found in (("", self.interval), ("joint_", self.joint)):
+            own |= {f"{prefix}low": found.low if found else None, f"{prefix}high": found.high if found else None}
+        return {**own, "best_place": self.low, "worst_place": self.high}
 
 
 def _spans(rank: Rank) -> dict[str, Interval | None]:
@@ -173,8 +189,14 @@ class Selection(Record):
             "regret": [found.to_dict() for found in self.regret],
             "alerts": list(self.alerts),
         }
-        shown: dict[str, Any] = plain(record)
-        return shown
+        return self._written(record)
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per target, and one per number of targets that are taken."""
+        return {
+            "ranks": [found.row() for found in self.ranks],
+            "regret": [found.to_dict() for found in self.regret],
+        }
 
 
 def _placed(selection: Selection) -> str:
@@ -242,8 +264,21 @@ class Differences(Record):
             "loggers": [pair.to_dict() for pair in self.loggers],
             "alerts": list(self.alerts),
         }
-        found: dict[str, Any] = plain(record)
-        return found
+        return self._written(record)
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; of the selection the places and the losses are written."""
+        names = ("estimator", "level", "ranks", "regret")
+        return {"selection": {name: written[name] for name in names if name in written}, **written}
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per pair, per target and logger, and per target."""
+        return {
+            "pairs": [pair.row() for pair in self.pairs],
+            "loggers": [pair.row() for pair in self.loggers],
+            "ranks": [found.row() for found in self.selection.ranks],
+        }
 
 
 @dataclass(frozen=True)
@@ -275,7 +310,7 @@ class Comparison(ReportedRecord):
     def to_dict(self) -> dict[str, Any]:
         """One entry per estimate; ``ranks`` and ``regret`` are by the first estimator."""
         selections = [found.to_dict() for found in self.selections]
-        return {
+        record: dict[str, Any] = {
             "estimates": [e.to_dict() for e in self.estimates],
             "differences": [found.to_dict() for found in self.differences],
             "ranks": selections[0]["ranks"] if selections else [],
@@ -283,16 +318,47 @@ class Comparison(ReportedRecord):
             "selections": selections,
             "skipped": [{"estimator": name, "reason": reason} for name, reason in self.skipped],
         }
+        return self._written(record)
 
-    def to_arrow(self) -> Any:
-        """One row per estimate, as a ``pyarrow.Table``."""
-        import pyarrow as pa
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; differences share the selection of their estimator."""
+        chosen: dict[str, Any] = {}
+        _each(written.get("selections"), lambda found: chosen.setdefault(str(found.get("estimator")), found))
 
-        return pa.Table.from_pylist([e.summary() for e in self.estimates])
+        def with_selection(found: dict[str, Any]) -> dict[str, Any]:
+            mine = chosen.get(str(found.get("estimator")))
+            return found if mine is None else {**found, "selection": mine}
+
+        return {
+            **written,
+            "differences": _each(written.get("differences", []), with_selection),
+            "skipped": _each(written.get("skipped", []), lambda found: [found.get("estimator"), found.get("reason")]),
+        }
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per estimate, check, logger, pair of targets, and place."""
+        parts = [found.tables() for found in self.estimates]
+        return {
+            "estimates": [found.summary() for found in self.estimates],
+            **{name: [row for part in parts for row in part[name]] for name in ("checks", "loggers")},
+            "differences": _by_estimator(self.differences, "pairs"),
+            "ranks": _by_estimator(self.selections, "ranks"),
+        }
 
     def to_pandas(self) -> Any:
-        """The same as a pandas data frame (pandas must be installed)."""
+        """The estimates as a pandas data frame (pandas must be installed)."""
         return self.to_arrow().to_pandas()
+
+
+def _by_estimator(parts: Sequence[Differences] | Sequence[Selection], name: str) -> Rows:
+    """The same table of every estimator, one below the other."""
+    return [{"estimator": part.estimator, **row} for part in parts for row in part.tables()[name]]
+
+
+def _each(found: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+    """The objects of a list in JSON, changed; anything else is left as it is for whoever restores it to refuse."""
+    return [change(each) if isinstance(each, dict) else each for each in found] if isinstance(found, list) else found
 
 
 def _listed(names: Sequence[str]) -> str:

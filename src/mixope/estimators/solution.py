@@ -60,6 +60,9 @@ def _measure(combine: Combine = _most) -> Any:
     return field(default=None, metadata={"combine": combine})
 
 
+_LIKENESS = "likeness "
+
+
 @dataclass(frozen=True)
 class Measures:
     """What else an estimator measured on the way; what does not apply is None."""
@@ -98,7 +101,13 @@ class Measures:
         """Those that are there."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "likeness"}
         plain = {name: float(value) for name, value in found.items() if value is not None}
-        return {**plain, **{f"likeness {name}": value for name, value in self.likeness.items()}}
+        return {**plain, **{f"{_LIKENESS}{name}": value for name, value in self.likeness.items()}}
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; likenesses stand beside the others, each under its own name."""
+        likeness = {n.removeprefix(_LIKENESS): value for n, value in written.items() if n.startswith(_LIKENESS)}
+        return {**written, "likeness": likeness}
 
 
 def combine_measures(parts: Sequence[Measures], shares: Sequence[float]) -> Measures:

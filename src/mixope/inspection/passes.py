@@ -39,8 +39,8 @@ from mixope.inspection.records import (
     Words,
 )
 from mixope.inspection.states import categories, columns_of_counts, columns_of_rows, requests_of
-from mixope.logs import EPISODE_KEYS, Logs, Schema, explain_episodes, explain_rows
-from mixope.policies import DiscretePolicy, Policy
+from mixope.logs import EPISODE_KEYS, Logs, LogSource, Schema, explain_episodes, explain_rows
+from mixope.policies import DiscretePolicy, Policy, PolicySource
 from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
 from mixope.questions import as_logs, resolve_policy
@@ -63,8 +63,8 @@ _BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 
 
 def inspect(
-    logs: Any,
-    target: Any = None,
+    logs: LogSource,
+    target: PolicySource | None = None,
     engine: str | Engine | None = None,
     *,
     check: bool = True,
@@ -72,9 +72,20 @@ def inspect(
 ) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
-    ``check`` looks for rows that cannot be used, episodes whose rows do not fit together, and episodes that are copies
-    of others: three more scans. ``checkpoint`` is a folder that keeps the answers of finished scans, as for
-    :func:`mixope.evaluate`; what the checks find is not kept.
+    :param logs: whatever :func:`mixope.read` takes, or what it gave.
+    :param target: whatever :func:`mixope.read_policy` takes; None looks at the logs alone.
+    :param engine: where rows are added up, as for :func:`mixope.evaluate`.
+    :param check: look for rows that cannot be used, episodes whose rows do not fit together, and episodes that are
+        copies of others: three more scans.
+    :param checkpoint: a folder that keeps the answers of finished scans, as for :func:`mixope.evaluate`; what the
+        checks find is not kept.
+    :returns: columns, rows, episodes, states and actions, remarks, and what of the target was never logged.
+
+    >>> found = mixope.inspect("logs/*.parquet", "target.csv")
+    >>> found.contents.episodes, [logger.label for logger in found.contents.loggers]
+    (40, ['logger-0', 'logger-1'])
+    >>> found.error is None
+    True
     """
     logs = as_logs(logs)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)

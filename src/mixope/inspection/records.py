@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mixope.errors import DataError
-from mixope.rendering import Record, plain
+from mixope.rendering import Record, Rows
 
 Words = str | tuple[str, ...]
 
@@ -199,5 +199,38 @@ class Inspection(Record):
         record["dropped_rows"] = self.dropped
         record["drop_reason"] = self.drop_reason if self.dropped else None
         record["usable"] = self.error is None
-        found: dict[str, Any] = plain(record)
-        return found
+        return self._written(record)
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; of an error that made the rows unusable, its sentence is among the remarks."""
+        said = [r for r in _objects(written.get("remarks")) if r.get("status") == "error"]
+        words = str(said[0].get("sentence")) if said else "these logs cannot be used; the error was not written"
+        error = None if written.get("usable", True) else DataError(words)
+        return {**written, "drop_reason": written.get("drop_reason") or "", "error": error}
+
+    def tables(self) -> dict[str, Rows]:
+        """One row per logger, per notion and the column it came from, per remark, and per gap of the target."""
+        return {
+            "loggers": [asdict(found) for found in self.contents.loggers] if self.contents else [],
+            "columns": [
+                {"sources": ", ".join(group.sources), "notion": notion, "column": _joined(column)}
+                for group in self.columns
+                for notion, column in group.mapping.items()
+            ],
+            "remarks": [asdict(found) for found in self.remarks],
+            "gaps": [_gap(found) for found in self.coverage.worst] if self.coverage else [],
+        }
+
+
+def _objects(found: Any) -> list[Mapping[str, Any]]:
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _joined(column: Words) -> str:
+    return column if isinstance(column, str) else ", ".join(column)
+
+
+def _gap(found: Gap) -> dict[str, Any]:
+    """A state may have words and numbers in it, which a column of a table cannot."""
+    return {**asdict(found), "state": ", ".join(map(str, found.state)), "action": str(found.action)}

@@ -10,6 +10,7 @@ from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, c
 from mixope.logs.checks import LARGE, Finding, explain_episodes, explain_gaps, explain_rows
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
+from mixope.logs.given import LogSource
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
@@ -30,6 +31,7 @@ __all__ = [
     "Finding",
     "Fragment",
     "Jumps",
+    "LogSource",
     "Logs",
     "Role",
     "Schema",

@@ -30,6 +30,7 @@ from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.copies import SHORT, refuse_copies
 from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import least_step, rows_of
+from mixope.rendering import render
 
 
 @final
@@ -305,6 +306,9 @@ class Logs:
     def __repr__(self) -> str:
         schema = self.schema
         return f"Logs({self.name}: observation {schema.observation_kind}, action {schema.action_kind})"
+
+    def _repr_html_(self) -> str:
+        return str(render("card", self))
 
 
 def _one_short_episode(source: Source) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.logs.given import LogSource
 from mixope.logs.logs import Logs
 from mixope.logs.names import Columns, assign, check_columns, check_done, check_ends, meaning_of
 from mixope.logs.roles import check_missing, check_roles
@@ -26,7 +27,7 @@ SAID = "expected a path or address, a list of these, an Arrow table, a data fram
 
 
 def read(
-    *sources: Any,
+    *sources: LogSource,
     columns: Columns | None = None,
     done: str | None = None,
     ends: str | None = None,
@@ -38,20 +39,26 @@ def read(
 ) -> Logs:
     """Logs from files or tables.
 
-    ``sources``: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
-    ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
-    ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
-    ``{label: source}``, or ``Logs``. A folder may also be a Minari data set, a Delta table or an Iceberg table.
-    ``columns``: canonical name → the column (or columns: factors) that holds it, None to ignore it.
-    ``done``: what a lone done column means, "terminated" or "truncated".
-    ``ends``: where no column marks how episodes end, what their last rows are: "terminated" (each ended its episode)
-    or "truncated" (the recorder stopped; without a next observation they are dropped).
-    ``label``: the logger, one for all sources or one per source. ``format``: where the name of a file does not say it.
-    ``roles``: column of the observation → "id", "category" or "number", where the guess is wrong.
-    ``missing``: "keep" takes missing values of the observation as they are: in a category a class of its own, in a
-    number the mean with a column that says so. Otherwise they are refused.
-    ``scratch``: the folder or address where rows are written once that only another library can read (lazy frames,
-    tables of a database); otherwise that of ``MIXOPE_SCRATCH``, or the temporary files of this machine.
+    :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
+        ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
+        ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
+        ``{label: source}``, or ``Logs``. A folder may also be a Minari data set, a Delta table or an Iceberg table.
+    :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
+    :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
+    :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
+        episode) or ``"truncated"`` (the recorder stopped; without a next observation they are dropped).
+    :param label: the logger, one for all sources or one per source.
+    :param format: where the name of a file does not say it.
+    :param roles: column of the observation → ``"id"``, ``"category"`` or ``"number"``, where the guess is wrong.
+    :param missing: ``"keep"`` takes missing values of the observation as they are: in a category a class of its own, in
+        a number the mean with a column that says so. Otherwise they are refused.
+    :param scratch: the folder or address where rows are written once that only another library can read (lazy frames,
+        tables of a database); otherwise that of ``MIXOPE_SCRATCH``, or the temporary files of this machine.
+    :returns: the rows as one table, read when they are needed; ``notes`` says what was assumed.
+
+    >>> logs = mixope.read("logs/*.parquet")
+    >>> logs.total_rows(), logs.schema.observation_kind, logs.schema.action_kind
+    (2000, 'id', 'discrete')
     """
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")

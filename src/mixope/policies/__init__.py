@@ -3,11 +3,11 @@
 ``protocol.py`` says what a policy is. ``tabular.py``, ``callables.py`` and ``gaussian.py`` are kinds of policies,
 ``combinations.py`` makes policies of policies, ``columns.py`` lets them see mixed states by column, ``rules.py`` finds
 out what a function answers, ``adopted.py`` takes in classes of the user's. The adapters make policies of classifiers,
-networks (``networks.py``) and trained models (``models.py``), ``readers.py`` of whatever else a user has: files
-(``tables.py``, ``table_roles.py``, ``table_files.py``, ``archives.py``, ``pickles.py``), columns of the log
-(``logged_column.py``) and names in code (``references.py``). ``keys.py`` finds states and actions by their ids,
-``laws.py`` checks probabilities, ``fingerprints.py`` hashes what a policy does, ``own_code.py`` tells what code of the
-user's raised.
+networks (``networks.py``) and trained models (``models.py``), ``readers.py`` of whatever else a user has (``given.py``
+says what, as a type): files (``tables.py``, ``table_roles.py``, ``table_files.py``, ``archives.py``, ``pickles.py``),
+columns of the log (``logged_column.py``) and names in code (``references.py``). ``keys.py`` finds states and actions by
+their ids, ``laws.py`` checks probabilities, ``fingerprints.py`` hashes what a policy does, ``own_code.py`` tells what
+code of the user's raised.
 """
 
 from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy
@@ -15,6 +15,7 @@ from mixope.policies.columns import on_columns
 from mixope.policies.combinations import Mixture, Softened
 from mixope.policies.d3rlpy_adapter import d3rlpy_policy
 from mixope.policies.gaussian import GaussianPolicy, LinearGaussianPolicy, SquashedGaussianPolicy
+from mixope.policies.given import PolicySource
 from mixope.policies.logged_column import LoggedColumn
 from mixope.policies.onnx_adapter import onnx_policy
 from mixope.policies.protocol import ContinuousPolicy, DiscretePolicy, Policy
@@ -36,6 +37,7 @@ __all__ = [
     "LoggedColumn",
     "Mixture",
     "Policy",
+    "PolicySource",
     "Softened",
     "SquashedGaussianPolicy",
     "TabularPolicy",

@@ -23,6 +23,7 @@ from mixope.policies.callables import CallablePolicy
 from mixope.policies.combinations import Softened
 from mixope.policies.d3rlpy_adapter import d3rlpy_policy, is_d3rlpy
 from mixope.policies.gaussian import GaussianPolicy
+from mixope.policies.given import PolicySource
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.logged_column import PREFIX, LoggedColumn, is_column
 from mixope.policies.networks import Law
@@ -88,7 +89,7 @@ MEANT = {
 
 
 def read_policy(
-    source: Any,
+    source: PolicySource,
     *,
     default: Default = None,
     unknown_actions: UnknownActions = "error",
@@ -119,6 +120,11 @@ def read_policy(
     :param epsilon: soften the policy: with this probability it takes any of its actions, all alike.
     :param scale: the standard deviation of a Gaussian around the action of a deterministic policy over real actions.
     :param law: of a Gaussian: whether actions were recorded ``"plain"``, ``"clipped"`` or ``"squashed"``.
+    :returns: something that answers how likely an action is in a state.
+
+    >>> policy = mixope.read_policy("target.csv")
+    >>> policy.probs([0]).shape == (1, len(policy.actions))
+    True
     """
     wishes = Wishes(default, unknown_actions, columns, trust, actions, outputs, epsilon, scale, law)
     found = _resolved(source, trust)

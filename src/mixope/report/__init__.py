@@ -3,6 +3,8 @@
     words      numbers and sentences
     terminal   what ``print`` and the command line show
     document   what a page shows; html, figures, plots and svg make it
+    cards      what a notebook shows
+    charts     the one picture of a record, in its card or on axes of matplotlib
 
 The libraries behind the page and the terminal are loaded when they are first asked for.
 """
@@ -14,9 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from mixope.logs import Logs
     from mixope.rendering import Record, ReportedRecord
 
-__all__ = ["html_fragment", "text", "write_html"]
+__all__ = ["card", "plot", "text", "write_html"]
 
 
 def text(record: Record) -> str:
@@ -26,12 +31,18 @@ def text(record: Record) -> str:
     return terminal.text(record)
 
 
-def html_fragment(record: ReportedRecord) -> str:
-    """The report as a notebook shows it."""
-    from mixope.report import html
-    from mixope.report.document import document
+def card(record: Record | Logs) -> str:
+    """The card that a notebook shows, as HTML."""
+    from mixope.report import cards, html
 
-    return html.fragment(document(record))
+    return html.fragment(cards.card(record))
+
+
+def plot(record: Record | Logs, ax: Axes | None = None) -> Axes:
+    """The picture of a record on these axes, or on a figure of its own; returns the axes."""
+    from mixope.report import charts
+
+    return charts.plot(record, ax)
 
 
 def write_html(record: ReportedRecord, path: str | os.PathLike[str], **extras: Any) -> Path:

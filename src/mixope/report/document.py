@@ -1,6 +1,6 @@
 """What a page shows: the record itself, and what else is known of it.
 
-    Estimate | Comparison | Backtest  →  Document  →  a page, or a cell of a notebook (html)
+    Estimate | Comparison | Backtest  →  Document  →  a page (html)
 
 Nothing is copied: the templates read the records. Text is made safe to show and escaped where it is put out.
 """

@@ -1,4 +1,4 @@
-"""A document as HTML: one file with nothing outside it, or a fragment for a notebook.
+"""A document as HTML: one file with nothing outside it; and a card as a fragment for a notebook.
 
 Everything from a record is made safe to show when it is put out (``finalize``) and escaped (``autoescape``); only the
 package's own style sheet and the drawings, whose text was escaped when they were made, are put in as they are.
@@ -7,7 +7,6 @@ There is no script, and the page forbids any.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,6 +18,7 @@ from markupsafe import Markup
 from mixope.differences.records import probability_words
 from mixope.errors import clean, phrased
 from mixope.report import words
+from mixope.report.cards import Card
 from mixope.report.document import Document, versions
 from mixope.report.figures import figures
 from mixope.version import __version__
@@ -32,19 +32,18 @@ _WORDS = (
 
 def render(document: Document) -> str:
     """The whole page."""
-    return _filled("page.html.j2", document, top=1, prefix="")
+    return _filled("page.html.j2", document, top=1, prefix="", figures=figures(document))
 
 
-def fragment(document: Document) -> str:
-    """The same content without a page around it; its identifiers carry a hash, so that several fit one notebook."""
-    mark = hashlib.sha256(document.record.to_json(None).encode("utf-8", "replace")).hexdigest()[:8]
-    style = f"<style>\n{_source('report.css')}</style>\n"
-    return style + _filled(document.template, document, top=3, prefix=f"mx-{mark}-")
+def fragment(card: Card) -> str:
+    """A card with its own style, which touches nothing else in the notebook."""
+    drawing = Markup(card.chart.svg(card.mark)) if card.chart else None
+    style = f"<style>\n{_source('card.css')}</style>\n"
+    return style + _filled("card.html.j2", card, drawing=drawing)
 
 
-def _filled(template: str, document: Document, **options: Any) -> str:
-    drawn = figures(document, options["prefix"])
-    filled = _environment().get_template(template).render(document=document, figures=drawn, **options)
+def _filled(template: str, document: Document | Card, **options: Any) -> str:
+    filled = _environment().get_template(template).render(document=document, **options)
     return "\n".join(line for line in filled.splitlines() if line.strip()) + "\n"
 
 

@@ -19,7 +19,7 @@ from mixope.backtesting import BacktestRow
 from mixope.differences import Rank
 from mixope.errors import clean
 from mixope.estimate import Earned, Estimate, LoggerShare
-from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE
+from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Sheet
 from mixope.report.words import kind, rounded, signed, whole
 from mixope.statistics.weights import WeightBin
 
@@ -180,6 +180,12 @@ def sizes(axes: Axes, loggers: Sequence[LoggerShare], *, narrow: bool = False) -
     )
 
 
+def counts(axes: Axes, labels: Sequence[str], found: Sequence[int], *, unit: str, narrow: bool = False) -> None:
+    """How many there are of each."""
+    bars = [(float(number), 0.0) for number in found]
+    _bars(axes, labels, bars, [whole(number) for number in found], unit, narrow)
+
+
 _SHARES = "share of weight (filled) and of rows (outline)"
 
 
@@ -193,9 +199,10 @@ def _bars(
     *,
     percent: bool = False,
 ) -> None:
-    """Two bars per row, one filled inside an outline."""
+    """Two bars per row, one filled inside an outline; an outline of nothing is not drawn."""
     for y, (filled, outline) in enumerate(bars):
-        axes.barh(y, outline, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
+        if outline:
+            axes.barh(y, outline, height=0.4, facecolor="none", edgecolor=MUTED, linewidth=1, zorder=3)
         axes.barh(y, filled, height=0.2, color=COLOURS["logger"][0], zorder=2)
     _rows(axes, labels, words, narrow)
     _scale(axes, 0.0, max(*map(max, bars), 1e-9) * 1.02, unit, narrow, percent=percent)
@@ -275,7 +282,7 @@ def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool)
     axes.set_yticks(range(len(labels)), shown)
     axes.tick_params(axis="y", length=0, pad=EDGE)
     for y, word in enumerate(words):
-        axes.text(1.0 + EDGE * 1.5 / (across - left - right), y, word, transform=place, va="center", color=MUTED)
+        axes.text(1.0 + EDGE * 1.5 / _across(axes), y, word, transform=place, va="center", color=MUTED)
 
 
 def _size(axes: Axes) -> tuple[float, float]:
@@ -284,8 +291,15 @@ def _size(axes: Axes) -> tuple[float, float]:
     return 72 * figure.bbox.width / figure.dpi, 72 * figure.bbox.height / figure.dpi
 
 
+def _across(axes: Axes) -> float:
+    """Of the axes, in CSS pixels."""
+    return axes.get_position().width * _size(axes)[0]
+
+
 def _room(axes: Axes, left: float, right: float) -> None:
-    """Leave that many CSS pixels on the sides, and room for the scale below."""
+    """Leave that many CSS pixels on the sides, and room for the scale below, unless others lay out the figure."""
+    if not isinstance(axes.figure, Sheet):
+        return
     across, down = _size(axes)
     below = min(AXIS - 6, down / 2)
     axes.set_position((left / across, below / down, 1 - (left + right) / across, 1 - (below + 6) / down))

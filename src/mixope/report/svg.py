@@ -59,10 +59,18 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
+class Sheet(Figure):
+    """A figure that holds one drawing and nothing else, so that the drawing may choose where its axes lie."""
+
+    def __init__(self, width: int, height: int) -> None:
+        """Of this size in CSS pixels."""
+        super().__init__(figsize=(width / 72, height / 72), dpi=72)
+
+
 def draw(plot: Callable[[Axes], None], width: int, height: int, *, name: str, says: str) -> str:
     """What ``plot`` draws on axes of this size in CSS pixels; ``says`` describes it to those who do not see it."""
-    with _style():
-        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    with own_style():
+        figure = Sheet(width, height)
         plot(figure.subplots())
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -70,7 +78,7 @@ def draw(plot: Callable[[Axes], None], width: int, height: int, *, name: str, sa
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def own_style() -> Iterator[None]:
     """Our settings over matplotlib's own, whatever the user has set; his come back afterwards."""
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has the font
