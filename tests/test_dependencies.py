@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = PROJECT["dependencies"]
 EXTRAS = PROJECT["optional-dependencies"]
-USED = ("dask", "delta", "gym", "iceberg", "jax", "minari", "onnx", "pandas", "ray", "spark", "stores")
+USED = ("dask", "delta", "gym", "iceberg", "jax", "minari", "onnx", "pandas", "polars", "ray", "spark", "stores")
 """The extras that the package itself imports; the others are tools."""
 MODULE = {"scikit-learn": "sklearn", "pillow": "PIL"}
 """Distribution → module, where the names differ."""
