@@ -14,7 +14,7 @@ CORE = PROJECT["dependencies"]
 EXTRAS = PROJECT["optional-dependencies"]
 USED = (
     *("d3rlpy", "dask", "delta", "gym", "iceberg", "jax", "minari", "onnx", "pandas", "ray", "sb3", "spark"),
-    *("stores", "torch"),
+    *("polars", "stores", "torch"),
 )
 """The extras that the package itself imports; the others are tools."""
 MODULE = {"scikit-learn": "sklearn", "pillow": "PIL", "stable-baselines3": "stable_baselines3"}

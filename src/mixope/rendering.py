@@ -144,7 +144,7 @@ def _check_format(kind: type, record: Mapping[str, Any]) -> None:
         )
 
 
-def _kinds(kind: type[Record]) -> list[type[Record]]:
+def _kinds(kind: type[Any]) -> list[type[Any]]:
     """All that derive from a class."""
     return [each for one in kind.__subclasses__() for each in (one, *_kinds(one))]
 

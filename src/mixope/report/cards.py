@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import count
 
@@ -124,10 +124,10 @@ def _(record: Comparison) -> Card:
     chosen = record.selections[0] if record.selections else None
     best = _leader(record, chosen)
     several = len({e.target for e in record.estimates}) > 1
+    first = tuple(e for e in record.estimates if chosen is None or e.estimator == chosen.estimator)
     urgent = [
         Line(line.kind, f"{e.target}, {line.name}" if several else line.name, line.sentence)
-        for e in record.estimates
-        if chosen is None or e.estimator == chosen.estimator
+        for e in first
         for line in map(_check, e.diagnostics)
     ]
     return Card(
@@ -147,7 +147,7 @@ def _(record: Comparison) -> Card:
             folds.notes([f"{name}: {reason}" for name, reason in record.skipped], "Estimators that do not apply"),
             folds.provenance(record.estimates[0].provenance if record.estimates else None),
         ),
-        chart(record, MOST_DRAWN),
+        chart(replace(record, estimates=first) if several else record, MOST_DRAWN),
     )
 
 
