@@ -46,6 +46,21 @@ def test_the_table_of_estimators_is_the_registry(page: Path) -> None:
     assert first_cells(page, "## Estimators") == list(REGISTRY)
 
 
+def _rows(page: Path) -> list[tuple[str, ...]]:
+    """The cells of the table of estimators as words."""
+    text = page.read_text(encoding="utf-8").split("\n## Estimators\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [tuple(cell.strip().replace("`", "") for cell in line.split("|")[1:-1]) for line in lines]
+
+
+def test_the_tables_of_estimators_have_the_words_of_the_registry() -> None:
+    words = {name: (entry.needs or "no", entry.when) for name, entry in REGISTRY.items()}
+    assert _rows(ROOT / "README.md") == [(name, *rest) for name, rest in words.items()]
+    vectors = {name: "yes" if "features" in entry.takes else "no" for name, entry in REGISTRY.items()}
+    expected = [(name, REGISTRY[name].family, vectors[name], *rest) for name, rest in words.items()]
+    assert _rows(DOCS / "estimators.md") == expected
+
+
 def test_the_table_of_columns_is_the_schema() -> None:
     assert set(first_cells(DOCS / "data.md", "## Columns")) == set(CANONICAL)
 
