@@ -12,9 +12,24 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = PROJECT["dependencies"]
 EXTRAS = PROJECT["optional-dependencies"]
-USED = ("dask", "delta", "gym", "iceberg", "jax", "minari", "onnx", "pandas", "ray", "spark", "stores")
+USED = (
+    "d3rlpy",
+    "dask",
+    "delta",
+    "gym",
+    "iceberg",
+    "jax",
+    "minari",
+    "onnx",
+    "pandas",
+    "ray",
+    "sb3",
+    "spark",
+    "stores",
+    "torch",
+)
 """The extras that the package itself imports; the others are tools."""
-MODULE = {"scikit-learn": "sklearn", "pillow": "PIL"}
+MODULE = {"scikit-learn": "sklearn", "pillow": "PIL", "stable-baselines3": "stable_baselines3"}
 """Distribution → module, where the names differ."""
 
 

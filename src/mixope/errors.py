@@ -60,6 +60,8 @@ def in_python(setting: Setting) -> str:
             return "read_policy(…) reads a table of one policy"
         case "several_policies":
             return "use it as loggers: read_policies(…) gives one policy per policy_id"
+        case "epsilon" | "scale" | "law":
+            return f"read_policy(…, {setting.name}={_literal(value)})"
         case "inspect":
             return "mixope.inspect(logs, target)"
         case "json":

@@ -11,7 +11,7 @@ from mixope.arrays import is_number, is_whole
 from mixope.errors import DataError, MixopeError, UsageError, about
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
-from mixope.policies import Policy, TabularPolicy, on_columns, read_policy
+from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy
 from mixope.solvers.devices import Device
 
 
@@ -81,6 +81,8 @@ def as_logs(logs: Any) -> Logs:
 def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None) -> Policy:
     """Any policy source; factor columns in the order of the logs, columns of mixed states by name."""
     found = read_policy(policy)
+    if isinstance(found, LoggedColumn):
+        return found.on(logs)
     if columns is not None:
         return on_columns(found, columns)
     real = [

@@ -85,11 +85,11 @@ def test_code_in_a_file_does_not_run(name, role, here):
     assert not (here / "owned").exists()
 
 
-@pytest.mark.parametrize("name", ["an npy of objects", "an npz of objects"])
+@pytest.mark.parametrize("name", ["an npy of objects", "an npz of objects", "a pickle", "a model of joblib"])
 def test_trust_is_what_unpickles_and_only_policies(name, here):
     ending, content = HOLDERS[name]
     (here / f"x{ending}").write_bytes(content)
-    run("evaluate", "x.npz", "--target", "t.csv", "--trust")
+    run("evaluate", f"x{ending}", "--target", "t.csv", "--trust")
     assert not (here / "owned").exists()
     run("evaluate", "log.csv", "--target", f"x{ending}", "--trust")
     assert (here / "owned").exists()

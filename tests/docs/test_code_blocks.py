@@ -38,6 +38,7 @@ def _run(block: Block, names: dict[str, object]) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")  # notes, which pages need not show
 @pytest.mark.parametrize("page", _with("python"), ids=lambda page: page.name)
 def test_python_blocks_run_and_print_what_they_show(page: Path, workspace: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}

@@ -281,7 +281,7 @@ def test_reference_targets_are_read(name: str) -> None:
 
 HEAD = "observation,action,prob\n"
 BAD_FILES = {
-    "no prob": ("observation,action\n0,0\n", "no column for the prob", "probability or p or pi", None, ()),
+    "no prob": ("observation,action\n0,0\n0,1\n", "no column for the prob", "probability or p or pi", None, ()),
     "log prob": ("observation,action,log_prob\n0,0,-1\n", "no column for the prob", "exponential", None, ()),
     "no header": ("0,1,0.5\n0,2,0.5\n", "no column for the observation", "columns 0, 1, 0.5", None, ()),
     "two states": ("s,obs,a,p\n0,0,0,1\n", "several columns could be the observation", "s, obs", None, ()),
@@ -378,15 +378,9 @@ def test_bad_sources_are_refused_in_their_own_words(name: str, tmp_path: Path) -
     assert words in str(caught.value)
 
 
-class Nameless:
-    def log_prob(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        return np.zeros(len(actions))
-
-
 BAD_CALLS = {
     "default of a callable": (lambda: read_policy(lambda o: o, default="uniform"), UsageError, "default is for tables"),
     "default of a policy": (lambda: read_policy(TabularPolicy(TABLE), default=1), UsageError, "not yet policies"),
-    "no fingerprint": (lambda: read_policy(Nameless()), UsageError, "no fingerprint()"),
     "role": (lambda: read_policy(listing("integers"), columns={"probs": "p"}), UnknownName, "Did you mean 'prob'?"),
     "column": (lambda: read_policy(listing("integers"), columns={"prob": "prb"}), DataError, "did you mean 'prob'?"),
     "several": (lambda: read_policy(listing("integers"), columns={"prob": ["prob"]}), UsageError, "one column name"),

@@ -58,7 +58,7 @@ def command(
         seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
         result = backtest(
             seen,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust),
+            loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust)),
             estimator=estimator,
             level=level,
             seed=seed,

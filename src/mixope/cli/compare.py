@@ -33,6 +33,11 @@ def command(
     missing: o.Missing = None,
     format: o.Format = None,
     target_default: o.TargetDefault = None,
+    target_column: o.TargetColumn = [],  # noqa: B006
+    target_actions: o.TargetActions = None,
+    target_epsilon: o.TargetEpsilon = None,
+    target_scale: o.TargetScale = None,
+    target_law: o.TargetLaw = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -74,9 +79,18 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
-        policies = {
-            name: inputs.read_one_of(named, name, target_default, unknown_actions, trust, outputs) for name in named
-        }
+        words = inputs.PolicyWords(
+            unknown_actions,
+            trust,
+            outputs,
+            target_default,
+            target_column,
+            target_actions,
+            target_epsilon,
+            target_scale,
+            target_law,
+        )
+        policies = {name: inputs.read_one_of(named, name, words) for name in named}
         seen = look(rows, chosen, checkpoint=checkpoint)
         result = compare(
             seen,
@@ -86,7 +100,7 @@ def command(
             gamma=gamma,
             horizon=horizon,
             level=level,
-            loggers=inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs),
+            loggers=inputs.read_loggers(logger, loggers, words),
             interval=choose_interval(interval, replicates, jobs, notes.progress),
             device=device.value,
             seed=seed,

@@ -34,6 +34,11 @@ def command(
     missing: o.Missing = None,
     format: o.Format = None,
     target_default: o.TargetDefault = None,
+    target_column: o.TargetColumn = [],  # noqa: B006
+    target_actions: o.TargetActions = None,
+    target_epsilon: o.TargetEpsilon = None,
+    target_scale: o.TargetScale = None,
+    target_law: o.TargetLaw = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -74,8 +79,19 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
         rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
-        policy = inputs.read_target(target, target_default, unknown_actions, trust, outputs)
-        known = inputs.read_loggers(logger, loggers, unknown_actions, trust, outputs)
+        words = inputs.PolicyWords(
+            unknown_actions,
+            trust,
+            outputs,
+            target_default,
+            target_column,
+            target_actions,
+            target_epsilon,
+            target_scale,
+            target_law,
+        )
+        policy = inputs.read_target(target, words)
+        known = inputs.read_loggers(logger, loggers, words)
         seen = look(rows, chosen, checkpoint=checkpoint)
         result = evaluate(
             seen,

@@ -6,10 +6,11 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixope.cli.options import Ending, FormatName, FormName, MissingName, OutputsName, UnknownActions
+from mixope.cli.options import Ending, FormatName, FormName, LawName, MissingName, OutputsName, UnknownActions
 from mixope.errors import UsageError, about
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 """What standard input is called."""
+NETWORKS = (".onnx", ".pt", ".pth")
+_INTEGER = re.compile(r"-?\d+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
@@ -66,37 +69,72 @@ def parse_roles(given: Sequence[str]) -> dict[str, str]:
     return roles
 
 
-def parse_columns(given: Sequence[str]) -> dict[str, str | list[str] | None]:
+def parse_columns(given: Sequence[str], option: str = "--column") -> dict[str, str | list[str] | None]:
     """``name=column``, ``name=column,column`` (factors), ``name=`` (ignore it)."""
     columns: dict[str, str | list[str] | None] = {}
     for text in given:
-        name, value = _pair("--column", text, "NAME=COLUMN, such as reward=r")
+        name, value = _pair(option, text, "NAME=COLUMN, such as action=a")
         if name in columns:
-            raise UsageError(f"--column {name} is given twice")
+            raise UsageError(f"{option} {name} is given twice")
         parts = [part.strip() for part in value.split(",")]
         columns[name] = None if value == "" else parts[0] if len(parts) == 1 else parts
     return columns
 
 
-def read_target(
-    path: str, default: str | None, unknown: UnknownActions, trust: bool, outputs: OutputsName | None = None
-) -> Policy:
-    """A policy; the default action in the type of the policy's actions, ``outputs`` for networks only."""
+@dataclass(frozen=True)
+class PolicyWords:
+    """What was typed about policies besides where they are."""
+
+    unknown: UnknownActions = UnknownActions.error
+    trust: bool = False
+    outputs: OutputsName | None = None
+    default: str | None = None
+    columns: Sequence[str] = ()
+    actions: str | None = None
+    epsilon: float | None = None
+    scale: float | None = None
+    law: LawName | None = None
+
+    def for_loggers(self) -> PolicyWords:
+        """Without what is about the target alone."""
+        return PolicyWords(self.unknown, self.trust, self.outputs)
+
+    def options(self, path: str) -> dict[str, Any]:
+        """As keywords; ``outputs`` for networks only."""
+        return {
+            "unknown_actions": self.unknown.value,
+            "trust": self.trust,
+            "outputs": self.outputs.value if self.outputs is not None and is_network(path) else None,
+            "columns": parse_columns(self.columns, "--target-column") or None,
+            "actions": None if self.actions is None else _typed(self.actions.split(",")),
+            "epsilon": self.epsilon,
+            "scale": self.scale,
+            "law": None if self.law is None else self.law.value,
+        }
+
+
+def _typed(words: Sequence[str]) -> list[Any]:
+    """Ids as words, or as integers where all of them look like one."""
+    stripped = [word.strip() for word in words]
+    return [int(word) for word in stripped] if all(map(_INTEGER.fullmatch, stripped)) else stripped
+
+
+def read_target(path: str, words: PolicyWords) -> Policy:
+    """A policy; the default action in the type of the policy's actions."""
     from mixope.policies import read_policy
 
-    said = outputs.value if outputs is not None and is_network(path) else None
-    rest = {"unknown_actions": unknown.value, "trust": trust, "outputs": said}
+    options, default = words.options(path), words.default
     if default is None or default == "uniform":
-        return read_policy(path, default=default, **rest)  # type: ignore[arg-type]
-    listed = getattr(read_policy(path, **rest), "actions", None)  # type: ignore[arg-type]
-    numbered = listed is not None and listed.dtype.kind in "iu" and re.fullmatch(r"-?\d+", default)
-    return read_policy(path, default=int(default) if numbered else default, **rest)  # type: ignore[arg-type]
+        return read_policy(path, default=default, **options)
+    listed = getattr(read_policy(path, **options), "actions", None)
+    numbered = listed is not None and listed.dtype.kind in "iu" and _INTEGER.fullmatch(default)
+    return read_policy(path, default=int(default) if numbered else default, **options)
 
 
-def read_one_of(named: Mapping[str, str], name: str, *words: Any) -> Policy:
+def read_one_of(named: Mapping[str, str], name: str, words: PolicyWords) -> Policy:
     """The same of one of several targets, whose errors name it."""
     with about(f"target {name!r}") if len(named) > 1 else nullcontext():
-        return read_target(named[name], *words)
+        return read_target(named[name], words)
 
 
 def name_targets(given: Sequence[str]) -> dict[str, str]:
@@ -116,35 +154,29 @@ def name_targets(given: Sequence[str]) -> dict[str, str]:
 
 def is_network(path: str) -> bool:
     """Whether a policy is a network in a file."""
-    return path.lower().endswith(".onnx")
+    return path.lower().endswith(NETWORKS)
 
 
 def check_outputs(outputs: OutputsName | None, policies: Sequence[str]) -> None:
     """``--outputs`` without a network is a mistake."""
     if outputs is not None and not any(is_network(path) for path in policies):
-        raise UsageError("--outputs is for networks (.onnx), and no policy given here is one")
+        raise UsageError(f"--outputs is for networks ({', '.join(NETWORKS)}), and no policy given here is one")
 
 
 def _is_reference(text: str) -> bool:
-    from mixope.policies.readers import is_reference
+    from mixope.policies.references import is_reference
 
     return is_reference(text)
 
 
-def read_loggers(
-    given: Sequence[str],
-    table: str | None,
-    unknown: UnknownActions,
-    trust: bool,
-    outputs: OutputsName | None = None,
-) -> dict[str, Policy]:
+def read_loggers(given: Sequence[str], table: str | None, words: PolicyWords) -> dict[str, Policy]:
     """The known loggers by label, from single files and from several at once."""
-    found = {} if table is None else _several(table, unknown)
+    found = {} if table is None else _several(table, words.unknown)
     for text in given:
         label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
         if label in found:
             raise UsageError(f"the policy of logger {label!r} is given twice")
-        found[label] = read_target(path, None, unknown, trust, outputs)
+        found[label] = read_target(path, words.for_loggers())
     return found
 
 
@@ -154,7 +186,7 @@ def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
 
     if not _is_reference(source) or Path(source).exists():
         return dict(read_policies(source, unknown_actions=unknown.value))
-    from mixope.policies.readers import resolve
+    from mixope.policies.references import resolve
 
     named = resolve(source)
     if not isinstance(named, Mapping) or not named:

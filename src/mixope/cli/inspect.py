@@ -26,6 +26,11 @@ def command(
     missing: o.Missing = None,
     format: o.Format = None,
     target_default: o.TargetDefault = None,
+    target_column: o.TargetColumn = [],  # noqa: B006
+    target_actions: o.TargetActions = None,
+    target_epsilon: o.TargetEpsilon = None,
+    target_scale: o.TargetScale = None,
+    target_law: o.TargetLaw = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     check: Annotated[
@@ -51,8 +56,18 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("inspecting …") as notes:
-        read = inputs.read_target
-        policy = None if target is None else read(target, target_default, unknown_actions, trust, outputs)
+        words = inputs.PolicyWords(
+            unknown_actions,
+            trust,
+            outputs,
+            target_default,
+            target_column,
+            target_actions,
+            target_epsilon,
+            target_scale,
+            target_law,
+        )
+        policy = None if target is None else inputs.read_target(target, words)
         rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)
         found = inspect(rows, policy, scanning, check=check)

@@ -40,6 +40,7 @@ Ending = StrEnum("Ending", ["terminated", "truncated"])
 MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
 FormatName = StrEnum("FormatName", ["parquet", "csv", "tsv", "jsonl", "arrow", "npz"])
+LawName = StrEnum("LawName", ["plain", "clipped", "squashed"])
 OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
 Paths = Annotated[
     list[str],
@@ -118,7 +119,8 @@ Target = Annotated[
         metavar="POLICY",
         show_default=False,
         help="The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), "
-        "action, prob; an .npy/.npz array (states, actions); a network (.onnx); or module:name of a function or a "
+        "action, prob, or without prob a rule of one row per state; an .npy/.npz array (states, actions); a network "
+        "(.onnx); with --trust a model (.zip, .d3, .pt, .pth, .pkl, .joblib); or module:name of a function or a "
         "policy.",
     ),
 ]
@@ -140,6 +142,51 @@ TargetDefault = Annotated[
         help="What the target does in states that its table does not list. Without it they are an error.",
     ),
 ]
+TargetColumn = Annotated[
+    list[str],
+    typer.Option(
+        "--target-column",
+        metavar="NAME=COLUMN[,COLUMN...]",
+        show_default=False,
+        help="Which column of the target's table holds a notion (observation, action, prob). Repeatable.",
+    ),
+]
+TargetActions = Annotated[
+    str | None,
+    typer.Option(
+        "--target-actions",
+        metavar="ACTION,ACTION,...",
+        show_default=False,
+        help="All actions of the target, where it does not name them: a function or a rule.",
+    ),
+]
+TargetEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--target-epsilon",
+        min=0.0,
+        max=1.0,
+        show_default=False,
+        help="Soften the target: with this probability it takes any action, all alike.",
+    ),
+]
+TargetScale = Annotated[
+    float | None,
+    typer.Option(
+        "--target-scale",
+        metavar="SIGMA",
+        show_default=False,
+        help="Where the target chooses one real action: the standard deviation of a Gaussian around it.",
+    ),
+]
+TargetLaw = Annotated[
+    LawName | None,
+    typer.Option(
+        "--target-law",
+        show_default=False,
+        help="Where the target is Gaussian: how actions were recorded, as drawn, after clipping, or after tanh.",
+    ),
+]
 Unknown = Annotated[
     UnknownActions,
     typer.Option(
@@ -148,7 +195,7 @@ Unknown = Annotated[
 ]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Allow NumPy files that must be unpickled, which runs code of whoever wrote them."),
+    typer.Option("--trust", help="Allow files that must be unpickled, which runs code of whoever wrote them."),
 ]
 Logger = Annotated[
     list[str],
@@ -261,7 +308,7 @@ Outputs = Annotated[
     typer.Option(
         "--outputs",
         show_default=False,
-        help="What a network (.onnx) gives, where the names of its outputs do not say so.",
+        help="What a network (.onnx, .pt, .pth) gives, where the names of its outputs do not say so.",
     ),
 ]
 Html = Annotated[

@@ -38,6 +38,19 @@ ASIDES = ("note", "report", "scan", "time")
 """The kinds of message that are not about a failure."""
 
 
+_SENTENCES = {
+    "default": "--target-default uniform (or an action)",
+    "actions": "--target-actions ACTION,ACTION,…",
+    "format": "--format FORMAT",
+    "one_policy": "give a table of one policy with --logger LABEL=FILE",
+    "several_policies": "give it with --loggers",
+    "inspect": "mixope inspect LOGS --target POLICY",
+}
+"""What is said in the same words whatever the value."""
+_OPTIONS = {"epsilon": "target-epsilon", "scale": "target-scale", "law": "target-law", "workers": "threads"}
+"""Options whose name is another than in Python."""
+
+
 def on_command_line(setting: Setting) -> str:
     """The words of the command line for what can be set."""
     value = setting.value
@@ -47,25 +60,13 @@ def on_command_line(setting: Setting) -> str:
         case "roles":
             return " ".join(f"--role {name}={role}" for name, role in value.items())
         case "policy_column":
-            return f"rename the right column to {value} in the file"
+            return f"--target-column {value}=COLUMN, or rename the right column to {value} in the file"
         case "loggers":
             return f"--logger {'LABEL' if value is ... else value}=FILE"
-        case "default":
-            return "--target-default uniform (or an action)"
-        case "actions":
-            return "write a policy that names its actions, and give it as MODULE:NAME"
-        case "format":
-            return "--format FORMAT" if value is ... else f"--format {value}"
-        case "one_policy":
-            return "give a table of one policy with --logger LABEL=FILE"
-        case "several_policies":
-            return "give it with --loggers"
-        case "workers":
-            return "--threads" if value is ... else f"--threads {value}"
-        case "inspect":
-            return "mixope inspect LOGS --target POLICY"
-        case _:
-            option = f"--{setting.name.replace('_', '-')}"
+        case name if name in _SENTENCES:
+            return _SENTENCES[name]
+        case name:
+            option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
             return option if value is ... or value is True else f"{option} {value}"
 
 

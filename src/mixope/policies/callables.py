@@ -2,7 +2,8 @@
 
 Two forms, told apart by the number of arguments that must be given:
 
-- ``f(observations) -> (n, A)``: the action law of every row;
+- ``f(observations) -> (n, A)``: the action law of every row; or ``(n,)``, the action that it chooses there; or the
+  same for one state (:mod:`~mixope.policies.rules` finds out which, and a note says so);
 - ``f(observations, actions) -> (n,)``: the probability (or density) of the action taken.
 
 With ``log=True`` the function gives logarithms. Nothing is assumed of its answers: shape, range and sums are checked on
@@ -12,13 +13,14 @@ every batch, because a log-probability taken for a probability gives a wrong val
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, final
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.errors import Advice, DataError, MixopeWarning, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
 from mixope.policies.keys import refuse, rows_of
 from mixope.policies.laws import (
@@ -33,6 +35,7 @@ from mixope.policies.laws import (
 )
 from mixope.policies.laws import log as logarithm
 from mixope.policies.own_code import running
+from mixope.policies.rules import Reading, chosen_laws, is_choice, matches, name_of, note_of, recognise, refuse_real
 
 Form = Literal["laws", "taken"]
 
@@ -67,6 +70,7 @@ class CallablePolicy:
     ) -> None:
         self._form: Form = _form(function)
         self._function, self._log = function, log
+        self._reading: Reading | None = None
         known = actions if actions is not None else _own_actions(function)
         if known is None and unknown_actions != "error":
             said = " was given, but the function does not name its actions, so that none is unknown; "
@@ -78,8 +82,11 @@ class CallablePolicy:
         observations, actions = rows_of(observations, "observations"), rows_of(actions, "actions")
         check_same_length(len(observations), len(actions))
         if self._form == "laws":
-            laws = self._laws(observations)
-            return (self._known or ActionSet(numbered(laws.shape[1]))).log_picked(laws, actions)
+            refuse_real(actions, self._name)
+            told = self._told(observations)
+            if told.ndim == 1:
+                return logarithm(matches(told, actions, self._name).astype(np.float64))
+            return (self._known or ActionSet(numbered(told.shape[1]))).log_picked(told, actions)
         if self._known is None:
             return logarithm(self._taken(observations, actions))
         listed = self._known.columns(actions) >= 0
@@ -95,23 +102,47 @@ class CallablePolicy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, {self.fingerprint()})"
 
-    def _answer(self, *asked: AnyArray) -> FloatArray:
-        with running(self._name):
-            answer = self._function(*asked)
-        return as_numbers(answer, f"answers of {self._name}")
-
-    def _laws(self, observations: AnyArray) -> FloatArray:
-        """The function's answer of the first form, checked."""
-        answer = self._answer(observations)
+    def _told(self, observations: AnyArray) -> AnyArray:
+        """Checked laws ``(n, A)``, or the choices ``(n,)`` of a rule that does not name its actions."""
+        answer = self._answered(observations)
+        if not self._log and is_choice(answer) and len(answer) == len(observations):
+            return answer if self._known is None else chosen_laws(answer, self._known, self._name)
+        answer = as_numbers(answer, f"answers of {self._name}")
         columns = len(self._known) if self._known else None
         fits = answer.ndim == 2 and len(answer) == len(observations) and columns in (None, answer.shape[-1])
-        if not fits:
+        column = columns is None and answer.ndim == 2 and answer.shape[1] == 1 and bool((answer != 1).any())
+        if not fits or column:
             raise self._misshapen(answer, f"({len(observations)}, {'n_actions' if columns is None else columns})")
         return check_laws(self._exponentiated(answer), f"answers of {self._name}")
 
+    def _answered(self, observations: AnyArray) -> AnyArray:
+        """What the function says about these states; how it wants to be asked is found out the first time."""
+        way = self._reading or Reading()
+        try:
+            with running(self._name):
+                answer = way.ask(self._function, observations)
+        except DataError:
+            if self._reading or not len(observations) or (found := recognise(self._function, observations)) is None:
+                raise
+            return self._read_as(found, observations)
+        if self._reading is None and len(observations):
+            if answer.ndim < 2 and (found := recognise(self._function, observations)) is not None:
+                return self._read_as(found, observations)
+            self._reading = way
+        return answer
+
+    def _read_as(self, reading: Reading, observations: AnyArray) -> AnyArray:
+        with running(self._name):
+            answer = reading.ask(self._function, observations)
+        self._reading = reading
+        if reading.one is not None or is_choice(answer):
+            warnings.warn(MixopeWarning(note_of(self._name, reading, answer)), stacklevel=2)
+        return answer
+
     def _taken(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """The function's answer of the second form, checked; densities of real actions may exceed one."""
-        answer = self._answer(observations, actions)
+        with running(self._name):
+            answer = as_numbers(self._function(observations, actions), f"answers of {self._name}")
         if answer.shape != (len(observations),):
             raise self._misshapen(answer, f"({len(observations)},)")
         name, density = self._name, self._known is None and np.asarray(actions).dtype.kind == "f"
@@ -147,7 +178,7 @@ class CallablePolicy:
 
     @property
     def _name(self) -> str:
-        return str(getattr(self._function, "__qualname__", type(self._function).__name__))
+        return name_of(self._function)
 
     def _misshapen(self, answer: FloatArray, expected: str) -> DataError:
         needs = "f(observations)" if self._form == "laws" else "f(observations, actions)"
@@ -155,7 +186,8 @@ class CallablePolicy:
             f"{self._name} gave an array of the wrong shape",
             expected=f"{expected} from {needs}",
             got=f"shape {answer.shape}",
-            hint="f(observations) gives one row of probabilities per observation; f(observations, actions) one number",
+            hint="f(observations) gives one row of probabilities, or one action, per observation; "
+            "f(observations, actions) gives one number",
         )
 
 
@@ -173,7 +205,7 @@ class DiscreteCallablePolicy(CallablePolicy):
     def probs(self, observations: AnyArray) -> FloatArray:
         """π(·|s) for every row; a function of observations and actions is asked once for each action."""
         if self._form == "laws":
-            return self._laws(observations)
+            return np.asarray(self._told(observations), dtype=np.float64)
         count = len(observations)
         columns = [self._taken(observations, np.repeat(self.actions[j], count)) for j in range(len(self.actions))]
         return check_laws(np.stack(columns, axis=1), f"answers of {self._name}, over all actions,")

@@ -47,6 +47,9 @@ def callable_parts(value: Any) -> Iterator[bytes]:
         yield b"partial"
         for inner in (value.func, value.args, value.keywords):
             yield from callable_parts(inner)
+    elif hasattr(value, "content_parts"):
+        yield type(value).__qualname__.encode()
+        yield from value.content_parts()
     elif isinstance(value, types.MethodType):
         yield from callable_parts(value.__func__)
         yield _data(value.__self__)
@@ -54,9 +57,20 @@ def callable_parts(value: Any) -> Iterator[bytes]:
         yield from _function_parts(value)
     elif callable(value) and isinstance(getattr(type(value), "__call__", None), types.FunctionType):  # noqa: B004
         yield from callable_parts(type(value).__call__)
-        yield _data(vars(value) if hasattr(value, "__dict__") else value)
+        yield from _held(value)
     else:
         yield _data(value)
+
+
+def _held(value: Any) -> Iterator[bytes]:
+    """What an object holds; parts that say themselves what their content is are not pickled."""
+    if not hasattr(value, "__dict__"):
+        yield _data(value)
+        return
+    told = {name: part for name, part in vars(value).items() if hasattr(part, "content_parts")}
+    yield _data({name: part for name, part in vars(value).items() if name not in told})
+    for part in told.values():
+        yield from callable_parts(part)
 
 
 def _function_parts(function: types.FunctionType) -> Iterator[bytes]:

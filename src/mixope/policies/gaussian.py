@@ -23,7 +23,7 @@ from mixope.arrays import AnyArray, BoolArray, FloatArray
 from mixope.errors import DataError, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
 from mixope.policies.keys import first_rows, refuse
-from mixope.policies.laws import as_numbers, check_same_length
+from mixope.policies.laws import as_numbers, check_same_length, detached
 
 Map = Callable[[AnyArray], Any]
 """Observations in, one row (n, d) per observation out."""
@@ -249,7 +249,7 @@ def _log_normal(values: FloatArray, mean: FloatArray, scale: FloatArray) -> Floa
 
 def _finite(values: Any, what: str) -> FloatArray:
     try:
-        array = np.asarray(values)
+        array = np.asarray(detached(values))
     except ValueError:
         raise DataError(f"the {what} have rows of different lengths", expected="floats (n, d)") from None
     if array.dtype.kind not in "fiub":

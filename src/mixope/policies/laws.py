@@ -31,8 +31,19 @@ def describe_rows(rows: AnyArray) -> list[str]:
     return [f"row {row}" for row in rows]
 
 
+def detached(values: Any) -> Any:
+    """A tensor without its gradient and on the CPU, also within a list; anything else as it is."""
+    if isinstance(values, list | tuple) and any(hasattr(value, "detach") for value in values):
+        return [detached(value) for value in values]
+    if not (hasattr(values, "detach") and hasattr(values, "cpu")):
+        return values
+    tensor = values.detach().cpu()
+    return tensor.float() if str(getattr(tensor, "dtype", "")).endswith("bfloat16") else tensor
+
+
 def as_numbers(values: Any, what: str) -> FloatArray:
     """A fresh float64 array, or an error for anything that is not numbers; what an array masks is none."""
+    values = detached(values)
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         found = f"{int(np.ma.getmaskarray(values).sum()):,} masked"
         raise DataError(f"the {what} have masked values", expected="a number for every entry", got=found)

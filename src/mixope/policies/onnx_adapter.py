@@ -13,31 +13,21 @@ be told by their names. The policy holds the content of the file, so it can be s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, MissingExtra, Setting, UnknownName, UsageError
-from mixope.policies.callables import DiscreteCallablePolicy
-from mixope.policies.gaussian import GaussianPolicy, SquashedGaussianPolicy
-from mixope.policies.laws import UnknownActions, numbered
+from mixope.errors import Advice, DataError, MissingExtra, Setting, UsageError
+from mixope.policies.laws import UnknownActions
+from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
 from mixope.policies.protocol import Policy
-from mixope.policies.sklearn_adapter import rounded_laws
 
-Law = Literal["plain", "clipped", "squashed"]
-OUTPUTS: Mapping[str, tuple[str, ...]] = {
-    "probabilities": ("probabilities",),
-    "logits": ("logits",),
-    "mean_std": ("mean", "std"),
-    "mean_log_std": ("mean", "log_std"),
-}
-LAWS = ("plain", "clipped", "squashed")
 BATCH = 2**16
 TYPES = {
     "tensor(float)": np.float32,
@@ -68,21 +58,11 @@ def onnx_policy(
     :param law: what was recorded of a continuous action: the ``"plain"`` draw, the ``"clipped"`` one, or its tanh
         (``"squashed"``, within ±1 if there is no box); see :mod:`~mixope.policies.gaussian`.
     """
-    if law not in LAWS:
-        raise UnknownName("law", law, LAWS)
     network = Network(Path(path).read_bytes(), str(path))
     meaning = _meaning(network, outputs)
-    if meaning in ("probabilities", "logits"):
-        if low is not None or high is not None or law != "plain":
-            raise UsageError(f"low, high and law are for continuous policies; the network gives {meaning}")
-        labels = numbered(_width(network, meaning)) if actions is None else actions
-        return DiscreteCallablePolicy(Laws(network, meaning), labels, unknown_actions=unknown_actions)
-    if actions is not None or unknown_actions != "error":
-        raise UsageError(f"actions and unknown_actions are for discrete policies; the network gives {meaning}")
-    mean, scale = Part(network, meaning, 0), Part(network, meaning, 1)
-    if law == "squashed":
-        return SquashedGaussianPolicy(mean, scale, low=-1.0 if low is None else low, high=1.0 if high is None else high)
-    return GaussianPolicy(mean, scale, low=low, high=high, clipped=law == "clipped")
+    width = _width(network, meaning) if is_discrete(meaning) and actions is None else None
+    options: dict[str, Any] = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
+    return network_policy(network, meaning, width, actions=actions, **options)
 
 
 @dataclass(frozen=True)
@@ -101,6 +81,10 @@ class Network:
         kept = ("tensor(float)", "tensor(double)")
         return [output.name for output in _session(self.content, self.where).get_outputs() if output.type in kept]
 
+    def answers(self, meaning: str, observations: AnyArray) -> list[FloatArray]:
+        """The outputs that have this meaning."""
+        return self.run(_chosen(self, meaning), observations)
+
     def run(self, names: Sequence[str], observations: AnyArray) -> list[FloatArray]:
         """The outputs of these names, in double precision."""
         session = _session(self.content, self.where)
@@ -116,41 +100,6 @@ class Network:
         return answers
 
 
-@dataclass(frozen=True)
-class Laws:
-    """Observations in, action laws out."""
-
-    network: Network
-    meaning: str
-
-    def __call__(self, observations: AnyArray) -> FloatArray:
-        """Shape (n, A)."""
-        (answer,) = self.network.run(_chosen(self.network, self.meaning), observations)
-        if self.meaning == "probabilities" or answer.ndim != 2:
-            return rounded_laws(answer)
-        from scipy.special import softmax
-
-        return np.asarray(softmax(answer, axis=1), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Observations in, the mean (0) or the scale (1) out."""
-
-    network: Network
-    meaning: str
-    which: int
-
-    def __call__(self, observations: AnyArray) -> FloatArray:
-        """Shape (n, d)."""
-        names = _chosen(self.network, self.meaning)
-        if len(names) == 2:
-            (answer,) = self.network.run(names[self.which : self.which + 1], observations)
-        else:
-            answer = _half(self.network.run(names, observations)[0], self.which, self.network.where)
-        return np.exp(answer) if self.which == 1 and self.meaning == "mean_log_std" else answer
-
-
 def _width(network: Network, meaning: str) -> int:
     """The number of actions, as the file declares it."""
     (name,) = _chosen(network, meaning)
@@ -161,8 +110,7 @@ def _width(network: Network, meaning: str) -> int:
 
 
 def _meaning(network: Network, outputs: str | None) -> str:
-    if outputs is not None and outputs not in OUTPUTS:
-        raise UnknownName("kind of network outputs", outputs, OUTPUTS)
+    check_meaning(outputs)
     names = network.output_names()
     fitting = [meaning for meaning, words in OUTPUTS.items() if set(words) <= set(names)]
     if outputs is None and len(fitting) != 1:
@@ -309,14 +257,3 @@ def _check_output(name: str, answer: FloatArray, count: int, where: str) -> None
             expected=f"finite numbers, one row for each of {count} observations",
             got=f"shape {answer.shape}, {int((~np.isfinite(answer)).sum())} not finite",
         )
-
-
-def _half(answer: FloatArray, which: int, where: str) -> FloatArray:
-    if answer.ndim != 2 or answer.shape[1] % 2:
-        raise DataError(
-            "a single output must hold means and scales side by side",
-            where=where,
-            expected="an even number of columns",
-            got=f"shape {answer.shape}",
-        )
-    return np.split(answer, 2, axis=1)[which]

@@ -1,66 +1,90 @@
 """From whatever a user has to a policy.
 
-Files by extension (``FORMATS``, ``ARCHIVES``, ``NETWORKS``), arrays, data frames, dicts of columns, callables, a name
-in Python code (``module:name``), or a policy already. One more format is one function and one line in ``FORMATS``.
-Of NumPy files ``.npy`` holds the array (S, A); ``.npz`` may name its states and actions besides. Object arrays in them
-are pickled, and unpickling runs code: they are refused unless the user says ``trust=True``.
+Files, arrays, data frames, dicts of columns, rules, classifiers, trained models, callables, a name in Python code
+(``module:name``), or a policy already. ``KINDS`` lists what a source can be, how it is recognised, what it is made by,
+and which of the user's wishes it takes; one more kind is one line there. Files that must be unpickled
+(:mod:`~mixope.policies.pickles`) run code of whoever wrote them, and need ``trust=True``.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import os
-import pkgutil
-import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mixope.arrays import DAMAGED, AnyArray, check_claims
-from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
-from mixope.files import has_text_name
+from mixope.errors import Advice, Setting, UsageError
+from mixope.policies.adopted import adopt
+from mixope.policies.archives import ARCHIVES, archived_policy
 from mixope.policies.callables import CallablePolicy
-from mixope.policies.keys import listed
+from mixope.policies.combinations import Softened
+from mixope.policies.d3rlpy_adapter import d3rlpy_policy, is_d3rlpy
+from mixope.policies.gaussian import GaussianPolicy
 from mixope.policies.laws import Default, UnknownActions
+from mixope.policies.logged_column import PREFIX, LoggedColumn, is_column
+from mixope.policies.networks import Law
 from mixope.policies.onnx_adapter import onnx_policy
-from mixope.policies.own_code import OWN_MODULES, asking, running, said
-from mixope.policies.protocol import Policy
-from mixope.policies.sklearn_adapter import sklearn_policy
-from mixope.policies.tables import (
-    Renaming,
-    Table,
-    assign_roles,
-    column_keys,
-    from_arrow,
-    from_mapping,
-    placed,
-    read_arrow,
-    read_csv,
-    read_listing,
-    read_parquet,
-    to_policy,
-)
+from mixope.policies.own_code import running
+from mixope.policies.pickles import PICKLED, unpickled
+from mixope.policies.protocol import DiscretePolicy, Policy
+from mixope.policies.references import is_reference, resolve
+from mixope.policies.rules import Centre, Predicts
+from mixope.policies.sb3_adapter import is_sb3, sb3_policy
+from mixope.policies.sklearn_adapter import ClassChoices, sklearn_policy
+from mixope.policies.table_files import NETWORKS, as_table, existing, extension, is_rule, rule_policy, single_policy
+from mixope.policies.table_roles import Renaming
 from mixope.policies.tabular import TabularPolicy
+from mixope.policies.torch_adapter import from_torch, is_torch
 
-FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
-    ".csv": read_csv,
-    ".csv.gz": read_csv,
-    ".tsv": read_csv,
-    ".tsv.gz": read_csv,
-    ".parquet": read_parquet,
-    ".arrow": read_arrow,
-    ".feather": read_arrow,
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user says besides the source. Each kind of source takes some of it, and refuses the rest."""
+
+    default: Default = None
+    unknown_actions: UnknownActions = "error"
+    columns: Renaming | None = None
+    trust: bool = False
+    actions: Any = None
+    outputs: str | None = None
+    epsilon: float | None = None
+    scale: Any = None
+    law: Law | None = None
+
+    def said(self) -> list[str]:
+        """Those that were said, by name."""
+        given = {entry.name: (getattr(self, entry.name), entry.default) for entry in fields(self)}
+        words = {name for name, (value, usual) in given.items() if isinstance(value, str) and value == usual}
+        return [name for name, (value, usual) in given.items() if value is not usual and name not in words]
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """Some of them, as keywords."""
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One sort of source: how it is recognised, made into a policy, and what may be said about it."""
+
+    name: str
+    fits: Callable[[Any], bool]
+    make: Callable[[Any, Wishes], Policy]
+    takes: tuple[str, ...] = ()
+
+
+MEANT = {
+    "default": "tables",
+    "columns": "tables",
+    "outputs": "networks",
+    "actions": "policies that do not name theirs",
+    "unknown_actions": "policies with a list of actions",
+    "scale": "policies that choose one real action in a state",
+    "law": "Gaussian policies",
 }
-ARCHIVES = (".npz", ".npy")
-NETWORKS = (".onnx",)
-_NAMES = ("probabilities", "probs")
-_LABELS = ("states", "actions")
-_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+"""What a wish is meant for, in the error about it."""
 
 
 def read_policy(
@@ -72,169 +96,47 @@ def read_policy(
     trust: bool = False,
     actions: Any = None,
     outputs: str | None = None,
+    epsilon: float | None = None,
+    scale: Any = None,
+    law: Law | None = None,
 ) -> Policy:
     """Make a policy of ``source``.
 
-    :param source: a path (.csv, .parquet, .arrow, .feather with columns observation, action, prob; .npz, .npy with an
-        array (S, A); .onnx), ``"module:name"``, an array (full or sparse), a data frame, a dict of columns, a fitted
-        scikit-learn classifier, a callable, or a policy.
+    :param source: a path (.csv, .parquet, .arrow, .feather with columns observation, action and prob, or without prob a
+        rule; .npz, .npy with an array (S, A); .onnx; with ``trust`` .pt, .pth, .zip of Stable-Baselines3, .d3 of
+        d3rlpy, .pkl, .joblib), ``"module:name"``, an array (full or sparse), a data frame, a dict of columns, a rule
+        ``{state: action}``, a classifier, a PyTorch module, a model of Stable-Baselines3 or d3rlpy, anything with
+        ``predict``, a function of states, ``"column:NAME"`` of the log (:mod:`~mixope.policies.logged_column`), or a
+        policy.
     :param default: what a table does in states it does not list; see :class:`TabularPolicy`.
     :param unknown_actions: a logged action that the policy lacks is an ``"error"`` or has probability ``"zero"``.
     :param columns: the table's own column names, by role: ``{"prob": "pi_new", "observation": ["x", "y"]}``.
-    :param trust: whether a NumPy file may be unpickled, which runs code of whoever wrote it.
-    :param actions: labels of an array's columns, all actions of a table, or the actions of a callable.
-    :param outputs: what a network gives: ``"probabilities"``, ``"logits"``, ``"mean_std"`` or ``"mean_log_std"``, where
-        the names of its outputs do not say so; :func:`~mixope.policies.onnx_adapter.onnx_policy` has more options.
+    :param trust: whether files may be unpickled, which runs code of whoever wrote them.
+    :param actions: labels of an array's columns, all actions of a table or a rule, or the actions of a callable.
+    :param outputs: what a network gives: ``"probabilities"``, ``"logits"``, ``"mean_std"`` or ``"mean_log_std"``;
+        :func:`~mixope.policies.onnx_adapter.onnx_policy` and :func:`~mixope.policies.torch_adapter.from_torch` have
+        more options.
+    :param epsilon: soften the policy: with this probability it takes any of its actions, all alike.
+    :param scale: the standard deviation of a Gaussian around the action of a deterministic policy over real actions.
+    :param law: of a Gaussian: whether actions were recorded ``"plain"``, ``"clipped"`` or ``"squashed"``.
     """
-    if outputs is not None and not (isinstance(source, str | os.PathLike) and _extension(Path(source)) in NETWORKS):
-        raise UsageError(f"outputs is for networks ({', '.join(NETWORKS)}), got {type(source).__name__}")
-    if isinstance(source, str) and is_reference(source) and not os.path.exists(source) and not _extension(Path(source)):
-        source = _check_resolved(source, resolve(source))
-    if isinstance(source, Policy):
-        return _unchanged(source, default, unknown_actions, actions)
-    if isinstance(source, np.ndarray | list | tuple) or hasattr(source, "tocsr"):
-        return TabularPolicy(source, actions=actions, default=default, unknown_actions=unknown_actions)
-    if isinstance(source, str | os.PathLike):
-        path = _existing(Path(source))
-        if _extension(path) in NETWORKS:
-            _refuse_default(default, "network")
-            return onnx_policy(path, outputs=outputs, actions=actions, unknown_actions=unknown_actions)
-        if _extension(path) in ARCHIVES:
-            return _from_archive(path, trust, actions, default, unknown_actions)
-    if hasattr(source, "predict_proba"):
-        _refuse_default(default, "classifier")
-        if actions is not None:
-            raise UsageError("actions are not for classifiers, which have their classes_")
-        return sklearn_policy(source, unknown_actions=unknown_actions)
-    table = _as_table(source, columns)
-    if table is not None:
-        return _single(table, columns, default, unknown_actions, actions)
-    return _from_callable(source, default, unknown_actions, actions)
+    wishes = Wishes(default, unknown_actions, columns, trust, actions, outputs, epsilon, scale, law)
+    found = _resolved(source, trust)
+    kind = next(kind for kind in KINDS if kind.fits(found))
+    _refuse_needless(kind, wishes, found)
+    policy = kind.make(found, wishes)
+    return policy if epsilon is None or "epsilon" in kind.takes else _softened(policy, epsilon)
 
 
-def read_policies(
-    source: Any,
-    *,
-    default: Default = None,
-    unknown_actions: UnknownActions = "error",
-    columns: Renaming | None = None,
-    actions: Any = None,
-) -> dict[str, TabularPolicy]:
-    """Several policies from one table with a column ``policy_id``, by its values as strings, in order of appearance.
-
-    All get the same set of actions, those listed anywhere in the table, so that they can be mixed.
-    """
-    table = _as_table(source, columns)
-    if table is None:
-        raise UsageError(f"several policies are read from a table, got {type(source).__name__}")
-    roles = assign_roles(table.names, columns, table.where)
-    if roles.policy_id is None:
-        raise DataError(
-            "the table has no column policy_id",
-            where=table.where,
-            got="columns " + ", ".join(table.names),
-            hint=Advice(Setting("one_policy")),
-        )
-    listing = read_listing(table, roles)
-    labels = column_keys(table, roles.policy_id, "policy ids").array()
-    names, first = np.unique(labels, return_index=True)
-    every = np.unique(listing.actions.array()) if actions is None else actions
-    return {
-        str(names[k]): to_policy(listing.part(np.flatnonzero(labels == names[k])), default, unknown_actions, every)
-        for k in np.argsort(first)
-    }
-
-
-def _single(
-    table: Table, columns: Renaming | None, default: Default, unknown_actions: UnknownActions, actions: Any
-) -> TabularPolicy:
-    roles = assign_roles(table.names, columns, table.where)
-    if roles.policy_id is not None:
-        labels = np.unique(column_keys(table, roles.policy_id, "policy ids").array())
-        if len(labels) > 1:
-            raise DataError(
-                f"the table holds {len(labels)} policies",
-                where=table.where,
-                column=roles.policy_id,
-                expected="one policy",
-                got=listed(labels),
-                hint=Advice(Setting("several_policies")),
-            )
-    return to_policy(read_listing(table, roles), default, unknown_actions, actions)
-
-
-def _as_table(source: Any, columns: Renaming | None) -> Table | None:
-    """Columns, if the source has any."""
-    if isinstance(source, Mapping):
-        return from_mapping(source)
-    if hasattr(source, "__arrow_c_stream__"):
-        return from_arrow(source, type(source).__name__)
-    if isinstance(source, str | os.PathLike):
-        return _read_file(_existing(Path(source)), columns)
-    return None
-
-
-def _read_file(path: Path, columns: Renaming | None) -> Table:
-    import pyarrow as pa
-
-    extension = _extension(path)
-    if extension not in FORMATS:
-        raise UsageError(
-            f"cannot read a policy table from {str(path)!r}: expected one of {', '.join(FORMATS)}; "
-            f"an array (S, A) from {', '.join(ARCHIVES)}; a network from {', '.join(NETWORKS)}; "
-            "or a callable as module:name"
-        )
-    try:
-        return FORMATS[extension](path, columns)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise DataError(f"the file cannot be read as {extension[1:]}", where=str(path), got=said) from None
-
-
-def _extension(path: Path) -> str:
-    """The known extension of a path, or nothing."""
-    name = path.name.lower()
-    known = [extension for extension in (*FORMATS, *ARCHIVES, *NETWORKS) if name.endswith(extension)]
-    return max(known, key=len, default="")
-
-
-def _existing(path: Path) -> Path:
-    if os.path.isfile(path):
-        if not has_text_name(path):
-            raise DataError("the name of the policy's file is not UTF-8", where=str(path), hint="rename the file")
-        return path
-    if os.path.isdir(path):
-        raise DataError("the policy is a folder, not a file", where=str(path), hint="name one file in it")
-    if os.path.exists(path):
-        raise DataError("the policy is a pipe or a device, not a file", where=str(path), hint="write it to a file")
-    beside = sorted(os.listdir(path.parent)) if os.path.isdir(path.parent) else []
-    near = difflib.get_close_matches(path.name, beside, n=3, cutoff=0.5)
-    raise DataError(
-        "there is no such policy file",
-        where=str(path),
-        hint="did you mean " + " or ".join(str(path.parent / name) for name in near) + "?" if near else None,
-    )
-
-
-def _from_archive(
-    path: Path, trust: bool, actions: Any, default: Default, unknown_actions: UnknownActions
-) -> TabularPolicy:
-    arrays = read_archive(path, trust)
-    try:
-        return TabularPolicy(
-            arrays["probabilities"],
-            arrays.get("states"),
-            arrays.get("actions", actions),
-            default=default,
-            unknown_actions=unknown_actions,
-        )
-    except DataError as error:
-        raise placed(error, str(path)) from None
-
-
-def _refuse_default(default: Default, kind: str) -> None:
-    if default is not None:
-        raise UsageError(f"default is for tables; a {kind} answers for every state itself")
+def _resolved(source: Any, trust: bool) -> Any:
+    """The object that a reference or a pickled file stands for; any other source as it is."""
+    if is_column(source):
+        return LoggedColumn(source.removeprefix(PREFIX))
+    if isinstance(source, str) and is_reference(source) and not os.path.exists(source) and not extension(Path(source)):
+        return _check_resolved(source, resolve(source))
+    if isinstance(source, str | os.PathLike) and extension(Path(source)) in PICKLED:
+        return unpickled(existing(Path(source)), trust)
+    return source
 
 
 def _check_resolved(reference: str, found: Any) -> Any:
@@ -245,159 +147,127 @@ def _check_resolved(reference: str, found: Any) -> Any:
     return found
 
 
-def _unchanged(policy: Policy, default: Default, unknown_actions: UnknownActions, actions: Any) -> Policy:
-    if default is not None or unknown_actions != "error" or actions is not None:
-        raise UsageError(
-            "default, unknown_actions and actions are for sources that are not yet policies; "
-            f"set them where {type(policy).__name__} is made"
-        )
-    with asking(policy):
-        policy.fingerprint()
-    return policy
+def _refuse_needless(kind: Kind, wishes: Wishes, source: Any) -> None:
+    for name in wishes.said():
+        if name in (*kind.takes, "trust", "epsilon"):
+            continue
+        if name == "default" and kind.name != "policy":
+            raise UsageError(f"default is for tables; a {kind.name} answers for every state itself")
+        if name == "actions" and kind.name == "classifier":
+            raise UsageError("actions are not for classifiers, which have their classes_")
+        if kind.name == "policy" and name != "outputs":
+            raise UsageError(
+                f"{name} is for sources that are not yet policies; set it where {type(source).__name__} is made"
+            )
+        raise UsageError(f"{name} is for {MEANT[name]}, got {type(source).__name__}")
 
 
-def _from_callable(source: Any, default: Default, unknown_actions: UnknownActions, actions: Any) -> CallablePolicy:
-    if hasattr(source, "log_prob"):
-        raise UsageError(
-            f"{type(source).__name__} has log_prob but no fingerprint(): a policy needs both (a short string that "
-            "changes when the policy does)"
-        )
+def _softened(policy: Policy, epsilon: float) -> Policy:
+    if not isinstance(policy, DiscretePolicy):
+        asked = "epsilon is spread over all actions, and the policy does not name them; "
+        raise UsageError(Advice(asked, Setting("actions")))
+    return Softened(policy, epsilon)
+
+
+def _is_path(*extensions: str) -> Callable[[Any], bool]:
+    def fits(source: Any) -> bool:
+        return isinstance(source, str | os.PathLike) and extension(Path(source)) in extensions
+
+    return fits
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    def fits(source: Any) -> bool:
+        if isinstance(source, type):
+            return False
+        with running(f"an attribute of {type(source).__name__}"):  # a data frame may have a column of that name
+            return all(callable(getattr(source, name, None)) for name in names)
+
+    return fits
+
+
+def _from_array(source: Any, wishes: Wishes) -> Policy:
+    return TabularPolicy(source, **wishes.some("actions", "default", "unknown_actions"))
+
+
+def _from_archive(source: Any, wishes: Wishes) -> Policy:
+    said = wishes.trust, wishes.actions, wishes.default, wishes.unknown_actions
+    return archived_policy(existing(Path(source)), *said)
+
+
+def _from_onnx(source: Any, wishes: Wishes) -> Policy:
+    said = wishes.some("outputs", "actions", "unknown_actions")
+    return onnx_policy(existing(Path(source)), law=wishes.law or "plain", **said)
+
+
+def _from_torch(source: Any, wishes: Wishes) -> Policy:
+    return from_torch(source, law=wishes.law or "plain", **wishes.some("outputs", "actions", "unknown_actions"))
+
+
+def _from_classifier(source: Any, wishes: Wishes) -> Policy:
+    return sklearn_policy(source, unknown_actions=wishes.unknown_actions)
+
+
+def _from_table(source: Any, wishes: Wishes) -> Policy:
+    table = as_table(source, wishes.columns)
+    if table is None:
+        raise UsageError(f"cannot read columns from {type(source).__name__}")
+    return single_policy(table, **wishes.some("columns", "default", "unknown_actions", "actions", "epsilon"))
+
+
+def _from_laws(source: Any, wishes: Wishes) -> Policy:
+    known = wishes.actions if wishes.actions is not None else getattr(source, "actions", None)
+    return CallablePolicy(source.probs, known, unknown_actions=wishes.unknown_actions)
+
+
+def _from_predict(source: Any, wishes: Wishes) -> Policy:
+    if hasattr(source, "classes_") and wishes.actions is None:
+        return _from_choices(ClassChoices(source), source.classes_, wishes)
+    return _from_choices(Predicts(source), wishes.actions, wishes)
+
+
+def _from_callable(source: Any, wishes: Wishes) -> Policy:
     if not callable(source):
         raise UsageError(
             f"cannot make a policy of {type(source).__name__}: expected a path, an array, a data frame, a dict of "
-            "columns, a fitted classifier, a callable or a policy"
+            "columns, a rule {state: action}, a fitted classifier, a trained model, a callable or a policy"
         )
-    _refuse_default(default, "callable")
-    return CallablePolicy(source, actions, unknown_actions=unknown_actions)
+    return _from_choices(source, wishes.actions, wishes)
 
 
-def read_archive(path: Path, trust: bool) -> dict[str, AnyArray]:
-    """Arrays by what they are: ``probabilities``, and where given ``states`` and ``actions``."""
-    _check_magic(path)
-    try:
-        check_claims(path)
-        # Opened here, because NumPy leaves the file open when it turns out to be damaged.
-        with path.open("rb") as file:
-            loaded: Any = np.load(file, allow_pickle=trust)
-            return {"probabilities": loaded} if isinstance(loaded, np.ndarray) else _choose(path, loaded)
-    except DAMAGED as error:
-        raise _unreadable(path, error) from None
+def _from_choices(function: Any, actions: Any, wishes: Wishes) -> Policy:
+    """A function of states; with a scale, the mean of a Gaussian."""
+    if wishes.scale is not None:
+        return GaussianPolicy(Centre(function), wishes.scale)
+    return CallablePolicy(function, actions, unknown_actions=wishes.unknown_actions)
 
 
-def _choose(path: Path, loaded: Any) -> dict[str, AnyArray]:
-    labels = {name: loaded[name] for name in _LABELS if name in loaded.files}
-    tables = [name for name in _NAMES if name in loaded.files]
-    others = [name for name in loaded.files if name not in labels]
-    chosen = tables or others
-    if len(chosen) != 1:
-        raise DataError(
-            "the archive does not say which array is the policy",
-            where=str(path),
-            expected="an array named 'probabilities' or 'probs', or a single one",
-            got="arrays " + (", ".join(loaded.files) or "(none)"),
-            hint="np.savez(path, probabilities=..., states=..., actions=...)",
-        )
-    return {"probabilities": loaded[chosen[0]], **labels}
-
-
-def _check_magic(path: Path) -> None:
-    """Refuse what is no NumPy file before NumPy takes it for a pickle."""
-    with path.open("rb") as file:
-        start = file.read(6)
-    if start != b"\x93NUMPY" and not start.startswith(b"PK"):
-        raise DataError(
-            "not a NumPy file",
-            where=str(path),
-            expected=".npy or .npz as written by np.save or np.savez",
-            got=f"a file that starts with {start!r}",
-        )
-
-
-def _unreadable(path: Path, error: Exception) -> DataError:
-    if "pickle" in str(error):
-        return DataError(
-            "the file holds pickled objects, and unpickling runs code",
-            where=str(path),
-            expected="arrays of numbers or fixed-width strings",
-            hint=Advice(
-                Setting("trust", True),
-                " if you know who wrote the file; or save strings with dtype=str instead of object",
-            ),
-        )
-    return DataError("the NumPy file is damaged", where=str(path), got=str(error))
-
-
-def is_reference(text: str) -> bool:
-    """Whether a string has the form ``package.module:name``."""
-    return _REFERENCE.fullmatch(text) is not None
-
-
-def resolve(reference: str) -> Any:
-    """Import the module, with the current directory importable, and fetch the name from it."""
-    module, _, path = reference.partition(":")
-    if module.endswith(".py"):
-        raise UsageError(f"{reference!r} names a file: write the module without .py, {module[:-3]}:{path}")
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        raise UsageError(
-            f"{module!r} is a module of Python itself, which holds no policies; if it is a file of yours, rename it"
-        )
-    _import(module)
-    try:
-        with running(reference):
-            return pkgutil.resolve_name(reference)
-    except DataError as failure:
-        error = failure.__cause__
-        if not isinstance(error, AttributeError) or error.obj is None:
-            raise
-        known = [name for name in dir(error.obj) if not name.startswith("_")]
-        raise UnknownName(f"name in {module}", error.name, known) from None
-
-
-def _import(name: str) -> Any:
-    try:
-        with _here_importable():
-            _forget_other_folders()
-            found = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise UsageError(
-                f"there is no module {name!r}. Run from the folder that holds {name.split('.', maxsplit=1)[0]}.py, "
-                "or install the package."
-            ) from None
-        raise UsageError(f"importing {name!r} failed: {error}. Install what it needs.") from error
-    except (Exception, SystemExit) as error:  # a user's module may raise anything while it is imported
-        raise UsageError(f"importing {name!r} failed with {said(error)}") from error
-    _remember_folder(name.partition(".")[0])
-    return found
-
-
-_folders: dict[str, str] = {}
-"""The modules that were found in the current folder, and which one that was."""
-
-
-def _remember_folder(name: str) -> None:
-    here = os.getcwd()
-    places = [getattr(sys.modules.get(name), "__file__", None), *getattr(sys.modules.get(name), "__path__", ())]
-    if any(place and os.path.abspath(place).startswith(os.path.join(here, "")) for place in places):
-        _folders.setdefault(name, here)
-        OWN_MODULES.add(name)
-
-
-def _forget_other_folders() -> None:
-    """In another folder, a module of the same name is another module."""
-    here = os.getcwd()
-    for name in [name for name, folder in _folders.items() if folder != here]:
-        del _folders[name]
-        for known in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
-            del sys.modules[known]
-
-
-@contextmanager
-def _here_importable() -> Iterator[None]:
-    here = os.getcwd()
-    sys.path.insert(0, here)
-    try:
-        importlib.invalidate_caches()
-        yield
-    finally:
-        sys.path.remove(here)
+_NAMED = ("actions", "unknown_actions")
+_MODEL = ("epsilon", "scale", "law", "unknown_actions")
+KINDS = (
+    Kind("policy", _has("log_prob"), lambda source, _: adopt(source)),
+    Kind("policy", _has("probs"), _from_laws, _NAMED),
+    Kind("array", lambda s: isinstance(s, np.ndarray | list | tuple), _from_array, ("default", *_NAMED)),
+    Kind("array", _has("tocsr"), _from_array, ("default", *_NAMED)),
+    Kind("archive", _is_path(*ARCHIVES), _from_archive, ("default", *_NAMED)),
+    Kind("network", _is_path(*NETWORKS), _from_onnx, ("outputs", "law", *_NAMED)),
+    Kind(
+        "classifier",
+        lambda s: hasattr(s, "predict_proba"),
+        lambda s, w: sklearn_policy(s, **w.some("unknown_actions")),
+        ("unknown_actions",),
+    ),
+    Kind("model", is_sb3, lambda source, wishes: sb3_policy(source, **wishes.some(*_MODEL)), _MODEL),
+    Kind("model", is_d3rlpy, lambda source, wishes: d3rlpy_policy(source, **wishes.some(*_MODEL)), _MODEL),
+    Kind("network", is_torch, _from_torch, ("outputs", "law", *_NAMED)),
+    Kind("rule", is_rule, lambda s, w: rule_policy(s, **w.some("default", *_NAMED, "epsilon")), ("default", *_NAMED)),
+    Kind(
+        "table",
+        lambda s: isinstance(s, str | os.PathLike | Mapping) or hasattr(s, "__arrow_c_stream__"),
+        _from_table,
+        ("default", "columns", *_NAMED),
+    ),
+    Kind("model", _has("predict"), _from_predict, ("scale", *_NAMED)),
+    Kind("callable", lambda _: True, _from_callable, ("scale", *_NAMED)),
+)
+"""What a source can be; the first that fits."""

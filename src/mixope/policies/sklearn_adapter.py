@@ -41,20 +41,36 @@ class ClassLaws:
 
     def __call__(self, observations: AnyArray) -> FloatArray:
         """Shape (n, A)."""
-        rows = observations[:, None] if np.ndim(observations) == 1 else observations
-        if observations.dtype.names:
-            rows = _frame(observations, self.classifier)
-        try:
-            with warnings.catch_warnings():
-                # Fitted on a data frame: the order of the columns is the user's to keep, as the module says.
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                return rounded_laws(self.classifier.predict_proba(rows))
-        except ValueError as error:
-            raise DataError(
-                f"{type(self.classifier).__name__} cannot take these observations",
-                got=f"shape {np.shape(rows)}: {error}",
-                hint="fit it on the observation columns of the logs, in their order",
-            ) from error
+        return rounded_laws(_asked(self.classifier, "predict_proba", observations))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassChoices:
+    """Observations in, the class that is predicted out: for classifiers without probabilities."""
+
+    model: Any
+
+    def __call__(self, observations: AnyArray) -> AnyArray:
+        """Shape (n,)."""
+        return np.asarray(_asked(self.model, "predict", observations))
+
+
+def _asked(classifier: Any, method: str, observations: AnyArray) -> Any:
+    """What a method of the classifier answers about rows as it was fitted on."""
+    rows = observations[:, None] if np.ndim(observations) == 1 else observations
+    if observations.dtype.names:
+        rows = _frame(observations, classifier)
+    try:
+        with warnings.catch_warnings():
+            # Fitted on a data frame: the order of the columns is the user's to keep, as the module says.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return getattr(classifier, method)(rows)
+    except ValueError as error:
+        raise DataError(
+            f"{type(classifier).__name__} cannot take these observations",
+            got=f"shape {np.shape(rows)}: {error}",
+            hint="fit it on the observation columns of the logs, in their order",
+        ) from error
 
 
 def _frame(observations: AnyArray, classifier: Any) -> Any:

@@ -1,17 +1,15 @@
 """Policies as files and frames of columns: CSV, Parquet, Arrow, data frames, dicts, one (state, action, prob) per row.
 
-Whatever the source, it becomes a :class:`Table`: names, and NumPy columns on demand. Its columns get their
-:class:`Roles`: a state (``observation``, or factors ``observation.x``, ``observation.y``), an ``action``, a ``prob``,
-and maybe a ``policy_id`` where several policies share a file; the aliases are those of the logs. Read and checked it
-is a :class:`Listing`, from which :func:`to_policy` makes the policy. A pair that is not listed has probability 0; that
-is only believed of states whose listed probabilities sum to one. Errors name rows of the source, because that is what
-the user can open and mend. PyArrow is imported only when a source needs it.
+Whatever the source, it becomes a :class:`Table`: names, and NumPy columns on demand. Its columns get their roles
+(:mod:`~mixope.policies.table_roles`). Read and checked it is a :class:`Listing`, from which :func:`to_policy` makes the
+policy. A pair that is not listed has probability 0; that is only believed of states whose listed probabilities sum to
+one. Errors name rows of the source, because that is what the user can open and mend. PyArrow is imported only when a
+source needs it.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,152 +18,12 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.cells import bare, bare_column
-from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
-from mixope.logs.names import ALIASES as LOGGED
-from mixope.logs.names import factor_of, meaning_of, prefix_of
+from mixope.errors import DataError
 from mixope.logs.sources.text import read_header
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
+from mixope.policies.table_roles import Renaming, Roles, assign_roles
 from mixope.policies.tabular import TabularPolicy
-
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "observation": LOGGED["observation"],
-    "action": LOGGED["action"],
-    "prob": ("probability", "p", "pi"),
-    "policy_id": LOGGED["policy_id"],
-}
-_LOGARITHMS = ("log_prob", "logp", "action_logp", "action_log_prob", "logprob")
-
-Renaming = Mapping[str, "str | Sequence[str]"]
-"""Canonical name to the table's own; ``observation`` may name several columns, the factors."""
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns of one table by what they mean. ``factors`` are names without prefix, if the state has several."""
-
-    observation: tuple[str, ...]
-    factors: tuple[str, ...] | None
-    action: str
-    prob: str
-    policy_id: str | None
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """All columns that hold ids."""
-        return (*self.observation, self.action, *([self.policy_id] if self.policy_id else []))
-
-
-def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: str | None = None) -> Roles:
-    """Match the columns of a table to their roles, by ``renaming`` first, then by name and alias."""
-    if renaming is not None and not isinstance(renaming, Mapping):
-        raise UsageError(f"columns maps roles to the table's columns, such as {{'prob': 'pi_new'}}; got {renaming!r}")
-    search = _Search(tuple(names), dict(renaming or {}), where)
-    observation, factors = search.observation()
-    return Roles(observation, factors, search.required("action"), search.required("prob"), search.optional("policy_id"))
-
-
-@dataclass(frozen=True)
-class _Search:
-    names: tuple[str, ...]
-    renaming: dict[str, str | Sequence[str]]
-    where: str | None
-
-    def __post_init__(self) -> None:
-        for role, columns in self.renaming.items():
-            if role not in ALIASES:
-                raise UnknownName("column role", role, ALIASES)
-            several: Any = columns if isinstance(columns, list | tuple) else [columns]
-            if not several or not all(isinstance(column, str) for column in several):
-                raise UsageError(f"columns names a column for {role!r}, or several of them; got {columns!r}")
-            for column in several:
-                self._check_there(column)
-
-    def observation(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        """The state's columns, and the names of its factors where it has several columns."""
-        given = self.renaming.get("observation")
-        if isinstance(given, str):
-            return (given,), None
-        if given is not None:
-            return tuple(given), tuple(_factor_name(name) for name in given)
-        single, factors = self.optional("observation"), self._factor_columns()
-        if single and factors:
-            raise DataError(
-                "the table has the state twice, as one column and as factors",
-                where=self.where,
-                got=", ".join((single, *factors)),
-                hint=Advice(Setting("policy_column", "observation")),
-            )
-        if factors:
-            return factors, tuple(_factor_name(name) for name in factors)
-        return (single or self.required("observation"),), None
-
-    def _factor_columns(self) -> tuple[str, ...]:
-        found = tuple(name for name in self.names if meaning_of(name) == "observation" and factor_of(name))
-        if len({prefix_of(name).lower() for name in found}) > 1:
-            raise self._ambiguous("observation", found)
-        return found
-
-    def required(self, role: str) -> str:
-        """The one column of a role, or an error that says what was looked for."""
-        found = self.optional(role)
-        if found is None:
-            raise self._missing(role)
-        return found
-
-    def optional(self, role: str) -> str | None:
-        """The column of a role: as told, by its proper name, or by the only alias there is."""
-        given = self.renaming.get(role)
-        if given is not None:
-            if not isinstance(given, str):
-                raise UsageError(f"columns[{role!r}] is one column name, got {given!r}")
-            return given
-        for wanted in ((role,), ALIASES[role]):
-            found = tuple(name for name in self.names if name.lower() in wanted)
-            if len(found) > 1:
-                raise self._ambiguous(role, found)
-            if found:
-                return found[0]
-        return None
-
-    def _check_there(self, column: str) -> None:
-        if column not in self.names:
-            near = difflib.get_close_matches(column, self.names, n=1)
-            raise DataError(
-                f"the table has no column {column!r}",
-                where=self.where,
-                got=self._listed(),
-                hint=f"did you mean {near[0]!r}?" if near else None,
-            )
-
-    def _ambiguous(self, role: str, found: Sequence[str]) -> DataError:
-        return DataError(
-            f"several columns could be the {role}",
-            where=self.where,
-            got=", ".join(found),
-            hint=Advice(Setting("policy_column", role)),
-        )
-
-    def _missing(self, role: str) -> DataError:
-        logs = [name for name in self.names if name.lower() in _LOGARITHMS]
-        hint: str = Advice(Setting("policy_column", role))
-        if role == "prob" and logs:
-            hint = f"the table has {logs[0]!r}: write its exponential as a column prob"
-        return DataError(
-            f"the table has no column for the {role}",
-            where=self.where,
-            expected=" or ".join((role, *ALIASES[role])) + (", or observation.*" if role == "observation" else ""),
-            got=self._listed(),
-            hint=hint,
-        )
-
-    def _listed(self) -> str:
-        return "columns " + (", ".join(self.names) or "(none)")
-
-
-def _factor_name(column: str) -> str:
-    """``observation.x`` is the factor ``x``; other columns keep their names."""
-    return (factor_of(column) if meaning_of(column) == "observation" else None) or column
 
 
 @dataclass(frozen=True)
@@ -302,7 +160,7 @@ class Listing:
             self.where,
         )
 
-    def error(self, problem: str, column: str, wrong: BoolArray, **facts: Any) -> DataError:
+    def error(self, problem: str, column: str | None, wrong: BoolArray, **facts: Any) -> DataError:
         """A fault in some rows of one column."""
         rows = self.rows[np.flatnonzero(wrong)[:SHOWN]].tolist()
         return DataError(problem, where=self.where, column=column, rows=rows, total=int(wrong.sum()), **facts)
@@ -312,7 +170,7 @@ def read_listing(table: Table, roles: Roles) -> Listing:
     """Fetch and check the columns of a listing."""
     states = _states(table, roles)
     actions = column_keys(table, roles.action, "actions")
-    probs = _numbers(table, roles.prob)
+    probs = np.ones(len(actions)) if roles.prob is None else _numbers(table, roles.prob)
     if len(probs) == 0:
         raise DataError("the table has no rows", where=table.where, expected="one row per state and action")
     return Listing(states, actions, probs, np.arange(len(probs)), roles, table.where)
@@ -384,7 +242,11 @@ def placed(error: DataError, where: str, column: str | None = None) -> DataError
 def to_policy(
     listing: Listing, default: Default, unknown_actions: UnknownActions, actions: Any = None
 ) -> TabularPolicy:
-    """The table a listing describes. ``actions`` widens the set beyond those listed."""
+    """The table a listing describes. ``actions`` widens the set beyond those listed; a rule never takes any other."""
+    if listing.roles.prob is None:
+        if KeyIndex(listing.states, "state").repeated().any():
+            raise listing.roles.search.missing("prob")
+        unknown_actions = "zero" if actions is None else unknown_actions
     _check_probs(listing)
     states, acts = KeyIndex(listing.states, "state"), KeyIndex(listing.actions, "action")
     _check_pairs(listing, states.codes * len(acts) + acts.codes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -146,6 +147,47 @@ def _linear(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
     return policies.LinearGaussianPolicy(weights, 0.0, 0.5)
 
 
+class One:
+    """A function of one state that answers with an entry, or a row, of what it holds."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, state: Any) -> Any:
+        if np.ndim(state) > 1 or (np.ndim(state) and len(state) > 3):
+            raise ValueError("one state, please")
+        return self.value[crc32(str(np.ravel(state)[:1]).encode()) % len(self.value)]
+
+
+class Own:
+    """A class without a fingerprint that answers with what it holds."""
+
+    def __init__(self, laws: Any, actions: Any) -> None:
+        self.laws, self.actions = Answer(laws), actions
+
+    def probs(self, observations: Any) -> Any:
+        return self.laws(observations)
+
+    def log_prob(self, observations: Any, actions: Any) -> Any:
+        return np.log(np.abs(self.laws(observations)[:, 0]) + 0.1)
+
+
+class Chooser:
+    """A model with ``predict``."""
+
+    def __init__(self, value: Any) -> None:
+        self.predict = Answer(value)
+
+
+def _rule(p: Any, s: Any, a: Any, recipe: Recipe) -> Any:
+    """A dict where the parts can be its keys and values."""
+    try:
+        states = [tuple(state) if np.ndim(state) else state for state in np.asarray(s, dtype=object).tolist()]
+        return dict(zip(states, np.resize(np.asarray(a, dtype=object), len(states)).tolist(), strict=True))
+    except (TypeError, ValueError, ZeroDivisionError):
+        return {0: a}
+
+
 def _raising(observations: Any) -> Any:
     raise ZeroDivisionError("a policy that fails")
 
@@ -173,6 +215,12 @@ FORMS: dict[str, Callable[[Any, Any, Any, Recipe], Any]] = {
     "too soft": lambda p, s, a, recipe: policies.Softened(policies.uniform([0, 1]), p),  # type: ignore[arg-type]
     "mixture": lambda p, s, a, recipe: policies.Mixture([policies.TabularPolicy(p, s, a), policies.uniform(a)]),
     "weighted": lambda p, s, a, recipe: policies.Mixture([policies.uniform([0, 1])] * 2, p),
+    "rule": _rule,
+    "one choice": lambda p, s, a, recipe: One(a),
+    "one law": lambda p, s, a, recipe: policies.CallablePolicy(One(p), a),
+    "choices of a batch": lambda p, s, a, recipe: policies.CallablePolicy(Answer(a), a),
+    "own class": lambda p, s, a, recipe: Own(p, a),
+    "model": lambda p, s, a, recipe: Chooser(a if recipe["seed"] % 2 else p),
     "raising": lambda p, s, a, recipe: policies.CallablePolicy(_raising, [0, 1]),
     "nothing": lambda p, s, a, recipe: None,
     "a number": lambda p, s, a, recipe: 3,

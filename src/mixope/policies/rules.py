@@ -1,0 +1,183 @@
+"""Rules: functions that answer with an action instead of probabilities, or for one state instead of a batch.
+
+A function of states is asked about a batch. Where the answer is not one row of probabilities per state, it is asked
+again, once, about two small batches of different sizes and then about one state: what grows with the batch answers for
+batches, what answers for one state is asked state by state. So ``lambda s: 1 if s[0] > 0 else 0`` and its vectorised
+form are the same policy. One action for each state is a deterministic policy; whole laws for each state are laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import AnyArray, BoolArray, FloatArray
+from mixope.errors import Advice, DataError, Setting
+from mixope.policies.keys import KeyIndex, as_keys, plain, refuse
+from mixope.policies.laws import ActionSet, detached
+from mixope.policies.own_code import running
+
+SIZES = (5, 7)
+"""Of the small batches: an answer that is as long as both was made row by row."""
+
+One = Callable[[AnyArray, int], Any]
+"""A state of a batch as a function of one state sees it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a function is asked: about whole batches, or state by state (``one`` picks the state)."""
+
+    one: One | None = None
+
+    def ask(self, function: Callable[..., Any], observations: AnyArray) -> AnyArray:
+        """``(n,)`` actions or ``(n, A)`` laws."""
+        if self.one is None:
+            return as_answer(function(observations))
+        return as_answer([detached(function(self.one(observations, i))) for i in range(len(observations))])
+
+
+def as_answer(values: Any) -> AnyArray:
+    """What a function gave as an array, masked values and all."""
+    values = detached(values)
+    try:
+        found: AnyArray = values if np.ma.isMaskedArray(values) else np.asarray(values)
+    except ValueError:
+        raise DataError("the answers have rows of different lengths", expected="as many numbers in every row") from None
+    return found
+
+
+def recognise(function: Callable[..., Any], observations: AnyArray) -> Reading | None:
+    """How the function wants to be asked; None where neither way gives an answer. It may raise what it likes."""
+    if _answers_batches(function, observations):
+        return Reading()
+    for one in _views(observations):
+        try:
+            answer = as_answer(function(one(observations, 0)))
+        except Exception:  # the next view, or the error of the batch, which is raised by whoever asked
+            continue
+        if answer.ndim <= 1 and answer.dtype.kind in "biufUSO" and answer[()] is not None:
+            return Reading(one)
+    return None
+
+
+def _answers_batches(function: Callable[..., Any], observations: AnyArray) -> bool:
+    for size in SIZES:
+        try:
+            answer = as_answer(function(observations[np.arange(size) % len(observations)]))
+        except Exception:  # a function of one state fails on several in whatever way it likes
+            return False
+        if answer.ndim not in (1, 2) or len(answer) != size:
+            return False
+    return True
+
+
+def _views(observations: AnyArray) -> Iterator[One]:
+    """Ids as Python values; factors as tuples, which are keys of dicts; vectors and mixed states as rows."""
+    if observations.ndim == 1 and observations.dtype.names is None:
+        yield _value
+    elif observations.dtype.kind == "f" or observations.dtype.names:
+        yield _row
+        yield _tuple
+    else:
+        yield _tuple
+        yield _row
+
+
+def _value(observations: AnyArray, i: int) -> Any:
+    value = observations[i]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _row(observations: AnyArray, i: int) -> Any:
+    return observations[i]
+
+
+def _tuple(observations: AnyArray, i: int) -> Any:
+    return tuple(observations[i].tolist())
+
+
+def name_of(function: Any) -> str:
+    """What to call a function in messages: a model by its own name."""
+    asked = getattr(function, "model", function)
+    return str(getattr(asked, "__qualname__", type(asked).__name__))
+
+
+def note_of(name: str, reading: Reading, answer: AnyArray) -> str:
+    """What was taken for granted about a function."""
+    whom = "one state, and is asked state by state" if reading.one else "a batch of states"
+    if answer.ndim == 2:
+        return f"{name} gives the action probabilities of {whom}"
+    offer = Advice("; ", Setting("epsilon", 0.05), " would soften it")
+    return Advice(f"{name} chooses an action for {whom}: it is evaluated as a deterministic policy", *offer.parts)
+
+
+def is_choice(answer: AnyArray) -> bool:
+    """Whether the entries of an answer can name actions."""
+    if answer.ndim != 1:
+        return False
+    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all() and (answer == np.floor(answer)).all())
+
+
+def chosen_laws(choices: AnyArray, known: ActionSet, name: str) -> FloatArray:
+    """The laws of a deterministic policy whose actions are known."""
+    keys = as_keys(choices, f"actions that {name} chooses")
+    columns = known.index.find(keys)
+    refuse(
+        columns < 0,
+        f"{name} chose an action that is not among its actions",
+        keys.array(),
+        expected=f"one of {', '.join(map(plain, known.values[:5]))}",
+        hint=Advice(Setting("actions"), " with all actions that there are"),
+    )
+    laws = np.zeros((len(columns), len(known)))
+    laws[np.arange(len(columns)), columns] = 1.0
+    return laws
+
+
+def matches(choices: AnyArray, actions: AnyArray, name: str) -> BoolArray:
+    """Where the choice of a rule is the action taken."""
+    refuse_real(actions, name)
+    chosen, taken = as_keys(choices, f"actions that {name} chooses"), as_keys(actions, "actions asked for")
+    KeyIndex(chosen, "action").find(taken)  # refuses strings against integers
+    return np.asarray(chosen.array() == taken.array())
+
+
+def refuse_real(actions: AnyArray, name: str) -> None:
+    """A deterministic policy over real actions has no density, and no logged action is ever exactly its own."""
+    real = np.asarray(actions).dtype.kind == "f" and (np.ndim(actions) == 2 or not is_choice(np.asarray(actions)))
+    if real:
+        raise DataError(
+            f"{name} chooses one real action for a state, and a deterministic policy has no density",
+            expected="a policy that varies, such as a Gaussian around that action",
+            hint=Advice(Setting("scale"), " gives the standard deviation of a Gaussian around its choice"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """A rule over real actions as the mean of a Gaussian: ``(n, d)``, from batches or state by state."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, observations: AnyArray) -> AnyArray:
+        """The action chosen in every state."""
+        reading = recognise(self.function, observations) if len(observations) else Reading()
+        with running(name_of(self.function)):
+            return (reading or Reading()).ask(self.function, observations)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicts:
+    """A model by what its ``predict`` chooses; Stable-Baselines3 and its kin give a state besides."""
+
+    model: Any
+
+    def __call__(self, observations: AnyArray) -> Any:
+        """``(n,)`` actions, or whatever the model gives."""
+        rows = observations[:, None] if observations.ndim == 1 and not observations.dtype.names else observations
+        answer = self.model.predict(rows)
+        return answer[0] if isinstance(answer, tuple) else answer
