@@ -4,6 +4,9 @@ import re
 
 import pytest
 
+from mixope.cli.volume import set_volume
+from mixope.processes import progress_bar
+
 from .running import LOG, POLICY, run, write
 
 COMMANDS = {"evaluate": True, "compare": True, "inspect": True, "backtest": False}
@@ -37,6 +40,18 @@ def test_verbose_tells_every_scan_with_its_time(command):
     assert loud.stdout == run(*command).stdout
     assert "note: " in loud.stderr
     assert len(SCAN.findall(loud.stderr)) == int(TIME.findall(loud.stderr)[0]) > 0
+
+
+@pytest.mark.parametrize(("loud", "shown"), [(True, True), (None, True), (False, False)])
+def test_quiet_shows_no_bar_on_a_terminal(loud, shown, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    set_volume(loud)
+    try:
+        with progress_bar("rows of this scan") as report:
+            report(1, 2)
+    finally:
+        set_volume(None)
+    assert ("rows of this scan" in capsys.readouterr().err) is shown
 
 
 def test_quiet_keeps_errors(tmp_path):

@@ -31,7 +31,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert {page.name for page in DOCS.glob("*.md")} <= set(_navigation())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")

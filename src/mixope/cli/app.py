@@ -37,7 +37,8 @@ def _cleaned(args: Sequence[str]) -> Iterator[None]:
         if isinstance(getattr(error, "message", None), str):
             error.message = clean(error.message)  # type: ignore[attr-defined]
         if hasattr(error, "format_message") and _for_programs(args):
-            print_json(describe(UsageError(), error.format_message(), UsageError.exit_code))
+            with suppress(OSError):
+                print_json(describe(UsageError(), error.format_message(), UsageError.exit_code))
         raise
 
 
@@ -56,8 +57,7 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words as they were typed, for reports."""
         ctx.meta[ARGUMENTS] = tuple(args)
-        set_volume(None)
-        with _cleaned(args):
+        with _cleaned(ctx.meta[ARGUMENTS]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -76,8 +76,10 @@ class Commands(TyperGroup):
             with suppress(OSError):  # nobody may be there to hear it; the exit code tells
                 complain(kind, words)
                 if _for_programs(ctx.meta[ARGUMENTS]):
-                    print_json(describe(error, words, code))
+                    print_json(describe(KeyboardInterrupt() if code == INTERRUPTED else error, words, code))
             raise typer.Exit(code) from None
+        finally:
+            set_volume(None)
 
 
 def _told(error: BaseException) -> tuple[str, str, int] | None:

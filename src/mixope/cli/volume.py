@@ -1,6 +1,6 @@
 """How much is said on stderr: with ``--quiet`` errors only; with ``--verbose`` every pass over the rows, too.
 
-It is said once per command, before anything else happens, and holds until the next one.
+It is said once per command, before anything else happens, and holds until its end.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from mixope.processes import BARS
+
 _loud: ContextVar[bool | None] = ContextVar("loud", default=None)
 
 
 def set_volume(loud: bool | None) -> bool | None:
     """True for ``--verbose``, False for ``--quiet``, None for neither."""
     _loud.set(loud)
+    BARS.set(loud is not False)
     return loud
 
 
