@@ -71,7 +71,7 @@ def test_an_estimator_that_fails_for_one_target_is_skipped_in_its_name(logs, tmp
 
 def test_the_command_line_names_it(tmp_path):
     log, target = write(tmp_path / "log.csv", LOG), write(tmp_path / "t.csv", POLICY)
-    broken = write(tmp_path / "broken.csv", "observation,action\n0,0\n")
+    broken = write(tmp_path / "broken.csv", "observation,action,prob\n0,0,0.4\n")
     result = run("compare", log, "--target", f"old={target}", "--target", f"new={broken}")
     assert result.exit_code == 3
     assert result.stderr.startswith("error: target 'new': ")

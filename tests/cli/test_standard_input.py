@@ -105,7 +105,7 @@ def test_a_format_that_is_not_that_of_the_file_is_an_error(tmp_path):
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "npz"])
 def test_the_library_reads_open_files_by_their_names(ending, tmp_path):
     path = tmp_path / f"walk.{ending}"
-    table = mixope.read(WALK).table()
+    table = mixope.read(REFERENCE / "gridworld.csv").table()
     if ending == "csv":
         shutil.copy(WALK, path)
     elif ending == "parquet":
@@ -119,7 +119,8 @@ def test_the_library_reads_open_files_by_their_names(ending, tmp_path):
     else:
         import numpy as np
 
-        np.savez(path, **{n: table[n].to_numpy() for n in ("observation", "action", "reward", "next_observation")})
+        names = ("episode_id", "step", "observation", "action", "reward", "next_observation")
+        np.savez(path, **{name: table[name].to_numpy() for name in names})
     expected = mixope.read(path).table()
     with path.open("rb") as file:
         assert mixope.read(file).table().equals(expected)

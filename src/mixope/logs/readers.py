@@ -124,6 +124,7 @@ class Said:
             [stamp for stamp in stamps if stamp.name in read_again],
         )
         more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
+        more["held"] = tuple(file.store.held for file in found.files if file.store is not None)
         return [replace(source, **more) for source in sources]
 
 

@@ -217,6 +217,8 @@ class Source:
     """What the provenance says besides: the version of a table, say."""
     home: str | None = field(default=None, kw_only=True)
     """The engine whose frame was given: "spark", "dask", "ray" or "polars"."""
+    held: tuple[Any, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+    """What must not go while the files are read: scratch folders."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def find_stream(given: Any) -> Finds:
     kept = Scratch()
     store = Store(kept.filesystem, name, f"{kept.root}/stream{ending_of(name)}", kept)
     size = 0
-    with reaching(name), kept.filesystem.open_output_stream(store.path(name)) as copy:
+    with reaching(name), kept.filesystem.open_output_stream(store.path(name), compression=None) as copy:
         while block := _block(given, name):
             size += len(block)
             copy.write(block)
