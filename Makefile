@@ -7,6 +7,8 @@
 #   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)
 #   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
+#   make lowest   the tests that touch every dependency, on the lowest versions that pyproject.toml allows
+#   make newest   the same on the newest versions and the newest Python there are
 #   make format   format the code           make clean    remove what these targets made (the environment too)
 #   make audit    look up known weaknesses of everything that is installed
 
@@ -15,13 +17,18 @@ BIN := $(VENV)/bin
 AUDIT := .venv-audit
 MODELS := .venv-models
 MODEL_TESTS := $(patsubst %,tests/policies/test_%_adapter.py,torch sb3 d3rlpy)
+LOWEST := .venv-lowest
+NEWEST := .venv-newest
 JOBS ?= auto
 MINUTES ?= 60
 
 INPUTS ?= 1000000
 SEED ?= 0
 
-.PHONY: demo test test-all fuzz soak bench docs format clean audit
+# A handful of files that touch every dependency of the package, in less than a minute.
+TOUCHING := tests/distribution/test_every_dependency.py tests/distribution/test_metadata.py
+
+.PHONY: demo test test-all lowest newest fuzz soak bench docs format clean audit
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -36,6 +43,12 @@ test: $(VENV)/.installed-dev
 test-all: test $(VENV)/.installed-all $(MODELS)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m long
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MODELS)/bin/python -m pytest -m long $(MODEL_TESTS)
+
+lowest: $(LOWEST)/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
+
+newest: $(NEWEST)/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(NEWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
 
 fuzz: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
@@ -63,7 +76,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(AUDIT) $(MODELS) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(AUDIT) $(MODELS) $(LOWEST) $(NEWEST) demo-output site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps depend on pyproject.toml, so an install is repeated only when what it installs has changed.
@@ -91,11 +104,25 @@ $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
-$(BIN)/python:
-	@for name in python3 python3.13 python3.12 python3.11; do \
+$(LOWEST)/.installed: pyproject.toml .ci/lowest.txt | $(LOWEST)/bin/python
+	$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt -e . pytest pytest-xdist hypothesis
+	@touch $@
+
+$(NEWEST)/.installed: pyproject.toml | $(NEWEST)/bin/python
+	$(NEWEST)/bin/python -m pip install -q --disable-pip-version-check -U --upgrade-strategy eager -e . \
+	  pytest pytest-xdist hypothesis
+	@touch $@
+
+# Environments differ in which Python they like best; each must be 3.11 or newer.
+$(BIN)/python: PREFERRED := python3 python3.13 python3.12 python3.11
+$(LOWEST)/bin/python: PREFERRED := python3.11 python3.12
+$(NEWEST)/bin/python: PREFERRED := python3.13 python3.12 python3.11 python3
+
+$(BIN)/python $(LOWEST)/bin/python $(NEWEST)/bin/python:
+	@for name in $(PREFERRED); do \
 	  if command -v $$name >/dev/null 2>&1 && \
 	     $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    echo "making $(VENV) with $$name"; exec $$name -m venv $(VENV); \
+	    echo "making $(@D:/bin=) with $$name"; exec $$name -m venv $(@D:/bin=); \
 	  fi; \
 	done; \
-	echo "mixope needs Python 3.11 or newer; none of python3, python3.13, python3.12, python3.11 is that." >&2; exit 1
+	echo "mixope needs Python 3.11 or newer; none of these is that here: $(PREFERRED)" >&2; exit 1

@@ -10,6 +10,7 @@ The same path carries counts and features: what differs is the problem that :mod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -36,7 +37,7 @@ from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, 
 from mixope.logs import UNLABELLED
 from mixope.problem import Problem
 from mixope.processes import one_thread
-from mixope.questions import Question, ask
+from mixope.questions import Question, ask, naming_targets, target_named
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
@@ -97,7 +98,7 @@ def answer(
         for problem in [_problem(seen, question, interval)]
         for estimator, choice in (*made, *companions)
     ]
-    with one_thread():
+    with one_thread(), naming_targets(questions):
         return _answered(seen, tasks, {id(estimator) for estimator, _ in companions}, seed, skipped)
 
 
@@ -115,14 +116,7 @@ def _answered(
     earned, *outcomes = rounds.run(together([own, *(task.solve for task in tasks)]))
     if isinstance(earned, MixopeError):
         raise earned
-    solved = []
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        if not isinstance(outcome, MixopeError):
-            solved.append((task, outcome))
-        elif skipped is None:
-            raise outcome
-        else:
-            skipped.append((task.estimator.name, outcome.reason))
+    solved = _those_solved(tasks, outcomes, skipped)
     _use_flows(solved)
     sums = seen.sum_scores(rounds, [*(solution for _, solution in solved), *earned.to_sum], seed, estimand)
     returns = sums.returns if earned.returns is None else earned.returns
@@ -137,6 +131,24 @@ def _answered(
         for number, (task, solution) in enumerate(solved)
         if id(task.estimator) not in others
     ]
+
+
+def _those_solved(
+    tasks: Sequence[Task], outcomes: Sequence[Any], skipped: Skipped | None
+) -> list[tuple[Task, Solution]]:
+    """The tasks that have a solution; a refusal that is not the same for all of several targets names its own."""
+    refusals = [
+        (task, outcome) for task, outcome in zip(tasks, outcomes, strict=True) if isinstance(outcome, MixopeError)
+    ]
+    alike = Counter((task.estimator.name, outcome.reason) for task, outcome in refusals)
+    targets = {task.question.name for task in tasks}
+    for task, outcome in refusals:
+        if alike[task.estimator.name, outcome.reason] < len(targets):
+            outcome.about(target_named(task.question.name))
+        if skipped is None:
+            raise outcome
+        skipped.append((task.estimator.name, outcome.named_reason))
+    return [pair for pair in zip(tasks, outcomes, strict=True) if not isinstance(pair[1], MixopeError)]
 
 
 def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:

@@ -78,7 +78,7 @@ def answer_automatically(
     try:
         learned = answer(seen, targets, [LEARNED], interval=interval, **options)
     except UsageError as error:  # a target that gives densities only has no value to learn
-        return [replace(one, notes=(*one.notes, Advice("no value was learned: ", error.reason))) for one in found]
+        return [replace(one, notes=(*one.notes, Advice("no value was learned: ", error.named_reason))) for one in found]
     pairs = list(zip(learned, found, strict=True))
     both = [pair for pair in pairs if pair[1].verdict is not Verdict.UNSUPPORTED]
     if not both or _total_error(new for new, _ in both) < _total_error(old for _, old in both):

@@ -14,9 +14,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -103,9 +104,13 @@ class MixopeError(Exception):
     """Base of all errors a user can cause and mend."""
 
     exit_code = 1
+    subject: str | None = None
+    """Which of several it is about, such as "target 'new'"."""
+    policy: str | None = None
+    """The fingerprint of the policy that was asked when it was raised."""
 
     def __str__(self) -> str:
-        return clean(super().__str__())
+        return clean(self._named(super().__str__()))
 
     @property
     def reason(self) -> str:
@@ -114,7 +119,29 @@ class MixopeError(Exception):
 
     def text(self, phrase: Phrase = in_python) -> str:
         """The whole message in the words of a surface."""
-        return phrased(self.reason, phrase)
+        return self._named(phrased(self.reason, phrase))
+
+    def about(self, subject: str) -> Self:
+        """The same error, which now says which of several it is about; what was said first stays."""
+        self.subject = self.subject or subject
+        return self
+
+    @property
+    def named_reason(self) -> str:
+        """The reason, and which of several it is about."""
+        return self.reason if self.subject is None else Advice(f"{self.subject}: ", self.reason)
+
+    def _named(self, text: str) -> str:
+        return text if self.subject is None else f"{self.subject}: {text}"
+
+
+@contextmanager
+def about(subject: str) -> Iterator[None]:
+    """Inside, errors say which of several they are about."""
+    try:
+        yield
+    except MixopeError as error:
+        raise error.about(subject)  # noqa: B904 -- it is the same error
 
 
 class UsageError(MixopeError):
@@ -172,7 +199,12 @@ class DataError(MixopeError):
 
     def text(self, phrase: Phrase = in_python) -> str:
         """The message on several lines, one fact per line."""
-        lines = [phrased(self.problem, phrase)]
+        facts = self.facts(phrase)
+        return facts if self.hint is None else f"{facts}\n  try:      {phrased(self.hint, phrase)}"
+
+    def facts(self, phrase: Phrase = in_python) -> str:
+        """The same without what to do next."""
+        lines = [self._named(phrased(self.problem, phrase))]
         place = [part for part in (self.where, f"column {self.column!r}" if self.column else None) if part]
         if place:
             lines.append("  where:    " + ", ".join(place))
@@ -186,8 +218,6 @@ class DataError(MixopeError):
             lines.append(f"  expected: {phrased(self.expected, phrase)}")
         if self.got is not None:
             lines.append(f"  got:      {self.got}")
-        if self.hint is not None:
-            lines.append(f"  try:      {phrased(self.hint, phrase)}")
         return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pickle import PicklingError
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ Progress = Callable[[int, int], None]
 SHORT_SECONDS = 2.0
 """Work shorter than this is not worth starting processes for."""
 _LARGEST_BATCH = 25
+BARS: ContextVar[bool] = ContextVar("bars", default=True)
+"""Whether bars are shown, where they could be."""
 WATCH_SECONDS = 0.5
 """So long a process may outlive its parent."""
 _ENDED = Advice(
@@ -188,6 +191,6 @@ def progress_bar(title: str, *, transient: bool = False) -> Iterator[Progress]:
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=transient) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=transient, disable=not BARS.get()) as bar:
         shown = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(shown, completed=done, total=total)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from mixope.arrays import is_number, is_whole
-from mixope.errors import DataError, UsageError
+from mixope.errors import DataError, MixopeError, UsageError, about
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
 from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy
@@ -46,10 +47,30 @@ def ask(
     """
     check_level(level)
     known = known_policies(loggers, logs, labels, columns)
-    return [
-        Question(name, resolve_policy(policy, logs, columns), estimand, known, level, seed, device)
-        for name, policy in by_name("targets", targets).items()
-    ]
+    questions = []
+    for name, policy in by_name("targets", targets).items():
+        with about(target_named(name)) if len(targets) > 1 else nullcontext():
+            resolved = resolve_policy(policy, logs, columns)
+        questions.append(Question(name, resolved, estimand, known, level, seed, device))
+    return questions
+
+
+def target_named(name: str) -> str:
+    """How messages call one of several targets."""
+    return f"target {name!r}"
+
+
+@contextmanager
+def naming_targets(questions: Sequence[Question]) -> Iterator[None]:
+    """Inside, an error of a target's policy names the target if there are several."""
+    targets = {question.name: question.target for question in questions}
+    try:
+        yield
+    except MixopeError as error:
+        names = [name for name, target in targets.items() if target.fingerprint() == error.policy]
+        if names and len(targets) > 1:
+            error.about(" and ".join(map(target_named, names)))
+        raise
 
 
 def as_logs(logs: Any) -> Logs:

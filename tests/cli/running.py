@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def json_of(*arguments: object) -> Any:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def check_refusal(arguments: Sequence[object], stdout: str, code: int) -> None:
+    """Nothing on stdout; with ``--json`` one object that holds the error."""
+    if "--json" in arguments:
+        assert json.loads(stdout)["error"]["exit_code"] == code
+    else:
+        assert stdout == ""
 
 
 def write(path: Path, text: str) -> Path:

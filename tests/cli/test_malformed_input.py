@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from .running import LOG, POLICY, run, write
+from .running import LOG, POLICY, check_refusal, run, write
 
 HEAD, _, BODY = LOG.partition("\n")
 
@@ -67,7 +67,7 @@ def refused(arguments, words, folder):
     before = sorted(folder.iterdir())
     result = run(*arguments)
     assert result.exit_code == 3, result.output
-    assert result.stdout == ""
+    check_refusal(arguments, result.stdout, 3)
     assert result.stderr.splitlines()[-1] != ""
     assert words in result.stderr
     assert result.stderr.count("error: ") == 1

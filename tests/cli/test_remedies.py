@@ -182,9 +182,9 @@ CASES = {
         "--column observation=COLUMN,COLUMN --column next_observation=COLUMN,COLUMN",
         log=LOG.replace("step,observation", "step,observation.x").replace("next_observation", "next_observation.y"),
     ),
-    "unknown ending": Case("pass format=…", "give it a name that ends by its format", made=ending),
-    "broken file": Case("pass format=…", "give it a name that ends by its format", made=binary),
-    "not text": Case("pass format=…", "give it a name that ends by its format", made=latin),
+    "unknown ending": Case("pass format=…", "--format FORMAT", made=ending),
+    "broken file": Case("pass format=…", "--format FORMAT", made=binary),
+    "not text": Case("pass format=…", "--format FORMAT", made=latin),
     "unknown type": Case("columns={'step': None}", "--column step=", made=durations),
     "paper's form": Case(
         "form='general'",

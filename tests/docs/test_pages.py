@@ -31,7 +31,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert {page.name for page in DOCS.glob("*.md")} <= set(_navigation())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")
@@ -44,6 +44,21 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "estimators.md"], ids=lambda page: page.name)
 def test_the_table_of_estimators_is_the_registry(page: Path) -> None:
     assert first_cells(page, "## Estimators") == list(REGISTRY)
+
+
+def _rows(page: Path) -> list[tuple[str, ...]]:
+    """The cells of the table of estimators as words."""
+    text = page.read_text(encoding="utf-8").split("\n## Estimators\n")[1].split("\n## ")[0]
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [tuple(cell.strip().replace("`", "") for cell in line.split("|")[1:-1]) for line in lines]
+
+
+def test_the_tables_of_estimators_have_the_words_of_the_registry() -> None:
+    words = {name: (entry.needs or "no", entry.when) for name, entry in REGISTRY.items()}
+    assert _rows(ROOT / "README.md") == [(name, *rest) for name, rest in words.items()]
+    vectors = {name: "yes" if "features" in entry.takes else "no" for name, entry in REGISTRY.items()}
+    expected = [(name, REGISTRY[name].family, vectors[name], *rest) for name, rest in words.items()]
+    assert _rows(DOCS / "estimators.md") == expected
 
 
 def test_the_table_of_columns_is_the_schema() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
@@ -12,8 +12,9 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, inspect, reproduce, simulate
 from mixope.cli import options as o
-from mixope.cli.output import ARGUMENTS, complain, console, on_command_line, print_json, refusal
+from mixope.cli.output import ARGUMENTS, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import finish, listen, stopped
+from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
@@ -28,14 +29,22 @@ NO_ROOM = ("failed to map segment", "can't start new thread")
 
 
 @contextmanager
-def _cleaned() -> Iterator[None]:
+def _cleaned(args: Sequence[str]) -> Iterator[None]:
     """What is wrong with the words of the command line, as words that can be shown."""
     try:
         yield
     except Exception as error:  # Click's have no name of their own here: Typer may bring a copy of Click under another
         if isinstance(getattr(error, "message", None), str):
             error.message = clean(error.message)  # type: ignore[attr-defined]
+        if hasattr(error, "format_message") and _for_programs(args):
+            with suppress(OSError):
+                print_json(describe(UsageError(), error.format_message(), UsageError.exit_code))
         raise
+
+
+def _for_programs(args: Sequence[str]) -> bool:
+    """Whether the command line asks for JSON; of an error of its own words, nothing else is known of it."""
+    return "--json" in args
 
 
 class Commands(TyperGroup):
@@ -48,13 +57,13 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words as they were typed, for reports."""
         ctx.meta[ARGUMENTS] = tuple(args)
-        with _cleaned():
+        with _cleaned(ctx.meta[ARGUMENTS]):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what has no words here is a bug, and its traceback is wanted."""
         try:
-            with _cleaned():
+            with _cleaned(ctx.meta[ARGUMENTS]):
                 found = super().invoke(ctx)
             sys.stdout.flush()
             return found
@@ -66,7 +75,11 @@ class Commands(TyperGroup):
             kind, words, code = told
             with suppress(OSError):  # nobody may be there to hear it; the exit code tells
                 complain(kind, words)
+                if _for_programs(ctx.meta[ARGUMENTS]):
+                    print_json(describe(KeyboardInterrupt() if code == INTERRUPTED else error, words, code))
             raise typer.Exit(code) from None
+        finally:
+            set_volume(None)
 
 
 def _told(error: BaseException) -> tuple[str, str, int] | None:
@@ -95,7 +108,6 @@ app = typer.Typer(
     name="mixope",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,

@@ -16,9 +16,7 @@ NOT_SUPPORTED = 4
 def command(
     context: typer.Context,
     logs: o.Paths,
-    estimator: Annotated[
-        str, typer.Option("--estimator", help="auto, or a name that `mixope estimators` lists.")
-    ] = "auto",
+    estimator: o.Estimator = "auto",
     level: o.Level = 0.95,
     logger: o.Logger = [],  # noqa: B006 (typer's way to say: any number)
     loggers: o.Loggers = None,
@@ -27,6 +25,7 @@ def command(
     ends: o.Ends = None,
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
+    format: o.Format = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -39,6 +38,7 @@ def command(
     ] = False,
     html: o.Html = None,
     json: o.Json = False,
+    volume: o.Volume = None,
 ) -> None:
     """Would these logs have predicted what their own loggers earned?
 
@@ -54,7 +54,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
         seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
         result = backtest(
             seen,

@@ -16,12 +16,7 @@ def command(
     context: typer.Context,
     logs: o.Paths,
     target: o.Targets,
-    estimator: Annotated[
-        list[str],
-        typer.Option(
-            "--estimator", help="auto, or a name that `mixope estimators` lists; repeat it for several, or all."
-        ),
-    ] = ["auto"],  # noqa: B006 (typer's way to say: any number)
+    estimator: o.Estimators = ["auto"],  # noqa: B006 (typer's way to say: any number)
     estimand: o.Estimand = o.EstimandName.average,
     gamma: o.Gamma = None,
     horizon: o.Horizon = None,
@@ -36,6 +31,7 @@ def command(
     ends: o.Ends = None,
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
+    format: o.Format = None,
     target_default: o.TargetDefault = None,
     target_column: o.TargetColumn = [],  # noqa: B006
     target_actions: o.TargetActions = None,
@@ -57,6 +53,7 @@ def command(
     outputs: o.Outputs = None,
     html: o.Html = None,
     json: o.Json = False,
+    volume: o.Volume = None,
 ) -> None:
     """Which of several policies is better, and do the estimators agree?
 
@@ -81,7 +78,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("comparing …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
         words = inputs.PolicyWords(
             unknown_actions,
             trust,
@@ -93,7 +90,7 @@ def command(
             target_scale,
             target_law,
         )
-        policies = {name: inputs.read_target(path, words) for name, path in named.items()}
+        policies = {name: inputs.read_one_of(named, name, words) for name in named}
         seen = look(rows, chosen, checkpoint=checkpoint)
         result = compare(
             seen,

@@ -17,9 +17,7 @@ def command(
     context: typer.Context,
     logs: o.Paths,
     target: o.Target,
-    estimator: Annotated[
-        str, typer.Option("--estimator", help="auto, or a name that `mixope estimators` lists.")
-    ] = "auto",
+    estimator: o.Estimator = "auto",
     estimand: o.Estimand = o.EstimandName.average,
     gamma: o.Gamma = None,
     horizon: o.Horizon = None,
@@ -34,6 +32,7 @@ def command(
     ends: o.Ends = None,
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
+    format: o.Format = None,
     target_default: o.TargetDefault = None,
     target_column: o.TargetColumn = [],  # noqa: B006
     target_actions: o.TargetActions = None,
@@ -56,6 +55,7 @@ def command(
         bool, typer.Option("--strict", help="Exit with 4 if the verdict is that these logs do not support an answer.")
     ] = False,
     json: o.Json = False,
+    volume: o.Volume = None,
 ) -> None:
     """What would this policy earn per step, judged from logs that other policies wrote?
 
@@ -78,7 +78,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
         words = inputs.PolicyWords(
             unknown_actions,
             trust,

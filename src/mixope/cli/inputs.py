@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixope.cli.options import Ending, FormName, LawName, MissingName, OutputsName, UnknownActions
-from mixope.errors import UsageError
+from mixope.cli.options import Ending, FormatName, FormName, LawName, MissingName, OutputsName, UnknownActions
+from mixope.errors import UsageError, about
 
 if TYPE_CHECKING:
     from mixope.engines import Engine
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from mixope.logs import Logs
     from mixope.policies import Policy
 
+STANDARD = "-"
+"""What standard input is called."""
 NETWORKS = (".onnx", ".pt", ".pth")
 _INTEGER = re.compile(r"-?\d+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
@@ -29,13 +33,29 @@ def read_logs(
     ends: Ending | None,
     roles: Sequence[str] = (),
     missing: MissingName | None = None,
+    format: FormatName | None = None,
 ) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
-    words = (("done", done), ("ends", ends), ("missing", missing))
+    words = (("done", done), ("ends", ends), ("missing", missing), ("format", format))
     said: dict[str, Any] = {name: word.value for name, word in words if word is not None}
-    return read(*paths, columns=parse_columns(columns), roles=parse_roles(roles), **said)
+    return read(*_sources(paths), columns=parse_columns(columns), roles=parse_roles(roles), **said)
+
+
+def _sources(paths: Sequence[str]) -> list[Any]:
+    """The paths as they are; ``-``, which is standard input, as the stream, with its label where it has one."""
+    streams = [path for path in paths if path == STANDARD or path.endswith(f"={STANDARD}")]
+    if len(streams) > 1:
+        raise UsageError(f"standard input can be read once, and it is named {len(streams)} times: {' '.join(streams)}")
+    if streams and sys.stdin.isatty():
+        raise UsageError("- is standard input, and nothing is piped into it: … | mixope inspect - --format csv")
+    return [_stream(path) if path in streams else path for path in paths]
+
+
+def _stream(path: str) -> Any:
+    label = path.rpartition("=")[0]
+    return {label: sys.stdin.buffer} if label else sys.stdin.buffer
 
 
 def parse_roles(given: Sequence[str]) -> dict[str, str]:
@@ -109,6 +129,12 @@ def read_target(path: str, words: PolicyWords) -> Policy:
     listed = getattr(read_policy(path, **options), "actions", None)
     numbered = listed is not None and listed.dtype.kind in "iu" and _INTEGER.fullmatch(default)
     return read_policy(path, default=int(default) if numbered else default, **options)
+
+
+def read_one_of(named: Mapping[str, str], name: str, words: PolicyWords) -> Policy:
+    """The same of one of several targets, whose errors name it."""
+    with about(f"target {name!r}") if len(named) > 1 else nullcontext():
+        return read_target(named[name], words)
 
 
 def name_targets(given: Sequence[str]) -> dict[str, str]:

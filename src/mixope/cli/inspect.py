@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import print_json, show, taken, tell, working
+from mixope.cli.output import complain, describe, on_command_line, print_json, show, taken, tell, working
 
 
 def command(
@@ -24,6 +24,7 @@ def command(
     ends: o.Ends = None,
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
+    format: o.Format = None,
     target_default: o.TargetDefault = None,
     target_column: o.TargetColumn = [],  # noqa: B006
     target_actions: o.TargetActions = None,
@@ -42,6 +43,7 @@ def command(
     checkpoint: o.Checkpoint = None,
     outputs: o.Outputs = None,
     json: o.Json = False,
+    volume: o.Volume = None,
 ) -> None:
     """Which column is what, who wrote how much, what was dropped and why, and what a target finds covered.
 
@@ -66,15 +68,19 @@ def command(
             target_law,
         )
         policy = None if target is None else inputs.read_target(target, words)
-        rows = inputs.read_logs(logs, column, done, ends, role, missing)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)
         found = inspect(rows, policy, scanning, check=check)
         notes.extend(taken(scanning))
     if json:
         tell(notes)
-        print_json(found.to_dict())
+        failed = {} if found.error is None else describe(found.error, "", found.error.exit_code)
+        print_json({**found.to_dict(), **failed})
     else:
         tell(notes, besides=found.notes)
         show(found)
+    if found.error is not None and json:
+        complain("error", found.error.text(on_command_line))
+        raise typer.Exit(found.error.exit_code)
     if found.error is not None:
         raise found.error

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from mixope.cli import complete
+from mixope.cli.volume import set_volume
+
 
 class EstimandName(StrEnum):
     """What is estimated."""
@@ -36,6 +39,7 @@ class DeviceName(StrEnum):
 Ending = StrEnum("Ending", ["terminated", "truncated"])
 MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
+FormatName = StrEnum("FormatName", ["parquet", "csv", "tsv", "jsonl", "arrow", "npz"])
 LawName = StrEnum("LawName", ["plain", "clipped", "squashed"])
 OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
 Paths = Annotated[
@@ -43,8 +47,29 @@ Paths = Annotated[
     typer.Argument(
         metavar="LOGS",
         show_default=False,
-        help="Files, folders or quoted globs (.parquet, .csv, .tsv, .arrow, .npz), each also as label=path to name its "
-        "logger. The files of one folder or glob are one log: episodes may go on from file to file.",
+        help="Files, folders or quoted globs (.parquet, .csv, .tsv, .jsonl, .arrow, .npz), each also as label=path to "
+        "name its logger; - is standard input (with --format). The files of one folder or glob are one log: episodes "
+        "may go on from file to file.",
+    ),
+]
+Format = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format", show_default=False, help="The format of log files whose names do not say it, and of standard input."
+    ),
+]
+Estimator = Annotated[
+    str,
+    typer.Option(
+        "--estimator", help="auto, or a name that `mixope estimators` lists.", autocompletion=complete.estimators
+    ),
+]
+Estimators = Annotated[
+    list[str],
+    typer.Option(
+        "--estimator",
+        help="auto, or a name that `mixope estimators` lists; repeat it for several, or all.",
+        autocompletion=complete.estimators_or_all,
     ),
 ]
 Column = Annotated[
@@ -206,6 +231,7 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         metavar="NAME",
+        autocompletion=complete.intervals,
         help="How the interval is made. auto: t, or blocks where the logs are a few long episodes. t, normal, "
         "likelihood: from scores by episode. blocks: from blocks of steps. bca, percentile: by refitting everything on "
         "resampled episodes.",
@@ -230,6 +256,7 @@ Engine = Annotated[
         "--engine",
         metavar="NAME",
         show_default=False,
+        autocompletion=complete.engines,
         help="Where rows are added up: memory; embedded (DuckDB), which is the default for files; processes of this "
         "machine; dask, spark or ray, each on this machine or at an address such as dask://scheduler:8786.",
     ),
@@ -301,4 +328,17 @@ WithBacktest = Annotated[
         "scans).",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else there.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object on stdout and nothing else there; of an error, what it is."),
+]
+Volume = Annotated[
+    bool | None,
+    typer.Option(
+        "--verbose/--quiet",
+        "-v/-q",
+        show_default=False,
+        callback=set_volume,
+        help="Say on stderr what was read and how long it took; or nothing but errors.",
+    ),
+]

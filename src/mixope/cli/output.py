@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mixope.errors import UNSHOWABLE, MixopeWarning, Setting, UsageError, clean, phrased
+from mixope.cli.volume import quiet, telling_times
+from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,12 +33,15 @@ ARGUMENTS = "mixope.cli.arguments"
 ENDINGS = (".html", ".htm")
 WIDTH_OF_FILES = 110
 _STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
+_STYLES |= {"scan": "dim", "time": "dim"}
+ASIDES = ("note", "report", "scan", "time")
+"""The kinds of message that are not about a failure."""
 
 
 _PHRASES = {
     "default": "--target-default uniform (or an action)",
     "actions": "--target-actions ACTION,ACTION,…",
-    "format": "give it a name that ends by its format",
+    "format": "--format FORMAT",
     "one_policy": "give a table of one policy with --logger LABEL=FILE",
     "several_policies": "give it with --loggers",
     "inspect": "mixope inspect LOGS --target POLICY",
@@ -103,12 +107,22 @@ def print_json(record: Mapping[str, Any]) -> None:
     typer.echo(UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said).encode())
 
 
-def complain(kind: str, words: str) -> None:
-    """A message on stderr: its kind, then the words, unwrapped so that paths can be copied."""
+def describe(error: BaseException, words: str, exit_code: int) -> dict[str, Any]:
+    """An error for programs: what it is, what is wrong, what to do next where that is known apart, the exit code."""
+    facts, hint = words, None
+    if isinstance(error, DataError):
+        facts, hint = error.facts(on_command_line), error.hint and phrased(error.hint, on_command_line)
+    return {"error": {"type": type(error).__name__, "message": facts, "hint": hint, "exit_code": exit_code}}
+
+
+def complain(kind: str, words: str, screen: Console | None = None) -> None:
+    """A message on stderr: its kind, then the words, unwrapped so that paths can be copied; errors only if quiet."""
     from rich.text import Text
 
+    if quiet() and kind in ASIDES:
+        return
     message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", words)
-    console(sys.stderr).print(message, soft_wrap=True)
+    (screen or console(sys.stderr)).print(message, soft_wrap=True)
 
 
 def refusal(error: OSError) -> str:
@@ -141,7 +155,7 @@ class Work(list[str]):
         super().__init__()
         screen = console(sys.stderr)
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
-        self.display = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self.display = Progress(*columns, console=screen, transient=True, disable=quiet() or not screen.is_terminal)
         self.display.add_task(what, total=None)
 
     def progress(self, done: int, total: int) -> None:
@@ -161,7 +175,7 @@ def working(what: str) -> Iterator[Work]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MixopeWarning)
         try:
-            with heard.display:
+            with heard.display, telling_times(lambda kind, words: complain(kind, words, heard.display.console)):
                 yield heard
         except BaseException:
             tell(_messages(caught))

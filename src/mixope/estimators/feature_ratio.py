@@ -61,12 +61,13 @@ def log_target(target: Policy, rows: Rows) -> FloatArray:
     def ask() -> FloatArray:
         with asking(target):
             found = np.asarray(target.log_prob(rows.observation, rows.action), dtype=np.float64)
-        if found.shape != (len(rows),) or np.isnan(found).any():
-            raise DataError(
-                "the target did not give one log-probability per row",
-                expected=f"shape ({len(rows)},), finite or −inf",
-                got=f"shape {found.shape}" + (", with values that are not numbers" if np.isnan(found).any() else ""),
-            )
+            if found.shape != (len(rows),) or np.isnan(found).any():
+                strange = ", with values that are not numbers" if np.isnan(found).any() else ""
+                raise DataError(
+                    "the target did not give one log-probability per row",
+                    expected=f"shape ({len(rows)},), finite or −inf",
+                    got=f"shape {found.shape}{strange}",
+                )
         return found
 
     return rows.once("log target", target, ask)

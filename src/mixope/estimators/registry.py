@@ -33,9 +33,10 @@ class Estimator(Protocol):
         ...
 
 
-#: What an estimator may need besides the logs; with the policies of all loggers either can be had.
-PROPENSITIES = "propensities, or the loggers' policies"
-POLICIES = "the loggers' policies"
+LABELS = "labels"
+PROPENSITIES = "propensities or policies"
+BETTER_KNOWN = f"no; better with {PROPENSITIES}"
+BETTER_WITH_POLICIES = f"{LABELS}; better with policies"
 
 
 BOTH, COUNTS, FEATURES = frozenset({"counts", "features"}), frozenset({"counts"}), frozenset({"features"})
@@ -43,7 +44,9 @@ BOTH, COUNTS, FEATURES = frozenset({"counts", "features"}), frozenset({"counts"}
 
 @dataclass(frozen=True)
 class Entry:
-    """How to make an estimator, what it needs, what it takes, and one line on when to use it."""
+    """How to make an estimator, one line on when to use it, what it must know of the loggers (None: nothing), and what
+    it takes. The tables of ``README.md``, ``docs/estimators.md`` and ``mixope estimators`` are made of the same words.
+    """
 
     make: Callable[..., Estimator]
     family: str
@@ -57,50 +60,91 @@ class Entry:
 
 
 REGISTRY: dict[str, Entry] = {
-    "emp": Entry(state_ratio.emp, "state ratio", "several loggers, behaviour unknown: the default for opaque states"),
+    "emp": Entry(
+        state_ratio.emp, "state ratio", "behaviour unknown, one logger or several; the default for opaque states"
+    ),
     "emp-single": Entry(
-        state_ratio.emp_single, "state ratio", "the paper's comparison: each logger alone, averaged", by_logger=True
+        state_ratio.emp_single,
+        "state ratio",
+        "to reproduce the paper: each logger alone, averaged",
+        LABELS,
+        by_logger=True,
     ),
     "kl-emp": Entry(
-        state_ratio.kl_emp, "state ratio", "the paper's re-weighting by nearness to the target", by_logger=True
+        state_ratio.kl_emp,
+        "state ratio",
+        "to reproduce the paper: loggers re-weighted by nearness to the target",
+        LABELS,
+        by_logger=True,
     ),
-    "opt-emp": Entry(opt_emp, "state ratio", "loggers whose recorders differ in noise; else it is emp", takes=COUNTS),
-    "bch": Entry(state_ratio.bch, "state ratio", "propensities recorded, one logger (several: averaged)", PROPENSITIES),
-    "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "propensities recorded, several loggers", PROPENSITIES),
+    "opt-emp": Entry(
+        opt_emp,
+        "state ratio",
+        "loggers whose recorders differ in noise; otherwise it equals emp; not on vectors",
+        LABELS,
+        takes=COUNTS,
+    ),
+    "bch": Entry(state_ratio.bch, "state ratio", "one logger (several: each alone, averaged)", PROPENSITIES),
+    "bch-pooled": Entry(state_ratio.bch_pooled, "state ratio", "several loggers, pooled", PROPENSITIES),
     "bch-kl-pooled": Entry(
         state_ratio.bch_kl_pooled,
         "state ratio",
-        "the paper's re-weighting, with propensities",
-        PROPENSITIES,
+        "to reproduce the paper's re-weighting",
+        "propensities or policies, labels",
         by_logger=True,
     ),
-    "known-mixture": Entry(state_ratio.known_mixture, "state ratio", "the loggers' policies are known", POLICIES),
+    "known-mixture": Entry(
+        state_ratio.known_mixture,
+        "state ratio",
+        "the loggers' policies are known",
+        "policies and labels (for one logger, propensities suffice)",
+    ),
     "kernel": Entry(
-        KernelRatio, "state ratio", "the paper's kernel form: an oracle for small logs", takes=FEATURES, slow=True
-    ),
-    "emp-neural": Entry(
-        NeuralRatio, "state ratio", "the paper's network for the ratio (extra jax)", takes=FEATURES, slow=True
-    ),
-    "sadl": Entry(state_action.sadl, "state–action ratio", "the paper's policy-agnostic rival"),
-    "mwl": Entry(state_action.mwl, "state–action ratio", "policy-agnostic, minimax weight learning"),
-    "dualdice": Entry(state_action.dualdice, "state–action ratio", "policy-agnostic, DualDICE"),
-    "is": Entry(trajectory.importance_sampling, "trajectory weights", "episodes of a few steps"),
-    "wis": Entry(trajectory.weighted, "trajectory weights", "episodes of a few steps"),
-    "is-step": Entry(trajectory.stepwise, "trajectory weights", "short episodes"),
-    "wis-step": Entry(trajectory.weighted_stepwise, "trajectory weights", "short episodes"),
-    "mis": Entry(trajectory.multiple, "trajectory weights", "episodes of a few steps, several known loggers"),
-    "mis-step": Entry(trajectory.multiple_stepwise, "trajectory weights", "short episodes, several known loggers"),
-    "model": Entry(Model, "model", "a check on emp: the counted model, evaluated", takes=COUNTS),
-    "fqe": Entry(
-        LearnedValue,
-        "value",
-        "many columns: a value learned by networks",
+        KernelRatio,
+        "state ratio",
+        "vectors only: the paper's kernel form, a reference for logs of up to 3,000 rows",
         takes=FEATURES,
         slow=True,
     ),
-    "lstdq": Entry(LstdQ, "value", "states with factors; no ratio at all"),
-    "dr": Entry(DoublyRobust, "doubly robust", "states with factors: the default there"),
-    "logged-mean": Entry(LoggedMean, "reference", "what the loggers earned; not an estimate of the target"),
+    "emp-neural": Entry(
+        NeuralRatio,
+        "state ratio",
+        "vectors only: the paper's network for the ratio (extra jax)",
+        takes=FEATURES,
+        slow=True,
+    ),
+    "sadl": Entry(state_action.sadl, "state–action ratio", "to compare with the paper's policy-agnostic rival"),
+    "mwl": Entry(state_action.mwl, "state–action ratio", "to compare with minimax weight learning"),
+    "dualdice": Entry(state_action.dualdice, "state–action ratio", "to compare with DualDICE"),
+    "is": Entry(trajectory.importance_sampling, "trajectory weights", "episodes of a few steps", BETTER_KNOWN),
+    "wis": Entry(trajectory.weighted, "trajectory weights", "episodes of a few steps", BETTER_KNOWN),
+    "is-step": Entry(trajectory.stepwise, "trajectory weights", "short episodes", BETTER_KNOWN),
+    "wis-step": Entry(trajectory.weighted_stepwise, "trajectory weights", "short episodes", BETTER_KNOWN),
+    "mis": Entry(
+        trajectory.multiple,
+        "trajectory weights",
+        "episodes of a few steps, several known loggers",
+        BETTER_WITH_POLICIES,
+    ),
+    "mis-step": Entry(
+        trajectory.multiple_stepwise,
+        "trajectory weights",
+        "short episodes, several known loggers",
+        BETTER_WITH_POLICIES,
+    ),
+    "model": Entry(Model, "model", "a check on emp: the counted model, evaluated; not on vectors", takes=COUNTS),
+    "fqe": Entry(
+        LearnedValue,
+        "value",
+        "vectors or mixed columns: a value learned by networks, where weights are not supported",
+        takes=FEATURES,
+        slow=True,
+    ),
+    "lstdq": Entry(LstdQ, "value", "states with factors, or vectors; uses no ratio at all"),
+    "dr": Entry(DoublyRobust, "doubly robust", "states with factors, or vectors: the default there"),
+    "logged-mean": Entry(
+        LoggedMean, "reference", "what the loggers earned: a reference line, not an estimate of the target"
+    ),
 }
 
 

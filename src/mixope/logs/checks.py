@@ -158,7 +158,7 @@ def _first(questions: Sequence[tuple[str, dict[str, str]]], rows: str, connectio
     asked = []
     for condition, shown in questions:
         fields = {"source": "source", "row": view.ROW} | shown
-        packed = ", ".join(f"{name} := {value}" for name, value in fields.items())
+        packed = ", ".join(f"{quote(name)} := {value}" for name, value in fields.items())
         asked += [f"count(*) FILTER ({condition})", f"min(struct_pack({packed}), {SHOWN}) FILTER ({condition})"]
     found = connection.execute(f"SELECT {', '.join(asked)} FROM ({rows})").fetchall()[0] if asked else ()
     return list(zip(found[::2], found[1::2], strict=True))

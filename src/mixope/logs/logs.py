@@ -30,6 +30,7 @@ from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.copies import SHORT, refuse_copies
 from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.table import least_step, rows_of
+from mixope.logs.timing import timed
 from mixope.rendering import render
 
 
@@ -221,7 +222,8 @@ class Logs:
         """Inside, the rows are read; a file that changes meanwhile is an error about it, whatever else went wrong."""
         self.refuse_changed()
         try:
-            yield
+            with timed(self.name):
+                yield
         except Exception:  # of DuckDB, Arrow or ours: whichever, a file that changed is the better answer
             self.refuse_changed(thorough=True)
             raise

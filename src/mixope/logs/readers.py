@@ -22,8 +22,9 @@ from mixope.logs.sources.frames import frame_of
 from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
+from mixope.logs.sources.streams import find_stream, is_stream, stream_name
 
-SAID = "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, or Logs"
+SAID = "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a file, or Logs"
 
 
 def read(
@@ -42,7 +43,8 @@ def read(
     :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
-        ``{label: source}``, or ``Logs``. A folder may also be a Minari data set, a Delta table or an Iceberg table.
+        open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
+        set, a Delta table or an Iceberg table.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
@@ -129,6 +131,7 @@ class Said:
             [stamp for stamp in stamps if stamp.name in read_again],
         )
         more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
+        more["held"] = tuple(file.store.held for file in found.files if file.store is not None)
         return [replace(source, **more) for source in sources]
 
 
@@ -144,6 +147,8 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
     frame = frame_of(given)
     if frame is not None:
         return said.files(frame.name, frame.find(), label)
+    if is_stream(given):
+        return said.files(stream_name(given), find_stream(given), label)
     return _open_table(given, label, said)
 
 
@@ -185,7 +190,7 @@ def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> li
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
     named = paths or isinstance(value, str | os.PathLike | Mapping | Logs)
-    return named or frame_of(value) is not None or _is_table(value)
+    return named or frame_of(value) is not None or is_stream(value) or _is_table(value)
 
 
 def _is_table(value: Any) -> bool:

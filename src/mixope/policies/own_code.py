@@ -5,7 +5,7 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,19 @@ def running(what: str) -> Iterator[None]:
         ) from error
 
 
-def asking(policy: Any) -> AbstractContextManager[None]:
-    """The same around a question to a policy; one of our own has no excuse."""
+@contextmanager
+def asking(policy: Any) -> Iterator[None]:
+    """The same around a question to a policy; one of our own has no excuse. Errors know which policy was asked."""
     kind = type(policy)
-    return nullcontext() if kind.__module__.partition(".")[0] == OURS else running(f"the policy {kind.__name__}")
+    ours = kind.__module__.partition(".")[0] == OURS
+    around: AbstractContextManager[None] = nullcontext() if ours else running(f"the policy {kind.__name__}")
+    try:
+        with around:
+            yield
+    except MixopeError as error:
+        with suppress(Exception):  # a policy of the user's may have no fingerprint, or one that fails as well
+            error.policy = policy.fingerprint()
+        raise
 
 
 def said(error: BaseException) -> str:

@@ -452,13 +452,16 @@ def _coverage(found: Inspection, coverage: Coverage) -> Pieces:
     return [*said, Text(f"  the heaviest of {coverage.gaps:,} gaps{by}:"), table(names, gaps, folded=("state",))]
 
 
+KNOWN = "needs to know the loggers?"
+
+
 def registry_view(registry: Mapping[str, Entry]) -> Table:
     """One estimator per line."""
     rows = [
-        (name, entry.family, "yes" if "features" in entry.takes else "no", entry.needs or "–", entry.when)
+        (name, entry.family, "yes" if "features" in entry.takes else "no", entry.needs or "no", entry.when)
         for name, entry in registry.items()
     ]
-    return table(("name", "family", "vectors", "needs", "when to use it"), rows, folded=("needs", "when to use it"))
+    return table(("name", "family", "vectors", KNOWN, "when to use it"), rows, folded=(KNOWN, "when to use it"))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Container[str] = ()) -> Table:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import mixope
-from cli.running import run
+from cli.running import check_refusal, run
 from mixope.errors import UNSHOWABLE, MixopeError, MixopeWarning
 
 CLEAN_VALUE = 0.900462962962963
@@ -52,7 +52,8 @@ class Command:
         assert not UNSHOWABLE.search(result.stdout + result.stderr), repr(result.output)
         assert "Traceback" not in result.stderr
         if isinstance(expected, Refused):
-            assert (result.exit_code, result.stdout) == (expected.code, ""), result.output
+            assert result.exit_code == expected.code, result.output
+            check_refusal(words, result.stdout, expected.code)
             assert sorted(map(str, folder.rglob("*"))) == before
             assert re.search(r"^(error:|Usage:)", result.stderr, re.MULTILINE)
             _holds(result.stderr, expected.words)

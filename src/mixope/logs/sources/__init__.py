@@ -74,9 +74,8 @@ def _no_room(where: str) -> Advice:
 
 def arrow_batches(result: Any, rows: int) -> Any:
     """What DuckDB found, as Arrow batches of at most so many rows, by whatever name this DuckDB has for it."""
-    if hasattr(result, "to_arrow_reader"):
-        return result.to_arrow_reader(rows)
-    return result.fetch_record_batch(rows)
+    names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
+    return getattr(result, next(name for name in names if hasattr(result, name)))(rows)
 
 
 def unique(stem: str) -> str:
@@ -218,6 +217,8 @@ class Source:
     """What the provenance says besides: the version of a table, say."""
     home: str | None = field(default=None, kw_only=True)
     """The engine whose frame was given: "spark", "dask", "ray" or "polars"."""
+    held: tuple[Any, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+    """What must not go while the files are read: scratch folders."""
 
     @property
     def names(self) -> tuple[str, ...]:

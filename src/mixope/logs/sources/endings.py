@@ -30,6 +30,12 @@ def format_of(path: str) -> str | None:
     return next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
 
 
+def ending_of(path: str) -> str:
+    """The known ending of a file's name, the longest that fits; nothing where there is none."""
+    known = (ending for ends in FORMATS.values() for ending in ends if path.lower().endswith(ending))
+    return max(known, key=len, default="")
+
+
 def endings() -> str:
     """All known endings, for messages."""
     return ", ".join(ending for ends in FORMATS.values() for ending in ends)
