@@ -144,7 +144,7 @@ def test_whatever_stands_wherever_it_is_a_record_or_an_error_in_words(kind):
     made = {Estimate: everything, Comparison: small, Backtest: records.backtest, Inspection: inspection}[kind]()
     whole = json.loads(made.to_json())
     refused, every = 0, list(places(whole))
-    for number, path in enumerate(every[:: 1 + len(every) // 500]):
+    for number, path in enumerate(every[:: 1 + len(every) // 300]):
         for fault in (BROKEN[number % len(BROKEN)], BROKEN[(5 * number + 4) % len(BROKEN)]):
             try:
                 kind.from_json(json.dumps(with_a_fault(whole, path, fault))).to_json()
