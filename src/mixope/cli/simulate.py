@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mixope.cli import complete
 from mixope.cli import options as o
 from mixope.cli.output import console, tell, working
 
@@ -29,7 +30,7 @@ Observed = StrEnum("Observed", ["id", "factors"])
 def command(
     environment: Annotated[
         str,
-        typer.Argument(metavar="ENV", show_default=False, help=WORLDS),
+        typer.Argument(metavar="ENV", show_default=False, help=WORLDS, autocompletion=complete.environments),
     ],
     output: Annotated[
         Path,

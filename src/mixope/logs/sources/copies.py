@@ -71,7 +71,7 @@ def _twice(what: str, one: Input, other: Input) -> DataError:
 
 def _inputs(source: Source) -> Iterator[Input]:
     for piece in source.pieces:
-        if isinstance(piece, ArrowTable) and piece.digest is None:
+        if isinstance(piece, ArrowTable) and (piece.digest is None or not os.path.exists(piece.files[0])):
             yield Input(source.name, id(piece.content), source, piece)
         elif isinstance(piece, ArrowDataset):
             for name, store, groups in piece.parts():
