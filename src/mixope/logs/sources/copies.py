@@ -132,6 +132,7 @@ def _alone(given: Input) -> Source:
     """The input as a source of its own."""
     piece = given.piece
     if len(piece.files) > 1:
-        parts = piece.split(sum(piece.counts()) + 1)
+        rows = dict(zip(piece.files, piece.counts(), strict=False)).get(given.name) or 1
+        parts = piece.split(rows)  # so many and no more: small neighbours stay out
         piece = next(part for name, part in parts if name == given.name or name.startswith(f"{given.name}["))
     return replace(given.source, pieces=(piece,))
