@@ -20,10 +20,15 @@ MODEL_TESTS := $(patsubst %,tests/policies/test_%_adapter.py,torch sb3 d3rlpy)
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
 JOBS ?= auto
+LIMIT ?= 600
 MINUTES ?= 60
 
 INPUTS ?= 1000000
 SEED ?= 0
+
+# One thread for linear algebra in each process; and a test that waits for ever fails, with the place where it waits.
+ALONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+SPREAD := -n $(JOBS) --dist loadgroup --timeout $(LIMIT)
 
 # A handful of files that touch every dependency of the package, in less than a minute.
 TOUCHING := tests/distribution/test_every_dependency.py tests/distribution/test_metadata.py
@@ -38,23 +43,23 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long"
+	$(ALONE) $(BIN)/pytest $(SPREAD) -m "not long"
 
 test-all: test $(VENV)/.installed-all $(MODELS)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m long
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MODELS)/bin/python -m pytest -m long $(MODEL_TESTS)
+	$(ALONE) $(BIN)/pytest $(SPREAD) -m long
+	$(ALONE) $(MODELS)/bin/python -m pytest -m long $(MODEL_TESTS)
 
 lowest: $(LOWEST)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
+	$(ALONE) $(LOWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
 
 newest: $(NEWEST)/.installed
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(NEWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
+	$(ALONE) $(NEWEST)/bin/pytest -p no:cacheprovider -m "not long" $(TOUCHING)
 
 fuzz: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
+	$(ALONE) $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
 
 soak: $(VENV)/.installed-dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)
+	$(ALONE) $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)
 
 # The quick sizes; each benchmark's own --help says how to run it at the size that docs/benchmarks.md shows.
 bench: $(VENV)/.installed-dev

@@ -29,7 +29,9 @@ SHOWN = 10
 
 
 def find_database(path: str, table: str | None) -> Finds | None:
-    """The rows of a table of a database; None where the file is no database."""
+    """The rows of a table of a database; None where the file is no database, or no file: a pipe would be waited for."""
+    if not os.path.isfile(path):
+        return None
     try:
         with open(path, "rb") as file:
             start = file.read(16)

@@ -82,7 +82,11 @@ def find(path: str) -> Finds:
         raise no_logs(path)
     strange = next((name for name in files if not os.path.isfile(name)), None)
     if strange is not None:
-        raise DataError("The log is a pipe or a device, not a file", where=strange, hint="write the rows to a file")
+        raise DataError(
+            "The log is a pipe or a device, not a file",
+            where=strange,
+            hint="write the rows to a file, or pipe them into the command, as - with --format",
+        )
     unnamed = next((name for name in files if not has_text_name(name)), None)
     if unnamed is not None:
         raise DataError("The name of the file is not UTF-8", where=unnamed, hint="rename the file")
