@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         read_policies,
         read_policy,
     )
+    from mixope.trials import Experiment, experiment
 
 _HOME = {
     "Backtest": "mixope.backtesting",
@@ -45,6 +46,7 @@ _HOME = {
     "DataError": "mixope.errors",
     "Estimand": "mixope.estimand",
     "Estimate": "mixope.estimate",
+    "Experiment": "mixope.trials",
     "GaussianPolicy": "mixope.policies",
     "Inspection": "mixope.inspection",
     "LinearGaussianPolicy": "mixope.policies",
@@ -61,6 +63,7 @@ _HOME = {
     "compare": "mixope.comparison",
     "compare_targets": "mixope.comparison",
     "evaluate": "mixope.evaluation",
+    "experiment": "mixope.trials",
     "inspect": "mixope.inspection",
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
@@ -74,6 +77,7 @@ __all__ = [
     "DataError",
     "Estimand",
     "Estimate",
+    "Experiment",
     "GaussianPolicy",
     "Inspection",
     "LinearGaussianPolicy",
@@ -91,6 +95,7 @@ __all__ = [
     "compare",
     "compare_targets",
     "evaluate",
+    "experiment",
     "inspect",
     "read",
     "read_policies",

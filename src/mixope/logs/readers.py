@@ -75,6 +75,17 @@ def read(
     return logs
 
 
+def open_sources(*given: Any, format: str | None = None) -> list[Source]:
+    """The tables behind some sources with the columns that they have, whatever these mean."""
+    said = Said({}, None, None, format, {"roles": {}, "missing": None})
+    return [source for each in given for source in _open(each, None, said)]
+
+
+def read_found(found: Finds, **said: Any) -> Logs:
+    """Logs from rows that were written once; ``said`` as for :func:`read`."""
+    return read(found, **said)  # type: ignore[arg-type]
+
+
 def _labels(label: Any, count: int) -> list[str | None]:
     """One label per source."""
     labels = list(label) if isinstance(label, list | tuple) else [label] * count
@@ -138,6 +149,8 @@ class Said:
 def _open(given: Any, label: str | None, said: Said) -> list[Source]:
     if isinstance(given, Logs):
         return [said.again(source, label) for source in given.sources]
+    if isinstance(given, Finds):
+        return said.files(given.files[0].path, given, label)
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
     if isinstance(given, Mapping):

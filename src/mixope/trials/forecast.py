@@ -1,0 +1,96 @@
+"""Do the first days predict the later ones? The test of the whole method that the data themselves allow.
+
+The chains of the arms are made from the rows of the first k periods alone; then the periods after are predicted, and
+held against what was seen there. The mean over the later periods is judged, for every arm and for the difference, with
+the error of prediction and sight together from the jackknife over buckets of units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixope.arrays import BoolArray, FloatArray
+from mixope.diagnostics import Diagnostic
+from mixope.trials.chains import chain_of, start_law
+from mixope.trials.counts import Counts
+
+WARN = 3.0
+LEAST_DAYS = 4
+"""A test of fewer periods has no later ones worth the name."""
+
+
+@dataclass(frozen=True)
+class ByDay:
+    """Rows and metric of every (bucket, arm, period since entry)."""
+
+    rows: FloatArray
+    reward: FloatArray
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predicted and seen over the later periods: treatment, control, difference; and by period for the difference."""
+
+    first: int
+    predicted: tuple[float, float, float]
+    seen: tuple[float, float, float]
+    deviates: tuple[float, float, float]
+    by_day: FloatArray
+
+    @property
+    def check(self) -> Diagnostic:
+        """The difference decides; arms that drift alike are told of."""
+        *arms, off = (abs(z) for z in self.deviates)
+        ahead, after = self.predicted[2], self.seen[2]
+        said = f"the first {self.first} periods predict a difference of {ahead:.3g} later on; it was {after:.3g}"
+        if off > WARN:
+            return Diagnostic("later periods", off, WARN, "warn", f"{said}: {off:.1f} standard errors off")
+        drift = "; both arms drift alike, which does no harm to their difference" if max(arms) > WARN else ""
+        return Diagnostic("later periods", off, WARN, "pass", said + drift)
+
+
+def forecast(early: Counts, seen: ByDay, treatment: int, control: int, first: int) -> Forecast:
+    """From the counts of the first periods to all after them."""
+    buckets = np.arange(seen.rows.shape[0])
+    whole = _compared(early, seen, buckets >= 0, treatment, control, first)
+    used = buckets[seen.rows.sum(axis=(1, 2)) > 0]
+    others = np.stack(
+        [_off(_compared(early.take(early.bucket != b), seen, buckets != b, treatment, control, first)) for b in used]
+    )
+    n = len(used)
+    error = np.sqrt((n - 1) / n * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
+    off = _off(whole)
+    deviates = np.where(error > 0, off / np.where(error > 0, error, 1.0), 0.0)
+    predicted, watched, by_day = whole
+    return Forecast(first, _three(predicted), _three(watched), _three(deviates), by_day)
+
+
+def _three(values: FloatArray) -> tuple[float, float, float]:
+    treatment, control, difference = values.tolist()
+    return treatment, control, difference
+
+
+def _off(compared: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
+    predicted, seen, _ = compared
+    return predicted - seen
+
+
+def _compared(
+    early: Counts, seen: ByDay, chosen: BoolArray, treatment: int, control: int, first: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means over the later periods, weighted by the units that were seen in them."""
+    start = start_law(early)
+    days = seen.rows.shape[2]
+    rows, reward = seen.rows[chosen].sum(axis=0), seen.reward[chosen].sum(axis=0)
+    ahead, after, paths = [], [], []
+    for arm in (treatment, control):
+        path = chain_of(early, arm, start).path(days)
+        weight = rows[arm, first:]
+        ahead.append(float(weight @ path[first:] / weight.sum()))
+        after.append(float(reward[arm, first:].sum() / weight.sum()))
+        paths.append(path)
+    ahead.append(ahead[0] - ahead[1])
+    after.append(after[0] - after[1])
+    return np.array(ahead), np.array(after), paths[0] - paths[1]

@@ -1,0 +1,202 @@
+"""The table of an experiment, brought into order once: one row per unit and period, with what came before and after.
+
+    unit  step  day  action  assigned  bucket   state …   next …   before …   metric …
+
+``step`` counts the periods since the unit's first row. A row has a next state only if the unit has a row in the very
+next period: what happens over a gap is not one step. Units fall into buckets by a hash of their name, whatever the
+order of the rows; buckets are what uncertainty is computed from (:mod:`mixope.trials.counts`).
+
+States are classes. A number with many values is cut at its quantiles, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mixope.errors import DataError
+from mixope.logs import Logs
+from mixope.logs.database import connect
+from mixope.logs.readers import open_sources, read_found
+from mixope.logs.sources import arrow_batches, literal, quote, reading
+from mixope.logs.sources.found import Finds
+from mixope.logs.sources.scratch import ROWS, found_once
+from mixope.trials.classes import coded_state
+from mixope.trials.design import Design
+from mixope.trials.table import arms_of, raw_view, refuse_gaps, refuse_missing, with_states
+
+BUCKETS = 64
+NONE = "none"
+"""What stands for the state before the first period."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The rows in order, written once, and what was assumed on the way. ``states`` are the columns of the state."""
+
+    design: Design
+    name: str
+    rows: Finds
+    states: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Any, str]]:
+        """A connection, and the rows as a relation of it."""
+        (source,) = open_sources(self.rows)
+        with connect() as connection, reading(self.name):
+            yield connection, source.pieces[0].relation(connection)
+
+    @property
+    def base(self) -> tuple[str, ...]:
+        """The columns of the state without those of earlier periods."""
+        return self.states[: len(self.states) // (self.design.lags + 1)]
+
+    @property
+    def oldest(self) -> tuple[str, ...]:
+        """Those of the earliest period in the state."""
+        return tuple(earlier(name, self.design.lags) for name in self.base)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Counted once."""
+        with self.open() as (connection, rows):
+            return _facts(connection, rows)
+
+    def logs(self, metric: str) -> Logs:
+        """As logs: an arm is an action, a metric the reward, and who was assigned to an arm wrote its rows."""
+        columns: dict[str, Any] = {
+            "episode_id": "unit",
+            "step": "step",
+            "action": "action",
+            "reward": f"metric {metric}",
+            "observation": [f"state {name}" for name in self.states],
+            "next_observation": [f"next {name}" for name in self.states],
+        }
+        if self.facts.fixed:
+            columns["policy_id"] = "assigned"
+        return read_found(self.rows, columns=columns, ends="truncated")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How large the experiment is. ``fixed``: no unit changed its arm. ``gaps``: rows with a period missing after."""
+
+    rows: int
+    units: int
+    periods: int
+    longest: int
+    arms: tuple[tuple[str, int, int], ...]
+    """Each arm with its units and its rows."""
+    fixed: bool
+    gaps: int
+    last: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arms, sorted."""
+        return tuple(arm for arm, _, _ in self.arms)
+
+
+def make_panel(data: Any, design: Design) -> Panel:
+    """Read the table, check it, and bring it into order."""
+    sources = open_sources(data)
+    name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
+    design, notes = with_states(sources, design)
+    refuse_missing(sources, design.columns)
+    with connect() as connection, reading(name):
+        raw = raw_view(connection, sources, design)
+        refuse_gaps(connection, raw, design, name)
+        arms = arms_of(connection, raw, design, name)
+        states = [coded_state(connection, raw, state, design, name) for state in design.states]
+        notes += [note for _, note in states if note]
+        coded = dict(zip(design.states, (expression for expression, _ in states), strict=True))
+        if design.season is not None:
+            coded["season"] = f"CAST(day % {design.season} AS VARCHAR)"
+        query, names = _ordered(raw, coded, design)
+        rows = found_once(arrow_batches(connection.sql(query), ROWS), name, {"arms": list(arms)})
+        panel = Panel(design, name, rows, names, tuple(notes))
+    _refuse_doubles(panel)
+    return panel
+
+
+FOLLOWS = "lead(day) OVER w = day + 1"
+
+
+def _ordered(raw: str, coded: Mapping[str, str], design: Design) -> tuple[str, tuple[str, ...]]:
+    """The query of the panel, and the names of the state's columns with those of earlier periods."""
+    exposed = f"CASE WHEN exposed THEN assigned ELSE {literal(design.control)} END"
+    metrics = [quote(f"metric {metric}") for metric in design.metrics]
+    inner = ["unit", "day", "assigned", f"{exposed if design.exposure else 'assigned'} AS action", *metrics]
+    inner += [f"{expression} AS {quote(f'state {name}')}" for name, expression in coded.items()]
+    shown = {
+        **{name: name for name in ("unit", "day", "assigned", "action", *metrics)},
+        "step": "day - min(day) OVER (PARTITION BY unit)",
+        "bucket": f"CAST(md5_number_lower(CAST(unit AS VARCHAR)) % {BUCKETS} AS INTEGER)",
+        "doubled": "coalesce(day = lag(day) OVER w, false)",
+        "follows": FOLLOWS,
+    }
+    for name in coded:
+        shown |= {quote(called): expression for called, expression in _around(name, design.lags).items()}
+    names = (*coded, *(earlier(name, lag) for name in coded for lag in range(1, design.lags + 1)))
+    listed = ", ".join(f"{expression} AS {name}" for name, expression in shown.items())
+    return (
+        f"SELECT {listed} FROM (SELECT {', '.join(inner)} FROM {raw}) WINDOW w AS (PARTITION BY unit ORDER BY day)",
+        names,
+    )
+
+
+def _around(name: str, lags: int) -> dict[str, str]:
+    """A column of the state now, in the next period and in those before."""
+    now = quote(f"state {name}")
+    found = {f"state {name}": now, f"next {name}": f"CASE WHEN {FOLLOWS} THEN lead({now}) OVER w END"}
+    for lag in range(1, lags + 1):
+        found[f"state {earlier(name, lag)}"] = _back(now, lag)
+        found[f"next {earlier(name, lag)}"] = f"CASE WHEN {FOLLOWS} THEN {_back(now, lag - 1)} END"
+    return {**found, f"before {name}": _back(now, lags + 1)}
+
+
+def _back(column: str, periods: int) -> str:
+    """What a column was some periods ago, if the unit was there."""
+    if periods == 0:
+        return column
+    there = f"lag(day, {periods}) OVER w = day - {periods}"
+    return f"CASE WHEN {there} THEN lag({column}, {periods}) OVER w ELSE {literal(NONE)} END"
+
+
+def earlier(name: str, periods: int) -> str:
+    """What a column of the state is called some periods before."""
+    return f"{name}, {periods} before" if periods else name
+
+
+def _refuse_doubles(panel: Panel) -> None:
+    design = panel.design
+    with panel.open() as (connection, rows):
+        count, first = connection.execute(
+            f"SELECT count(*) FILTER (doubled), min(CAST(unit AS VARCHAR)) FILTER (doubled) FROM {rows}"
+        ).fetchall()[0]
+    if count:
+        raise DataError(
+            f"{count:,} rows have the unit and the {design.period} of another row",
+            where=panel.name,
+            expected=f"one row per {design.unit} and {design.time}",
+            got=f"{design.unit} {first} has several rows in one {design.period}",
+            hint=f"add up the metrics of each {design.unit} and {design.period} first",
+        )
+
+
+def _facts(connection: Any, rows: str) -> Facts:
+    total, gaps, last = connection.execute(
+        f"SELECT count(*), count(*) FILTER (NOT follows), count(*) FILTER (follows IS NULL) FROM {rows}"
+    ).fetchall()[0]
+    units, fixed, longest, low, high = connection.execute(
+        f"""SELECT count(*), bool_and(one), max(days), min(low), max(high) FROM (SELECT min(assigned) = max(assigned) AS
+        one, max(step) + 1 AS days, min(day) AS low, max(day) AS high FROM {rows} GROUP BY unit)"""
+    ).fetchall()[0]
+    arms = connection.execute(
+        f"SELECT assigned, count(DISTINCT unit), count(*) FROM {rows} GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    return Facts(total, units, high - low + 1, longest, tuple(arms), fixed, gaps, last)

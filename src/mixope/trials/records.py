@@ -1,0 +1,207 @@
+"""What an experiment found: the naive difference, the long-run one, how it develops, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mixope.diagnostics import Diagnostic, Verdict
+from mixope.estimate import Provenance
+from mixope.intervals import Interval
+from mixope.rendering import ReportedRecord, Rows
+
+SURE = 0.95
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Treatment less control, per unit and period, and how likely it is that treatment is better."""
+
+    difference: float
+    standard_error: float
+    interval: Interval
+    probability_better: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "interval": self.interval.to_dict()}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to compute the difference: ``naive``, ``surrogate``, ``dq``, or an estimator of the long run."""
+
+    name: str
+    effect: Effect
+    meaning: str
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        sure = self.effect.interval
+        return {
+            "method": self.name,
+            "difference": self.effect.difference,
+            "low": sure.low,
+            "high": sure.high,
+            "probability_better": self.effect.probability_better,
+            "meaning": self.meaning,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"name": self.name, "effect": self.effect.to_dict(), "meaning": self.meaning}
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """The difference in the long run, what each arm earns there, and whether to believe it."""
+
+    effect: Effect
+    verdict: Verdict
+    estimator: str
+    estimand: str
+    treatment: float
+    control: float
+    checks: tuple[Diagnostic, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The effect beside the rest."""
+        return {
+            **self.effect.to_dict(),
+            "verdict": str(self.verdict),
+            "estimator": self.estimator,
+            "estimand": self.estimand,
+            "treatment": self.treatment,
+            "control": self.control,
+            "checks": [check.to_dict() for check in self.checks],
+        }
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; the effect stands beside the others."""
+        return {**written, "effect": written}
+
+
+@dataclass(frozen=True)
+class Day:
+    """One period since entry: the difference that was seen (None after the test) and the one that the arms predict."""
+
+    day: int
+    seen: float | None
+    seen_error: float | None
+    predicted: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A state and what it adds to the long-run difference: at once, and by units that move there or away."""
+
+    state: Mapping[str, str]
+    at_once: float
+    carried: float
+    control_share: float
+    treatment_share: float
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """One treatment against the control, on one metric."""
+
+    arm: str
+    metric: str
+    naive: Effect
+    long_run: LongRun
+    lines: tuple[Line, ...]
+    days: tuple[Day, ...]
+    at_once: Effect
+    carried: Effect
+    drivers: tuple[Driver, ...]
+
+    @property
+    def decision(self) -> str:
+        """Better, worse, or not to be told; nothing where the data cannot carry it."""
+        if self.long_run.verdict is Verdict.UNSUPPORTED:
+            return "not supported"
+        sure = self.long_run.effect.interval
+        return "better" if sure.low > 0 else "worse" if sure.high < 0 else "unclear"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "arm": self.arm,
+            "metric": self.metric,
+            "decision": self.decision,
+            "naive": self.naive.to_dict(),
+            "long_run": self.long_run.to_dict(),
+            "lines": [line.to_dict() for line in self.lines],
+            "days": [asdict(day) for day in self.days],
+            "at_once": self.at_once.to_dict(),
+            "carried": self.carried.to_dict(),
+            "drivers": [asdict(driver) for driver in self.drivers],
+        }
+
+
+@dataclass(frozen=True)
+class Experiment(ReportedRecord):
+    """All treatments and metrics of one experiment."""
+
+    control: str
+    unit: str
+    period: str
+    states: tuple[str, ...]
+    level: float
+    units: int
+    rows: int
+    tested: int
+    """The longest that a unit was watched, in periods."""
+    shares: Mapping[str, int]
+    """Units by arm."""
+    arms: tuple[ArmResult, ...]
+    notes: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+
+    @property
+    def main(self) -> ArmResult:
+        """The first treatment on the first metric."""
+        return self.arms[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """One object; with a single treatment and metric, its parts also stand at the top."""
+        first = self.arms[0].to_dict() if len(self.arms) == 1 else {}
+        return self._written(
+            {
+                **{name: first[name] for name in ("naive", "long_run") if name in first},
+                "control": self.control,
+                "unit": self.unit,
+                "period": self.period,
+                "states": list(self.states),
+                "level": self.level,
+                "units": self.units,
+                "rows": self.rows,
+                "tested": self.tested,
+                "shares": dict(self.shares),
+                "arms": [arm.to_dict() for arm in self.arms],
+                "notes": [str(note) for note in self.notes],
+                "provenance": None if self.provenance is None else asdict(self.provenance),
+            }
+        )
+
+    def tables(self) -> Mapping[str, Rows]:
+        """The lines of every arm, the days, the drivers and the checks."""
+        return {
+            "lines": [{**_key(arm), **line.row()} for arm in self.arms for line in arm.lines],
+            "days": [{**_key(arm), **asdict(day)} for arm in self.arms for day in arm.days],
+            "drivers": [
+                {**_key(arm), **d.state, **{k: v for k, v in asdict(d).items() if k != "state"}}
+                for arm in self.arms
+                for d in arm.drivers
+            ],
+            "checks": [{**_key(arm), **check.row()} for arm in self.arms for check in arm.long_run.checks],
+        }
+
+
+def _key(arm: ArmResult) -> dict[str, str]:
+    return {"arm": arm.arm, "metric": arm.metric}

@@ -1,0 +1,359 @@
+"""From the table of an experiment to its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mixope.arrays import FloatArray, is_whole
+from mixope.comparison import compare
+from mixope.diagnostics import Diagnostic, verdict
+from mixope.differences import Comparison
+from mixope.engines import Engine
+from mixope.errors import DataError, UsageError
+from mixope.estimand import Estimand
+from mixope.estimate import Estimate
+from mixope.intervals import Interval, quantile
+from mixope.logs import LogSource
+from mixope.logs.sources import quote
+from mixope.policies.tabular import Constant
+from mixope.questions import as_estimand, check_level
+from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, surrogate_index
+from mixope.trials.counts import Counts, Histories, count, effect_of, jackknife
+from mixope.trials.design import Design, Period, names_of
+from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
+from mixope.trials.history import history_check
+from mixope.trials.panel import BUCKETS, Panel, make_panel
+from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
+from mixope.trials.seen import SeenDays, by_day, naive
+
+Kind = Literal["average", "discounted", "horizon", "day"]
+DRIVERS = 8
+AHEAD = 90
+"""How many periods are looked ahead where nobody says."""
+MOST_AHEAD = 10_000
+MOST_SOLVED = 3_000
+"""States beyond which the chains of the arms are not solved besides the estimators."""
+
+
+def experiment(
+    data: LogSource,
+    *,
+    arm: str,
+    control: str,
+    unit: str,
+    time: str,
+    metric: str | Sequence[str],
+    state: str | Sequence[str] | None = None,
+    estimand: Kind | Estimand = "average",
+    gamma: float | None = None,
+    horizon: int | None = None,
+    days: int | None = None,
+    level: float = 0.95,
+    estimator: str = "auto",
+    period: Period = "day",
+    season: int | None = None,
+    lags: int = 0,
+    exposure: str | None = None,
+    bins: int = 5,
+    missing: str | None = None,
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Experiment:
+    """The long-run effect of a short experiment.
+
+    Treatment changes who the units become, not only what they earn today. So each arm is taken as a policy, "always
+    this arm", and its long run is estimated from the steps of units from state to state.
+
+    :param data: a table with one row per unit and period; whatever :func:`mixope.read` takes.
+    :param arm: the column with the arm of a row.
+    :param control: the arm that the others are set against.
+    :param unit: the column that names the unit (a user, a shop); all its rows belong together.
+    :param time: the column with the period: whole numbers, dates or times.
+    :param metric: the column with what a unit earned in a period, or several of them.
+    :param state: columns with what a unit is like at the beginning of a period; the others of the table where none is
+        named. Numbers with many values are cut into ``bins`` classes.
+    :param estimand: ``"average"`` (per period, in the long run), ``"discounted"`` (with ``gamma``), ``"horizon"`` (per
+        period over the first ``horizon``) or ``"day"`` (in the period ``horizon`` alone).
+    :param days: how many periods the path of the difference is drawn out to.
+    :param season: the number of periods after which the world is where it was: its place in it becomes a state.
+    :param lags: so many earlier periods of the states are put beside them.
+    :param exposure: a column that says in which periods a unit really had its arm.
+    :returns: the naive difference, the long-run one with its interval and verdict, and how one becomes the other.
+
+    >>> found = mixope.experiment("test.parquet", arm="variant", control="A", unit="user", time="day",
+    ...                           metric="revenue", state=["level", "plan"])
+    >>> found.main.decision
+    'worse'
+    """
+    check_level(level)
+    asked = _Asked(*_estimand(estimand, gamma, horizon), level, estimator, engine, seed)
+    design = Design(
+        unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
+    )
+    panel = make_panel(data, design)
+    ahead = _ahead(days, horizon, panel.facts.longest)
+    notes = list(panel.notes) + _remarks(panel)
+    found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]
+    facts = panel.facts
+    return Experiment(
+        control=design.control,
+        unit=unit,
+        period=period,
+        states=panel.states,
+        level=level,
+        units=facts.units,
+        rows=facts.rows,
+        tested=facts.longest,
+        shares={name: units for name, units, _ in facts.arms},
+        arms=tuple(found),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of every arm and metric. ``day`` is the period whose value is asked for, if one is."""
+
+    estimand: Estimand
+    day: int | None
+    level: float
+    estimator: str
+    engine: str | Engine | None
+    seed: int
+
+
+def _estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | None) -> tuple[Estimand, int | None]:
+    if estimand == "day":
+        if horizon is None or not is_whole(horizon) or horizon < 1:
+            raise UsageError(f"the value of one period needs its number as horizon, 30 say; got {horizon!r}")
+        return as_estimand("horizon", None, horizon), int(horizon)
+    asked = as_estimand(estimand, gamma, horizon)
+    if asked.kind == "episode":
+        raise UsageError("units of an experiment do not end: ask for 'average', 'discounted', 'horizon' or 'day'")
+    return asked, None
+
+
+def _ahead(days: int | None, horizon: int | None, tested: int) -> int:
+    if days is None:
+        return max(AHEAD, 2 * tested, horizon or 0)
+    if not is_whole(days) or not 1 <= days <= MOST_AHEAD:
+        raise UsageError(f"days is a number of periods from 1 to {MOST_AHEAD:,}, got {days!r}")
+    return max(int(days), horizon or 0)
+
+
+def _remarks(panel: Panel) -> list[str]:
+    facts, design = panel.facts, panel.design
+    said = []
+    if facts.gaps:
+        said.append(
+            f"after {facts.gaps:,} of {facts.rows:,} rows the unit has no row in the next {design.period}: what happens"
+            " over such a gap is not used as a step"
+        )
+    if not facts.fixed:
+        said.append("units change their arm during the test: what they carry over is part of their state or is lost")
+    if design.exposure is not None:
+        said.append(
+            f"arms count where {design.exposure!r} is true; if units choose their exposure by what the state does not"
+            " show, the difference is theirs and not the arm's"
+        )
+    return said
+
+
+def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[str]) -> list[ArmResult]:
+    """All treatments on one metric, by the same scans."""
+    histories = count(panel, metric)
+    counts = histories.merged()
+    names = panel.facts.names
+    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
+    logs = panel.logs(metric)
+    table = compare(
+        logs,
+        policies,
+        [asked.estimator],
+        estimand=asked.estimand,
+        level=asked.level,
+        engine=asked.engine,
+        seed=asked.seed,
+    )
+    seen = _by_bucket(panel, metric)
+    found = []
+    for treatment in names:
+        if treatment != panel.design.control:
+            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen)
+            found.append(one.result(table))
+    return found
+
+
+def _by_bucket(panel: Panel, metric: str) -> ByDay:
+    query = f"SELECT bucket, action, step, count(*), sum({quote(f'metric {metric}')})"
+    with panel.open() as (connection, panel_rows):
+        table = connection.execute(f"{query} FROM {panel_rows} GROUP BY ALL ORDER BY ALL").fetchall()
+    place = {name: k for k, name in enumerate(panel.facts.names)}
+    rows, reward = (np.zeros((BUCKETS, len(place), panel.facts.longest)) for _ in range(2))
+    for bucket, action, step, n, earned in table:
+        rows[bucket, place[action], step], reward[bucket, place[action], step] = n, earned
+    return ByDay(rows, reward)
+
+
+@dataclass(frozen=True)
+class _One:
+    """One treatment on one metric."""
+
+    panel: Panel
+    metric: str
+    treatment: str
+    asked: _Asked
+    ahead: int
+    histories: Histories
+    counts: Counts
+    seen: ByDay
+
+    @property
+    def control(self) -> str:
+        return self.panel.design.control
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        names = self.panel.facts.names
+        return names.index(self.treatment), names.index(self.control)
+
+    def result(self, table: Comparison) -> ArmResult:
+        """All that is said of it."""
+        level, tested = self.asked.level, self.panel.facts.longest
+        plain = naive(self.panel, self.metric, self.treatment, self.control, level)
+        path, errors, degrees = jackknife(self.counts, lambda c: path_difference(c, *self.pair, self.ahead))
+        long_run = self._long_run(table, path, errors, degrees)
+        lines = [Line("naive", plain, "what was seen during the test")]
+        lines += self._others(tested)
+        lines.append(Line(long_run.estimator, long_run.effect, _meaning(self.asked)))
+        at_once, carried, drivers = self._parts()
+        return ArmResult(
+            arm=self.treatment,
+            metric=self.metric,
+            naive=plain,
+            long_run=long_run,
+            lines=tuple(lines),
+            days=_days(path, errors, degrees, level, by_day(self.panel, self.metric, self.treatment, self.control)),
+            at_once=at_once,
+            carried=carried,
+            drivers=drivers,
+        )
+
+    def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
+        """The difference by the estimator, its checks, and those that only an experiment has."""
+        level = self.asked.level
+        first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
+        day = self.asked.day
+        if day is None:
+            effect, by = _difference(table, self.treatment, self.control), first.estimator
+        else:
+            effect, by = effect_of(path[day - 1], errors[day - 1], degrees, level, "jackknife over units"), "chain"
+        checks = _worst(first, second)
+        half = effect.interval.width / 2
+        checks = [*checks, history_check(self.histories, *self.pair, half), *self._forecast()]
+        checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
+        said = str(self.asked.estimand) if day is None else f"in {self.panel.design.period} {day}"
+        return LongRun(effect, verdict(tuple(checks)), by, said, first.value, second.value, tuple(checks))
+
+    def _forecast(self) -> list[Diagnostic]:
+        tested = self.panel.facts.longest
+        if tested < LEAST_DAYS:
+            said = f"the test has {tested} periods: too few to see whether early ones predict later ones"
+            return [Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said)]
+        first = (tested + 1) // 2
+        early = count(self.panel, self.metric, f"step < {first}").merged()
+        return [forecast(early, self.seen, *self.pair, first).check]
+
+    def _others(self, tested: int) -> list[Line]:
+        level, ahead = self.asked.level, max(self.ahead, tested)
+
+        def both(counts: Counts) -> FloatArray:
+            index = surrogate_index(counts, *self.pair, tested, ahead)
+            return np.array([index, differences_in_q(counts, *self.pair)])
+
+        index, error, degrees = jackknife(self.counts, both)
+        said = "jackknife over units"
+        return [
+            Line(
+                "surrogate",
+                effect_of(index[0], error[0], degrees, level, said),
+                f"over {ahead} periods, as if treatment ended with the test and left units where they were",
+            ),
+            Line("dq", effect_of(index[1], error[1], degrees, level, said), "long run to first order, from all arms"),
+        ]
+
+    def _parts(self) -> tuple[Effect, Effect, tuple[Driver, ...]]:
+        def sums(counts: Counts) -> Any:
+            return np.array([part.sum() for part in parts_by_state(counts, *self.pair)])
+
+        value, error, degrees = jackknife(self.counts, sums)
+        level = self.asked.level
+        effects = [effect_of(value[k], error[k], degrees, level, "jackknife over units") for k in range(2)]
+        at_once, carried = parts_by_state(self.counts, *self.pair)
+        laws = [chain_of(self.counts, arm).long_run() for arm in self.pair]
+        order = np.argsort(-(np.abs(at_once) + np.abs(carried)), kind="stable")[:DRIVERS]
+        drivers = tuple(
+            Driver(
+                dict(zip(self.counts.columns, self.counts.states[s], strict=True)),
+                float(at_once[s]),
+                float(carried[s]),
+                float(laws[1][s]),
+                float(laws[0][s]),
+            )
+            for s in order
+        )
+        return effects[0], effects[1], drivers
+
+
+def _meaning(asked: _Asked) -> str:
+    return "everybody always has the arm: " + str(asked.estimand)
+
+
+def _difference(table: Comparison, treatment: str, control: str) -> Effect:
+    """The pair as the comparison has it, or turned round."""
+    if not table.differences:
+        reasons = [str(e.no_interval_because) for e in table if e.no_interval_because]
+        got = reasons[0] if reasons else "no scores"
+        raise DataError("The difference has no interval", expected="two units or more in each arm", got=got)
+    pairs = {(p.first, p.second): p for p in table.differences[0].pairs}
+    if (treatment, control) in pairs:
+        one = pairs[treatment, control]
+        return Effect(one.value, one.standard_error, one.interval, one.probability_first_is_better)
+    one = pairs[control, treatment]
+    turned = Interval(-one.interval.high, -one.interval.low, one.interval.level, one.interval.method)
+    return Effect(-one.value, one.standard_error, turned, 1.0 - one.probability_first_is_better)
+
+
+def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:
+    """Of each check, what is said of the arm for which it is worse."""
+    order = ("fail", "warn", "pass")
+    found: dict[str, Diagnostic] = {}
+    for estimate in (first, second):
+        for check in estimate.diagnostics:
+            known = found.get(check.name)
+            if known is None or order.index(check.status) < order.index(known.status):
+                said = f"always {estimate.target}: {check.sentence}"
+                found[check.name] = Diagnostic(check.name, check.value, check.threshold, check.status, said)
+    return list(found.values())
+
+
+def _days(path: FloatArray, errors: FloatArray, degrees: int, level: float, seen: SeenDays) -> tuple[Day, ...]:
+    reach = quantile(level, degrees)
+    days = []
+    for day, (value, error) in enumerate(zip(path.tolist(), errors.tolist(), strict=True)):
+        inside = day < len(seen.difference) and np.isfinite(seen.error[day])
+        days.append(
+            Day(
+                day,
+                float(seen.difference[day]) if inside else None,
+                float(seen.error[day]) if inside else None,
+                value,
+                value - reach * error,
+                value + reach * error,
+            )
+        )
+    return tuple(days)
