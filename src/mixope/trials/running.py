@@ -60,6 +60,7 @@ def experiment(
     exposure: str | None = None,
     bins: int = 5,
     missing: str | None = None,
+    format: str | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -94,7 +95,7 @@ def experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
-    panel = make_panel(data, design)
+    panel = make_panel(data, design, format)
     ahead = _ahead(days, horizon, panel.facts.longest)
     notes = list(panel.notes) + _remarks(panel)
     found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]
