@@ -12,16 +12,17 @@ Users live in a small finite state (``level`` of engagement, ``fatigue``, ``plan
     engagement.value(world, "B"), engagement.value(world, {"A": 0.5, "B": 0.5})
     engagement.by_day(world, "B", days=60)                 # expected revenue on each day after entering
 
-Truth, settings, designs and draws each have a file here.
+Worlds, settings, designs, truth, draws and files of them each have a module here.
 """
 
 from __future__ import annotations
 
 from mixope.environments.engagement.designs import Design
-from mixope.environments.engagement.drawing import draw, write
+from mixope.environments.engagement.drawing import draw
 from mixope.environments.engagement.settings import RECIPES, SETTINGS, Recipe, build, make
 from mixope.environments.engagement.truth import apparent, by_day, effect, naive, value
 from mixope.environments.engagement.world import Metric, World
+from mixope.environments.engagement.writing import Trial, write, write_dataset
 
 __all__ = [
     "RECIPES",
@@ -29,6 +30,7 @@ __all__ = [
     "Design",
     "Metric",
     "Recipe",
+    "Trial",
     "World",
     "apparent",
     "build",
@@ -39,4 +41,5 @@ __all__ = [
     "naive",
     "value",
     "write",
+    "write_dataset",
 ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -63,11 +63,11 @@ class Design:
             raise UsageError(f"expected a user for each arm and day of entry, at least {dealt} here, got {self.users}")
 
     def _check_numbers(self) -> None:
-        least = {"users": 1, "days": 1, "stagger": 0, "switchback": 1}
-        for name, at_least in least.items():
-            number = getattr(self, name)
-            if (number is not None or name != "switchback") and not (is_whole(number) and number >= at_least):
-                raise UsageError(f"{name} is a whole number of at least {at_least}, got {number!r}")
+        check_whole("users", self.users, 1)
+        check_whole("days", self.days, 1)
+        check_whole("stagger", self.stagger, 0)
+        if self.switchback is not None:
+            check_whole("switchback", self.switchback, 1)
 
     def _check_rollout(self, shares: Sequence[float]) -> None:
         if self.switchback is not None:
@@ -111,6 +111,12 @@ class Design:
         """The share under treatment on each day."""
         said = np.asarray(self.rollout, dtype=np.float64)[: self.days]
         return np.concatenate([said, np.full(self.days - len(said), said[-1])])
+
+
+def check_whole(name: str, number: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    if not (is_whole(number) and number >= least):
+        raise UsageError(f"{name} is a whole number of at least {least}, got {number!r}")
 
 
 def check_exposure(exposure: float) -> None:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, is_whole
-from mixope.environments.engagement.designs import Choices, Design
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.environments.engagement.designs import Choices, Design, check_whole
 from mixope.environments.engagement.settings import world_of
 from mixope.environments.engagement.world import Kind, World
 from mixope.environments.simulation import laws
-from mixope.errors import UsageError, must_fit
-from mixope.files import replacing
+from mixope.errors import must_fit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,35 +44,10 @@ def draw(
     """
     import pyarrow as pa
 
-    source = _source(world, Design(users, days, **choices), metrics, hidden, seed)
+    source = source_of(world, Design(users, days, **choices), seed, metrics, hidden)
     columns = 3 + len(source.world.recorded) + len(source.metrics)
     must_fit("this test", (users * days, columns), "Write it in pieces with engagement.write(…).", bytes_each=4)
     return pa.Table.from_batches(list(source.batches()))
-
-
-def write(
-    world: World | str,
-    path: str | PathLike[str],
-    users: int = 1000,
-    days: int = 14,
-    *,
-    seed: int,
-    metrics: Sequence[str] = ("revenue",),
-    hidden: str | Sequence[str] = (),
-    **choices: Unpack[Choices],
-) -> int:
-    """The rows of :func:`draw` as a Parquet file, a block of users at a time; gives how many there are."""
-    import pyarrow.parquet as pq
-
-    batches = _source(world, Design(users, days, **choices), metrics, hidden, seed).batches()
-    first = next(batches)
-    rows = int(first.num_rows)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema) as writer:
-        writer.write_batch(first)
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,18 +64,26 @@ class Lives:
     present: BoolArray
 
 
-def _source(
-    world: World | str, design: Design, metrics: Sequence[str], hidden: str | Sequence[str], seed: int
+def source_of(
+    world: World | str,
+    design: Design,
+    seed: int,
+    metrics: Sequence[str] = ("revenue",),
+    hidden: str | Sequence[str] = (),
 ) -> Source:
-    if not is_whole(seed) or seed < 0:
-        raise UsageError(f"seed is a whole number of at least 0, got {seed!r}")
-    named = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    return Source(world_of(world).hiding(hidden), design, named, seed)
+    """Where the rows of such a test come from."""
+    check_whole("seed", seed, 0)
+    known, named = world_of(world).hiding(hidden), (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    for name in design.arms:
+        known.arm(name)
+    for name in named:
+        known.metric(name)
+    return Source(known, design, named, seed)
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where the rows of a test come from."""
+    """A test that is ready to be drawn."""
 
     world: World
     design: Design

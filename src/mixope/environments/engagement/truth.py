@@ -22,8 +22,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import FloatArray, IntArray, is_number
-from mixope.environments.engagement.designs import Choices, Design, check_exposure
+from mixope.arrays import FloatArray, is_number
+from mixope.environments.engagement.designs import Choices, Design, check_exposure, check_whole
 from mixope.environments.engagement.settings import world_of
 from mixope.environments.engagement.world import TOLERANCE, World
 from mixope.environments.truth import Chain, solve_chain
@@ -87,7 +87,7 @@ def by_day(
 ) -> FloatArray:
     """The expected metric on each day after users enter, day 0 first, shape (days,)."""
     world = world_of(world)
-    Design(days=days)
+    check_whole("days", days, 1)
     P, m = _chain(world, arm, metric, exposure)
     return np.asarray(_laws(P, _start(world, where or {}), days) @ m)
 
@@ -103,9 +103,13 @@ def naive(
     **choices: Unpack[Choices],
 ) -> float:
     """The expectation of the naive difference of a test that is drawn with this design."""
-    world, design = world_of(world), Design(users, days, **choices)
-    total, rows = _expected_rows(world, design, metric)
+    return expected_difference(world_of(world), Design(users, days, **choices), treatment, control, metric)
+
+
+def expected_difference(world: World, design: Design, treatment: str, control: str, metric: str) -> float:
+    """The same for a design as a record."""
     asked = [design.arm(name) for name in (treatment, control)]
+    total, rows = _expected_rows(world, design, metric)
     empty = [design.arms[a] for a in asked if not rows[a]]
     if empty:
         raise UsageError(f"this test has no row of arm {empty[0]}, so that there is no naive difference")
@@ -121,18 +125,16 @@ def apparent(world: World | str, arm: str, days: int = 14, *, metric: str = "rev
     hidden and this is :func:`value`; how far it is from there says how much a hidden column matters.
     """
     world = world_of(world)
-    Design(days=days)
+    check_whole("days", days, 1)
     P, m = _chain(world, arm, metric, exposure)
     visits = _laws(P, _start(world, {}), days).sum(axis=0)
-    cells = _cells(world)
-    behind = np.eye(cells.max() + 1)[cells] * visits[:, None]
-    seen = behind.sum(axis=0) > 0
-    mean = behind[:, seen] / behind[:, seen].sum(axis=0)
-    moves = mean.T @ P @ np.eye(cells.max() + 1)[cells]
+    shown = _shown(world)
+    seen = visits @ shown > 0
+    behind = (visits[:, None] * shown)[:, seen] / (visits @ shown)[seen]
+    moves = behind.T @ P @ shown
     if moves[:, ~seen].any():
         raise UsageError(f"tests of {days} days do not see all that may follow; ask for more days")
-    start = _start(world, {}) @ np.eye(cells.max() + 1)[cells]
-    return _average(moves[:, seen], mean.T @ m, start[seen])
+    return _average(moves[:, seen], behind.T @ m, (_start(world, {}) @ shown)[seen])
 
 
 def _chain(world: World, arm: Law, metric: str, exposure: float) -> tuple[FloatArray, FloatArray]:
@@ -142,11 +144,12 @@ def _chain(world: World, arm: Law, metric: str, exposure: float) -> tuple[FloatA
     return np.tensordot(law, moves, 1), law @ means
 
 
-def _cells(world: World) -> IntArray:
-    """The combination of recorded columns that each state shows."""
+def _shown(world: World) -> FloatArray:
+    """1 where a state shows a combination of the recorded columns, shape (S, combinations)."""
     codes = [np.unique(column, return_inverse=True)[1] for column in world.recorded.values()]
-    shown = np.stack([np.zeros(world.n_states, dtype=np.int64), *codes])
-    return np.asarray(np.unique(shown, axis=1, return_inverse=True)[1], dtype=np.int64).ravel()
+    combined = np.stack([np.zeros(world.n_states, dtype=np.int64), *codes])
+    kinds, kind = np.unique(combined, axis=1, return_inverse=True)
+    return np.eye(kinds.shape[1])[kind.ravel()]
 
 
 def mixture(world: World, arm: Law) -> FloatArray:
