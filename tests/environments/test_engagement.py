@@ -1,6 +1,7 @@
 """A simulated product experiment: exact truth against loops and long lives, draws against the chains they come from."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -315,3 +316,11 @@ def test_questions_without_an_answer_are_errors_with_words():
         engagement.naive("lift", rollout=(0.0,))
     with pytest.raises(UsageError, match="ask for more days"):
         engagement.apparent("novelty", "B", days=2)
+
+
+def test_the_page_of_environments_has_the_figures_of_all_settings():
+    page = (Path(__file__).parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
+    for name in engagement.SETTINGS:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
+        said = [float(cell.replace("−", "-")) for cell in row.split("|")[3:5]]
+        assert said == pytest.approx(both(name), abs=0.0005), name
