@@ -274,6 +274,45 @@ def test_the_same_seed_gives_the_same_rows_however_they_are_taken(tmp_path, monk
     assert len(table["user"].chunks) > 3
 
 
+def small_world(**changes):
+    """Two states that swap, with a column of large numbers."""
+    parts = {
+        "name": "swap",
+        "story": "Two states.",
+        "arms": ("A", "B"),
+        "columns": {"size": np.array([7, 70_000])},
+        "transition": np.array([[[0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]]),
+        "metrics": {"revenue": engagement.Metric(np.array([[0.0, 1.0], [0.5, 1.0]]))},
+        "start": np.array([[1.0, 0.0]]),
+    }
+    return engagement.World(**{**parts, **changes})
+
+
+def test_a_world_of_ones_own_is_drawn_and_solved_like_any_other():
+    world = small_world()
+    assert engagement.value(world, "A") == pytest.approx(0.5)
+    assert engagement.value(world, "B") == pytest.approx(2 / 3)
+    table = columns(engagement.draw(world, users=2, days=4, seed=0))
+    assert table["size"][table["variant"] == "A"].tolist() == [7, 70_000, 7, 70_000]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"transition": np.full((2, 2, 2), 0.4)}, "moves that sum to 1"),
+        ({"transition": np.eye(2)}, "moves of shape"),
+        ({"start": np.array([[0.5, 0.4]])}, "start laws that sum to 1"),
+        ({"metrics": {"revenue": engagement.Metric(np.full((2, 2), 1.5))}}, "means of 'revenue' between 0 and 1"),
+        ({"metrics": {"revenue": engagement.Metric(np.ones(2))}}, "means of 'revenue' of shape"),
+        ({"columns": {"size": np.arange(3)}}, "a value of 'size' for each state"),
+        ({"hidden": ("mood",)}, "unknown state column 'mood'"),
+    ],
+)
+def test_a_world_that_is_none_is_an_error_with_words(changes, said):
+    with pytest.raises(UsageError, match=said):
+        small_world(**changes)
+
+
 # ---- what has no sense
 
 

@@ -152,8 +152,8 @@ def _words(values: AnyArray, place: IntArray) -> Any:
     """The values at some places; words as codes and a dictionary, so that no word is written twice."""
     import pyarrow as pa
 
-    if values.dtype.kind == "i":
-        return values.astype(np.int8)[place]
+    if values.dtype.kind not in "UO":
+        return values[place]
     words, code = np.unique(values, return_inverse=True)
     return pa.DictionaryArray.from_arrays(code.astype(np.int8)[place], pa.array(words.tolist()))
 

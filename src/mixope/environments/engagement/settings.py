@@ -101,9 +101,10 @@ class _Grid:
 
     def columns(self, recipe: Recipe) -> dict[str, AnyArray]:
         """As they are recorded."""
-        found: dict[str, AnyArray] = {"level": self.level, "fatigue": self.fatigue, "plan": np.array(PLANS)[self.plan]}
+        level, fatigue, novelty = (factor.astype(np.int8) for factor in (self.level, self.fatigue, self.novelty))
+        found: dict[str, AnyArray] = {"level": level, "fatigue": fatigue, "plan": np.array(PLANS)[self.plan]}
         if recipe.fade:
-            found["novelty"] = self.novelty
+            found["novelty"] = novelty
         return {**found, "weekday": np.array(WEEK)[self.weekday]} if recipe.seasonal else found
 
 

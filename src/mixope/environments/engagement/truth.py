@@ -118,11 +118,11 @@ def expected_difference(world: World, design: Design, treatment: str, control: s
 
 
 def apparent(world: World | str, arm: str, days: int = 14, *, metric: str = "revenue", exposure: float = 1.0) -> float:
-    """The long-run average that a test without end would show to somebody who sees the recorded columns only.
+    """The long-run average that follows from the recorded columns alone, if there is no end of users in the test.
 
     The chain of the recorded columns z, as it is counted in tests of so many days: P(z, z′) and m(z) are the means of
-    P and m over the states behind z, weighed by the expected visits. Where the columns are a Markov state, nothing is
-    hidden and this is :func:`value`; how far it is from there says how much a hidden column matters.
+    P and m over the states behind z, weighed by the expected visits. Where these columns are a Markov state, this is
+    :func:`value`; how far it is from there says how much a hidden column matters.
     """
     world = world_of(world)
     check_whole("days", days, 1)
