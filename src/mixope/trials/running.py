@@ -12,7 +12,7 @@ from mixope.arrays import FloatArray, is_whole
 from mixope.comparison import compare
 from mixope.diagnostics import Diagnostic, verdict
 from mixope.differences import Comparison
-from mixope.engines import Engine
+from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
@@ -27,7 +27,7 @@ from mixope.trials.design import Design, Period, names_of
 from mixope.trials.drift import drift_check
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
-from mixope.trials.panel import BUCKETS, Panel, make_panel
+from mixope.trials.panel import BUCKETS, MEMORY, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
 from mixope.trials.seen import SeenDays, by_day, naive
 
@@ -179,7 +179,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
         [asked.estimator],
         estimand=asked.estimand,
         level=asked.level,
-        engine=asked.engine,
+        engine=asked.engine or EmbeddedEngine(memory_limit=MEMORY),
         seed=asked.seed,
     )
     seen = _by_bucket(panel, metric)
@@ -192,7 +192,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
 
 
 def _by_bucket(panel: Panel, metric: str) -> ByDay:
-    query = f"SELECT bucket, action, step, count(*), sum({quote(f'metric {metric}')})"
+    query = f"SELECT bucket, action, step, count(*), fsum({quote(f'metric {metric}')})"
     with panel.open() as (connection, panel_rows):
         table = connection.execute(f"{query} FROM {panel_rows} GROUP BY ALL ORDER BY ALL").fetchall()
     place = {name: k for k, name in enumerate(panel.facts.names)}
