@@ -22,6 +22,7 @@ import mixope
 from mixope.environments import engagement
 
 WORDS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
+BESIDE = ("naive", "surrogate", "dq")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def summed(rows: list[dict[str, Any]], truth: float) -> dict[str, Any]:
     """Bias, coverage and right decisions of each method; and what the verdict says."""
     green = [row for row in rows if row["verdict"] == "trustworthy"]
     found: dict[str, Any] = {"truth": truth, "tests": len(rows), "trustworthy": len(green) / len(rows)}
-    for name in ("naive", "surrogate", "dq", "long run"):
+    for name in (*BESIDE, "long run"):
         values = np.array([row[name] for row in rows])
         found[name] = {
             "bias": float(values[:, 0].mean() - truth),
@@ -86,7 +87,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=20)
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--days", type=int, default=14)
-    parser.add_argument("--settings", nargs="*", default=[name for name in engagement.SETTINGS])
+    parser.add_argument("--settings", nargs="*", default=list(engagement.SETTINGS))
     parser.add_argument("--hidden", default=None)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
