@@ -23,8 +23,12 @@ from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
 from mixope.logs.sources.streams import find_stream, is_stream, stream_name
+from mixope.logs.sources.trajectories import is_episode, is_list_of_steps, table_of_steps
 
-SAID = "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a file, or Logs"
+SAID = (
+    "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a list of episodes or"
+    " of dicts, a file, or Logs"
+)
 
 
 def read(
@@ -43,6 +47,7 @@ def read(
     :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
+        lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts,
         open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
         set, a Delta table or an Iceberg table.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
@@ -144,6 +149,8 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
+    if is_list_of_steps(given) or is_episode(given):
+        return _open_steps(given if isinstance(given, list | tuple) else [given], label, said)
     frame = frame_of(given)
     if frame is not None:
         return said.files(frame.name, frame.find(), label)
@@ -187,9 +194,15 @@ def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> li
     return [source for key, value in given.items() for source in _open(value, key, said)]
 
 
+def _open_steps(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
+    """Episodes or rows that are held one by one."""
+    table = table_of_steps(given, said.columns)
+    return said.source("list", [ArrowTable(table, ("list",))], label)
+
+
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
-    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs)
+    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs) or is_list_of_steps(value)
     return named or frame_of(value) is not None or is_stream(value) or _is_table(value)
 
 
