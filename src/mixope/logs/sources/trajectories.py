@@ -17,6 +17,7 @@ import numpy as np
 from mixope.errors import DataError
 from mixope.logs.names import DONE, WITH_FACTORS, factor_of, meaning_of, numbered
 from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.steps import INFOS
 
 ATTRIBUTES: tuple[str, ...] = (
     *("observations", "actions", "rewards", "next_observations", "infos", "episode_id", "policy_id"),
@@ -24,8 +25,6 @@ ATTRIBUTES: tuple[str, ...] = (
     *("action_prob", "action_logp", "log_probs"),
 )
 """What is looked for in an object that is an episode."""
-INFOS = ("action_prob", "action_logp", "policy_id")
-"""What is read of ``infos``, whose first entry is what reset returned."""
 FLAGS = ("terminated", "truncated", "done")
 LABELS = ("episode_id", "policy_id")
 SAME = "give every episode the same columns, of the same form"
@@ -243,7 +242,8 @@ class Size(NamedTuple):
 
 def _array(value: Any, name: str, where: str) -> Any:
     try:
-        return value if isinstance(value, np.ndarray) else np.asarray(value)
+        tensor = value.detach().cpu() if hasattr(value, "detach") and hasattr(value, "cpu") else value
+        return value if isinstance(value, np.ndarray) else np.asarray(tensor)
     except (ValueError, TypeError, RuntimeError) as error:
         raise DataError("The argument is not an array", where=where, column=name, got=str(error)) from error
 
