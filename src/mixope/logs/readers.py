@@ -16,6 +16,7 @@ from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
+from mixope.logs.sources.buffers import Held, recipe_of
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.frames import frame_of
@@ -27,7 +28,7 @@ from mixope.logs.sources.trajectories import is_episode, is_list_of_steps, table
 
 SAID = (
     "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a list of episodes or"
-    " of dicts, a file, or Logs"
+    " of dicts, a data set of Minari, a buffer of d3rlpy or Stable-Baselines3, a file, or Logs"
 )
 
 
@@ -48,6 +49,7 @@ def read(
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
         lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts,
+        data sets of Minari, buffers of d3rlpy and Stable-Baselines3,
         open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
         set, a Delta table or an Iceberg table.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
@@ -149,6 +151,9 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
+    recipe = recipe_of(given)
+    if recipe is not None:
+        return _open_object(recipe.held(given), label, said)
     if is_list_of_steps(given) or is_episode(given):
         return _open_steps(given if isinstance(given, list | tuple) else [given], label, said)
     frame = frame_of(given)
@@ -200,10 +205,19 @@ def _open_steps(given: Sequence[Any], label: str | None, said: Said) -> list[Sou
     return said.source("list", [ArrowTable(table, ("list",))], label)
 
 
+def _open_object(held: Held, label: str | None, said: Said) -> list[Source]:
+    """Steps that an object of another library holds."""
+    named = label if "policy_id" in held.table.column_names else label or held.label
+    sources = said.source(held.name, [ArrowTable(held.table, (held.name,))], named, held.notes)
+    return [replace(source, recorded=held.roles) for source in sources]
+
+
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
-    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs) or is_list_of_steps(value)
-    return named or frame_of(value) is not None or is_stream(value) or _is_table(value)
+    named = (
+        paths or isinstance(value, str | os.PathLike | Mapping | Logs) or is_list_of_steps(value) or recipe_of(value)
+    )
+    return bool(named) or frame_of(value) is not None or is_stream(value) or _is_table(value)
 
 
 def _is_table(value: Any) -> bool:

@@ -7,7 +7,7 @@ that is what the density belongs to. An action of several classes is recorded as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,39 +29,13 @@ def spaces_of(env: Environment) -> Spaces:
         if not hasattr(env, name):
             raise UsageError(f"an environment has {name}, as those of Gymnasium do; got a {type(env).__name__}")
     where = name_of(env)
-    return Spaces.of(described(env.observation_space, where), described(env.action_space, where), where)
+    return Spaces.of_objects(env.observation_space, env.action_space, where)
 
 
 def name_of(env: Any) -> str:
     """For messages: the id of an environment, or its class."""
     spec = getattr(env, "spec", None)
     return f"environment {getattr(spec, 'id', None) or type(getattr(env, 'unwrapped', env)).__name__}"
-
-
-def described(space: Any, where: str) -> dict[str, Any]:
-    """A space of Gymnasium, known by the name of its class, as Minari writes it."""
-    names = [each.__name__ for each in type(space).__mro__]
-    kind = next((name for name in names if name in DESCRIBED), names[0])
-    try:
-        return {"type": kind, **DESCRIBED.get(kind, _nothing)(space, where)}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise DataError(f"A space cannot be understood: {error}", where=where, got=repr(space)[:200]) from error
-
-
-def _nothing(space: Any, where: str) -> dict[str, Any]:
-    return {}
-
-
-DESCRIBED: dict[str, Callable[[Any, str], dict[str, Any]]] = {
-    "Box": lambda space, where: {"shape": [int(side) for side in space.shape], "dtype": str(np.dtype(space.dtype))},
-    "Discrete": _nothing,
-    "MultiDiscrete": lambda space, where: {"nvec": np.asarray(space.nvec).tolist()},
-    "MultiBinary": lambda space, where: {"n": [int(side) for side in space.shape]},
-    "Text": _nothing,
-    "Dict": lambda space, where: {"subspaces": {k: described(v, where) for k, v in space.spaces.items()}},
-    "Tuple": lambda space, where: {"subspaces": [described(part, where) for part in space.spaces]},
-}
-"""Class → what its record says besides the type."""
 
 
 def part_of(value: Any, leaf: Leaf) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,14 +146,21 @@ def open_minari(
         yield ArrowTable(table, (folder,), outside(constants, table.column_names))
 
 
-def _arrays(record: Record) -> dict[str, Any]:
-    """The columns of all episodes, held against the number of steps in the record."""
+def some_episodes(folder: str, numbers: Container[int]) -> tuple[Any, Finds]:
+    """A table of some episodes of a data set, and what the record says of them."""
+    return table_of_arrays(_arrays(Record.of(folder), numbers), folder), find_minari(folder)
+
+
+def _arrays(record: Record, numbers: Container[int] | None = None) -> dict[str, Any]:
+    """The columns of all or some episodes, held against the number of steps in the record."""
     found: dict[str, list[Any]] = {}
     steps = 0
     for number, episode in enumerate(read_episodes(record.folder, record.storage, record.episodes)):
         columns = columns_of(record.spaces, episode, number)
         steps += len(columns["reward"])
-        for name in found.keys() ^ columns.keys() if number else ():
+        if numbers is not None and number not in numbers:
+            continue
+        for name in found.keys() ^ columns.keys() if found else ():
             raise DataError("Some episodes have a column that others lack", where=episode.where, column=name)
         for name, array in columns.items():
             found.setdefault(name, []).append(array)

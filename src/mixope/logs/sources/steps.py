@@ -15,7 +15,7 @@ import numpy as np
 from mixope.errors import DataError
 from mixope.logs.schema import Role
 from mixope.logs.sources.episodes import Episode
-from mixope.logs.sources.spaces import CONVERT, Leaf, leaves_of
+from mixope.logs.sources.spaces import CONVERT, Leaf, described, leaves_of
 
 INFOS = ("action_prob", "action_logp", "policy_id")
 FLAGS = {"terminations": "terminated", "truncations": "truncated"}
@@ -34,6 +34,11 @@ class Spaces:
         leaves = leaves_of(action, where, "action")
         _refuse_mixed(leaves, where)
         return cls(leaves_of(observation, where, "observation"), leaves)
+
+    @classmethod
+    def of_objects(cls, observation: Any, action: Any, where: str) -> Spaces:
+        """From spaces of Gymnasium."""
+        return cls.of(described(observation, where), described(action, where), where)
 
     @property
     def roles(self) -> dict[str, Role]:
@@ -80,7 +85,7 @@ def columns_of(spaces: Spaces, episode: Episode, number: int) -> dict[str, Any]:
         columns[f"observation{leaf.suffix}"] = values[:-1]
         columns[f"next_observation{leaf.suffix}"] = values[1:]
     actions = {f"action{leaf.suffix}": _leaf(episode, "actions", leaf, steps) for leaf in spaces.action}
-    columns |= {"action": _joined(list(actions.values()))} if spaces.joined else actions
+    columns |= {"action": joined(list(actions.values()))} if spaces.joined else actions
     columns["reward"] = _one_each(episode, "rewards", reward, steps)
     for stored, name in FLAGS.items():
         columns[name] = _one_each(episode, stored, episode.values(stored), steps)
@@ -102,7 +107,7 @@ def _leaf(episode: Episode, name: str, leaf: Leaf, rows: int) -> Any:
         raise _short(episode, name + leaf.suffix, shape, f"an array of shape {np.shape(values)}: {error}") from error
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def joined(parts: Sequence[Any]) -> Any:
     """Several classes as one id."""
     columns = [column for part in parts for column in (part.T if part.ndim > 1 else [part])]
     return np.array([",".join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)
