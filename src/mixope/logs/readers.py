@@ -17,6 +17,7 @@ from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.buffers import Held, recipe_of
+from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.frames import frame_of
@@ -39,6 +40,7 @@ def read(
     ends: str | None = None,
     label: str | Sequence[str] | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     roles: Mapping[str, str] | None = None,
     missing: str | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -58,6 +60,7 @@ def read(
         episode) or ``"truncated"`` (the recorder stopped; without a next observation they are dropped).
     :param label: the logger, one for all sources or one per source.
     :param format: where the name of a file does not say it.
+    :param encoding: of text that is not UTF-8, such as ``"latin-1"``; UTF-16 with its mark needs no word.
     :param roles: column of the observation → ``"id"``, ``"category"`` or ``"number"``, where the guess is wrong.
     :param missing: ``"keep"`` takes missing values of the observation as they are: in a category a class of its own, in
         a number the mean with a column that says so. Otherwise they are refused.
@@ -72,7 +75,7 @@ def read(
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
     state = {"roles": check_roles(roles), "missing": check_missing(missing)}
-    said = Said(check_columns(columns), check_done(done), check_ends(ends), format, state)
+    said = Said(check_columns(columns), check_done(done), check_ends(ends), format, check_encoding(encoding), state)
     labels = _labels(label, len(sources))
     with lying_in(scratch):
         opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
@@ -101,9 +104,11 @@ class Said:
         done: str | None,
         ends: str | None,
         format: str | None,
+        encoding: str | None,
         state: Mapping[str, Any],
     ) -> None:
-        self.columns, self.done, self.ends, self.format, self.state = columns, done, ends, format, state
+        self.columns, self.done, self.ends, self.state = columns, done, ends, state
+        self.format, self.encoding = format, encoding
 
     def source(
         self,
@@ -124,6 +129,7 @@ class Said:
 
     def files(self, name: str, found: Finds, label: str | None) -> list[Source]:
         """A source of files, each of which is still what it was before it was opened."""
+        found = in_utf8(found, self.format, self.encoding)
         stamps = [stamp for file in found.files if file.store is None for stamp in stamped(file.files)]
         stamps += stamped_stored([(file.store, file.path, file.state) for file in found.files if file.store])
         pieces = open_files(found.files, self.format)
