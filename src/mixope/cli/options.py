@@ -58,6 +58,10 @@ Format = Annotated[
         "--format", show_default=False, help="The format of log files whose names do not say it, and of standard input."
     ),
 ]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", show_default=False, help="Of text that is not UTF-8, such as latin-1."),
+]
 Estimator = Annotated[
     str,
     typer.Option(

@@ -19,6 +19,7 @@ from mixope.logs.sources import reading
 from mixope.logs.sources.spaces import Key
 
 MAIN = "main_data.hdf5"
+AGAIN = "copy or download the whole data set anew"
 PADDED = ("actions", "rewards", "terminations", "truncations")
 """What has a row of padding in Arrow and Parquet."""
 
@@ -29,6 +30,10 @@ class Episode(Protocol):
     @property
     def where(self) -> str:
         """The file, for messages."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it is not whole."""
 
     def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
         """An array by its name and the way into a Dict or Tuple, perhaps flat; None where there is none."""
@@ -51,7 +56,7 @@ def _file_of(folder: str, storage: str, number: int) -> str:
             where=inside,
             expected=f"one {storage} file",
             got=", ".join(sorted(found)) or "none",
-            hint="copy or download the whole data set anew",
+            hint=AGAIN,
         )
     return os.path.join(inside, found[0])
 
@@ -84,6 +89,8 @@ def _table(path: str, storage: str) -> Any:
 
 class _Columns:
     """An episode of Arrow or Parquet."""
+
+    remedy = AGAIN
 
     def __init__(self, where: str, table: Any) -> None:
         self.where, self.content = where, table
@@ -124,7 +131,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
                     where=path,
                     expected=f"{episodes} episodes, as the metadata say",
                     got=f"no group {name!r}",
-                    hint="copy or download the whole data set anew",
+                    hint=AGAIN,
                 )
             yield _Group(f"{path}, {name}", group)
 
@@ -141,6 +148,8 @@ def _reading_hdf5(where: str) -> Iterator[None]:
 
 class _Group:
     """An episode of hdf5."""
+
+    remedy = AGAIN
 
     def __init__(self, where: str, group: Any) -> None:
         self.where, self.content = where, group
