@@ -127,7 +127,7 @@ class Said:
             name,
             pieces,
             label if named else label or found.label,
-            found.notes,
+            (*found.notes, *(note for piece in pieces if isinstance(piece, ArrowTable) for note in piece.notes)),
             [stamp for stamp in stamps if stamp.name in read_again],
         )
         more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}

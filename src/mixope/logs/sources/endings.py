@@ -17,6 +17,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "npz": (".npz",),
+    "hdf5": (".h5", ".hdf5"),
 }
 """Format → the endings of file names."""
 

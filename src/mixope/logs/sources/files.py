@@ -27,6 +27,7 @@ from mixope.logs.sources.arrow import open_arrow
 from mixope.logs.sources.databases import find_database
 from mixope.logs.sources.endings import FORMATS, constants_of, endings, format_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.hdf5 import open_hdf5
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
 from mixope.logs.sources.lines import open_lines
 from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
@@ -43,6 +44,7 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | Non
     "jsonl": open_lines,
     "arrow": open_arrow,
     "npz": open_npz,
+    "hdf5": open_hdf5,
     "minari": open_minari,
 }
 """Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
