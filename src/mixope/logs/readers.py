@@ -16,6 +16,7 @@ from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
+from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.frames import frame_of
@@ -107,7 +108,10 @@ class Said:
         stamps: Sequence[Stamp] = (),
     ) -> list[Source]:
         """A source with these words attached."""
-        said = self.columns, self.done, self.ends, tuple(notes)
+        known = dialect_of(name, pieces)
+        if known.constants:
+            pieces = [replace(each, constants={**known.constants, **each.constants}) for each in pieces]
+        said = {**known.columns, **self.columns}, self.done, self.ends, (*notes, *known.notes)
         return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps), **self.state)]
 
     def again(self, source: Source, label: str | None) -> Source:
