@@ -4,66 +4,13 @@ import sys
 
 import numpy as np
 import pytest
+from other_tools import ACTIONS, D4RL, MDP, OBSERVATIONS, REWARDS, buffer, episode, stored
 
 import mixope
 from cli.running import run
 from mixope.errors import DataError, MissingExtra
 
-h5py = pytest.importorskip("h5py")
-
-OBSERVATIONS = np.arange(12, dtype=np.float32).reshape(6, 2)
-ACTIONS = np.linspace(-1, 1, 6, dtype=np.float32).reshape(6, 1)
-REWARDS = np.array([1, 2, 3, 4, 5, 6], np.float32)
-ENDED = np.array([0, 0, 1, 0, 0, 0], bool)
-CUT = np.array([0, 0, 0, 0, 0, 1], bool)
-D4RL = {
-    "observations": OBSERVATIONS,
-    "actions": ACTIONS,
-    "rewards": REWARDS,
-    "terminals": ENDED,
-    "timeouts": CUT,
-    "infos/action_log_probs": np.log(np.linspace(0.1, 0.6, 6)),
-    "infos/qpos": np.zeros((6, 3)),
-    "metadata/algorithm": np.bytes_(b"SAC"),
-}
-MDP = {
-    "observations": OBSERVATIONS,
-    "actions": np.array([0, 1, 0, 1, 0, 1], np.int32),
-    "rewards": REWARDS,
-    "terminals": ENDED.astype(np.float32),
-    "episode_terminals": (ENDED | CUT).astype(np.float32),
-    "discrete_action": True,
-    "version": "1.0",
-}
-
-
-def stored(path, content, *, without=(), **changes):
-    with h5py.File(path, "w") as file:
-        for name, value in (content | changes).items():
-            if name not in without:
-                file.create_dataset(name, data=value)
-    return path
-
-
-def buffer(path, episodes, **changes):
-    """What ReplayBuffer.dump of d3rlpy 2 writes."""
-    content = {"columns": ["observations", "actions", "rewards", "terminated"], "num_episodes": len(episodes)}
-    for number, episode in enumerate(episodes):
-        for name, value in episode.items():
-            parts = enumerate(value) if isinstance(value, tuple) else []
-            content |= {f"{name}_{number}_{j}": part for j, part in parts} or {f"{name}_{number}": value}
-    return stored(path, content | {"version": "2.1"} | changes)
-
-
-def episode(low, high, *, terminated, **changes):
-    rows = slice(low, high)
-    return {
-        "observations": OBSERVATIONS[rows],
-        "actions": np.arange(low, high).reshape(-1, 1) % 2,
-        "rewards": REWARDS[rows].reshape(-1, 1),
-        "terminated": terminated,
-        **changes,
-    }
+pytest.importorskip("h5py")
 
 
 def rows_of(logs):
@@ -101,8 +48,7 @@ def test_log_densities_of_another_length_are_left_out_with_a_note(tmp_path):
 
 
 def test_a_replay_buffer_of_d3rlpy_is_its_episodes(tmp_path):
-    path = buffer(tmp_path / "buffer.h5", [episode(0, 3, terminated=True), episode(3, 6, terminated=False)])
-    logs = mixope.read(path)
+    logs = mixope.read(buffer(tmp_path / "buffer.h5"))
     rows = rows_of(logs)
     assert logs.schema.action_kind == "discrete"
     assert [(row["episode_id"], row["step"]) for row in rows] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]

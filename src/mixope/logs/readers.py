@@ -108,7 +108,7 @@ class Said:
         stamps: Sequence[Stamp] = (),
     ) -> list[Source]:
         """A source with these words attached."""
-        known = dialect_of(name, pieces)
+        known = dialect_of(name, pieces, self.columns)
         if known.constants:
             pieces = [replace(each, constants={**known.constants, **each.constants}) for each in pieces]
         said = {**known.columns, **self.columns}, self.done, self.ends, (*notes, *known.notes)

@@ -9,7 +9,7 @@ reward, and the state is the position and the features of the user, as in the Op
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mixope.errors import Advice, Setting
@@ -30,11 +30,11 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
 
-def dialect_of(name: str, pieces: Sequence[Piece]) -> Dialect:
-    """The dialect of a source; an empty one where nothing is known of it."""
+def dialect_of(name: str, pieces: Sequence[Piece], said: Container[str] = ()) -> Dialect:
+    """The dialect of a source; an empty one where nothing is known of it. ``said``: what the user maps to columns."""
     refuse_packed(pieces)
     columns = list(dict.fromkeys(column for piece in pieces for column in (*piece.fields, *piece.constants)))
-    return _open_bandit(name, columns) if _is_open_bandit(columns) else Dialect()
+    return _open_bandit(name, columns, said) if _is_open_bandit(columns) else Dialect()
 
 
 def _is_open_bandit(columns: Iterable[str]) -> bool:
@@ -43,13 +43,13 @@ def _is_open_bandit(columns: Iterable[str]) -> bool:
     return names >= SHOWN and any(each.startswith(USER) for each in names) and not own
 
 
-def _open_bandit(name: str, columns: Sequence[str]) -> Dialect:
+def _open_bandit(name: str, columns: Sequence[str], said: Container[str]) -> Dialect:
     state = ("position", *(column for column in columns if column.startswith(USER)))
     affinities = [column for column in columns if column.startswith(AFFINITY)]
     notes = [
         f"{name}: a log of Open Bandit: every row is a decision, the item is the action and the click is the reward"
     ]
-    if affinities:
+    if affinities and "observation" not in said:
         notes.append(
             Advice(
                 f"{name}: {len(affinities)} columns {affinities[0]!r} … are not part of the state; to put them into it,"

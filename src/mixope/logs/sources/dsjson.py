@@ -103,7 +103,9 @@ class Decisions:
             expected = f"lines with {COST!r} and 'c'"
             raise DataError("The file has no decisions", where=self.path, expected=expected, got=_listed(self.left_out))
         columns = {name: values for name, values in self.columns.items() if any(v is not None for v in values)}
-        columns["terminated"] = [True] * len(self.states)
+        rows = len(self.states)
+        columns |= {"step": [0] * rows, "terminated": [True] * rows}
+        columns.setdefault("episode_id", list(range(rows)))
         for name in ("episode_id", "policy_id"):
             if name in columns:
                 columns[name] = [None if value is None else str(value) for value in columns[name]]
@@ -126,7 +128,7 @@ class Decisions:
             notes.append(f"{n:,} of the lines {'is' if n == 1 else 'are'} not read: each {LEFT_OUT[reason]}")
         if 0 < self.unrewarded < len(self.states):
             notes.append(
-                f"for {self.unrewarded:,} of {len(self.states):,} decisions no reward came; they have the default"
+                f"for {self.unrewarded:,} of {len(self.states):,} decisions no reward came; they have the default cost"
             )
         if len(set(self.offers)) > 1:
             notes.append("lines offer different actions; the offer is the column 'offered' of the state")
