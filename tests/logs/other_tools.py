@@ -170,3 +170,66 @@ def episode(low, high, *, terminated, **changes):
         "terminated": terminated,
         **changes,
     }
+
+
+EPISODES = {
+    "observation.state": [[0.0, 1.0], [0.5, 1.5], [1.0, 2.0], [3.0, 0.0], [3.5, 0.5]],
+    "action": [[0.1], [0.2], [0.3], [0.4], [0.5]],
+    "next.reward": [1.0, 2.0, 3.0, 4.0, 5.0],
+    "next.done": [False, False, True, False, True],
+    "next.success": [False, False, True, False, False],
+    "timestamp": [0.0, 0.1, 0.2, 0.0, 0.1],
+    "frame_index": [0, 1, 2, 0, 1],
+    "episode_index": [0, 0, 0, 1, 1],
+    "index": [0, 1, 2, 3, 4],
+    "task_index": [0, 0, 0, 0, 0],
+}
+"""Two episodes of LeRobot."""
+
+
+def lerobot(folder, version="v3.0", content=EPISODES):
+    """A data set of LeRobot: in version 2 a file per episode, in version 3 one for all."""
+    table = pa.table(content)
+    data = Path(folder) / "data" / "chunk-000"
+    data.mkdir(parents=True)
+    if version.startswith("v2"):
+        for number in (0, 1):
+            mask = pa.array([each == number for each in content["episode_index"]])
+            pq.write_table(table.filter(mask), data / f"episode_{number:06}.parquet")
+    else:
+        pq.write_table(table, data / "file-000.parquet")
+        (Path(folder) / "meta" / "episodes" / "chunk-000").mkdir(parents=True)
+        record = pa.table({"episode_index": [0, 1], "length": [3, 2]})
+        pq.write_table(record, Path(folder) / "meta" / "episodes" / "chunk-000" / "file-000.parquet")
+    features = {name: {"dtype": "float32", "shape": [1], "names": None} for name in content}
+    features["observation.images.top"] = {"dtype": "video", "shape": [3, 96, 96], "names": None}
+    info = {"codebase_version": version, "robot_type": "so100", "total_episodes": 2, "total_frames": table.num_rows}
+    (Path(folder) / "meta").mkdir(exist_ok=True)
+    (Path(folder) / "meta" / "info.json").write_text(json.dumps(info | {"features": features}))
+    return Path(folder)
+
+
+ROWS = {
+    "episode_id": [0, 0, 1, 1],
+    "step": [0, 1, 0, 1],
+    "observation": [[0.5, 1.0], [0.25, 2.0], [0.0, 3.0], [0.5, 0.5]],
+    "action": [0, 1, 1, 0],
+    "reward": [1.0, 2.0, 3.0, 4.0],
+    "terminated": [False, True, False, True],
+}
+
+
+def hugging(folder):
+    """What ``save_to_disk`` of Hugging Face writes, in two files."""
+    folder = Path(folder)
+    folder.mkdir(parents=True)
+    names = [f"data-0000{number}-of-00002.arrow" for number in (0, 1)]
+    for number, name in enumerate(names):
+        table = pa.table(ROWS).slice(2 * number, 2)
+        with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+    state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "ba856c71fe055e4d"}
+    more = {"_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state | more, indent=2))
+    (folder / "dataset_info.json").write_text(json.dumps({"citation": "", "features": {}}))
+    return folder

@@ -19,7 +19,7 @@ from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.frames import frame_of
+from mixope.logs.sources.frames import frame_of, refuse_splits
 from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
@@ -144,6 +144,7 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return [said.again(source, label) for source in given.sources]
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
+    refuse_splits(given)
     if isinstance(given, Mapping):
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):

@@ -49,7 +49,7 @@ def _episodes(file: Group) -> int:
             got=", ".join(map(str, columns)) if columns is not None and columns.ndim == 1 else "none",
             hint="write the episodes as a ReplayBuffer of d3rlpy 2",
         )
-    if number.ndim or number.dtype.kind not in "iu" or not 0 < number <= len(file.names):
+    if number is None or number.ndim or number.dtype.kind not in "iu" or not 0 < number <= len(file.names):
         raise DataError("The dump has no episodes", where=file.where, column="num_episodes", got=str(number)[:80])
     return int(number)
 

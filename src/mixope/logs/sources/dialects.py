@@ -1,6 +1,7 @@
 """Tables of other tools that are known by their columns, whatever the format they are stored in.
 
     RLlib         eps_id, obs, actions, rewards …   plain names; packed rows are refused
+    LeRobot       episode_index, frame_index, task_index, timestamp, observation.state …
     Open Bandit   item_id, position, click, propensity_score, user_feature_0 …
 
 The log of Open Bandit has one decision per row: the item that was shown at a position is the action, the click is the
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from mixope.errors import Advice, Setting
 from mixope.logs.names import by_meaning
 from mixope.logs.sources import Piece
+from mixope.logs.sources.lerobot import is_recorded, state_of
 from mixope.logs.sources.rllib import refuse_packed
 
 SHOWN = frozenset({"item_id", "position", "click", "propensity_score"})
@@ -34,6 +36,9 @@ def dialect_of(name: str, pieces: Sequence[Piece], said: Container[str] = ()) ->
     """The dialect of a source; an empty one where nothing is known of it. ``said``: what the user maps to columns."""
     refuse_packed(pieces)
     columns = list(dict.fromkeys(column for piece in pieces for column in (*piece.fields, *piece.constants)))
+    if is_recorded(columns):
+        state, notes = state_of(name, pieces, said)
+        return Dialect({"observation": state}, notes=notes)
     return _open_bandit(name, columns, said) if _is_open_bandit(columns) else Dialect()
 
 

@@ -29,6 +29,7 @@ from mixope.logs.sources.endings import FORMATS, LINES, constants_of, endings, f
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.hdf5 import open_hdf5
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
+from mixope.logs.sources.lerobot import open_lerobot
 from mixope.logs.sources.lines import open_decisions, open_lines
 from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
 from mixope.logs.sources.parquet import open_parquet
@@ -47,6 +48,7 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | Non
     "npz": open_npz,
     "hdf5": open_hdf5,
     "minari": open_minari,
+    "lerobot": open_lerobot,
 }
 """Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
 
