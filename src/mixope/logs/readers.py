@@ -44,8 +44,9 @@ def read(
     :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
-        open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
-        set, a Delta table or an Iceberg table.
+        open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a data set of
+        Minari, LeRobot or Hugging Face, a Delta table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib,
+        Vowpal Wabbit or Open Bandit.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
