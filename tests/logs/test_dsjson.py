@@ -98,6 +98,8 @@ def test_the_same_event_twice_is_refused(tmp_path):
         ('{"_label_cost": 1, "c": {"_multi": [{}, {}]}, "_labelIndex": 0}', "cannot be told apart"),
         ('{"_label_cost": 1, "c": {"_multi": [{"_tag": "a"}]}, "_labelIndex": 1}', "not one of those offered"),
         ('{"_label_cost": "x", "c": {"_multi": [{"_tag": "a"}]}, "_labelIndex": 0}', "A label is no number"),
+        (f'{{"_label_cost": 1{"0" * 400}, "c": {{"_multi": [{{}}]}}, "_labelIndex": 0}}', "A line cannot be read"),
+        ('{"_label_cost": 1, "c": ' + "[" * 100_000, "A line is not JSON"),
         ('{"_outcomes": [], "c": {"_multi": [], "_slots": []}}', "several decisions per line"),
         ('{"_label_ca": {}, "c": {}}', "continuous actions"),
         ('{"EventId": "1", "RewardValue": 1.0}', "The file has no decisions"),
@@ -116,3 +118,9 @@ def test_lines_that_stand_for_different_numbers_of_decisions_are_refused(tmp_pat
     path = dsjson(tmp_path / "log.dsjson", decision(5, "pro", "UK", 0, 0.5, -1.0, pdrop=0.5))
     with pytest.raises(DataError, match="with different probabilities"):
         mixope.read(path)
+
+
+def test_the_format_may_be_said_where_the_name_does_not(tmp_path):
+    result = run("inspect", dsjson(tmp_path / "decisions.log"), "--format", "dsjson")
+    assert result.exit_code == 0, result.stderr
+    assert "rows          3" in result.stdout

@@ -149,7 +149,10 @@ def read_decisions(lines: Iterable[tuple[int, Mapping[str, Any]]], path: str) ->
     """All decisions of a log, which come with the numbers of their lines."""
     found = Decisions(path)
     for number, line in lines:
-        found.take(number, line)
+        try:
+            found.take(number, line)
+        except (OverflowError, RecursionError) as error:
+            raise _wrong("A line cannot be read", f"{path}, line {number}", got=str(error)) from error
     if len(found.dropped) > 1:
         raise DataError(
             "Lines were left out of the log with different probabilities, so that some stand for more than others",
