@@ -83,6 +83,14 @@ def test_a_feature_that_a_line_lacks_is_zero_and_a_word_is_absent(tmp_path):
     assert [each["observation.score"] for each in row] == [0, 0, 0, 0.5]
 
 
+@pytest.mark.parametrize("ending", ["dsjson", "jsonl"])
+def test_decisions_without_a_name_are_kept_apart(tmp_path, ending):
+    dsjson(tmp_path / f"a.{ending}", without=["EventId"])
+    dsjson(tmp_path / f"b.{ending}", decision(5, "pro", "UK", 0, 0.5, -1.0), without=["EventId"])
+    rows = mixope.read(tmp_path).table().to_pylist()
+    assert len({row["episode_id"] for row in rows}) == 7
+
+
 def test_the_same_event_twice_is_refused(tmp_path):
     path = dsjson(tmp_path / "log.dsjson", decision(2, "pro", "UK", 0, 0.5, -1.0))
     uniform = mixope.TabularPolicy([[0.5, 0.5]], [("pro", "UK", 9)], ["news", "sports"], default="uniform")

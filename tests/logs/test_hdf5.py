@@ -76,6 +76,14 @@ def test_rewards_that_lie_one_row_late_are_refused(tmp_path):
         mixope.read(path)
 
 
+def test_the_episodes_of_several_files_are_kept_apart(tmp_path):
+    stored(tmp_path / "a.h5", D4RL)
+    stored(tmp_path / "b.h5", D4RL, rewards=REWARDS + 1)
+    rows = rows_of(mixope.read(tmp_path))
+    assert [row["episode_id"] for row in rows] == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
+    assert sum(row["start"] for row in rows) == 4
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -97,15 +97,15 @@ class Decisions:
             raise _wrong("Two actions of a decision cannot be told apart", where, got=twice or "no features", hint=hint)
         return names
 
-    def table(self) -> Any:
-        """All rows as a table."""
+    def table(self, before: int = 0) -> Any:
+        """All rows as a table; where they have no names, they are numbered after those ``before``."""
         if not self.states:
             expected = f"lines with {COST!r} and 'c'"
             raise DataError("The file has no decisions", where=self.path, expected=expected, got=_listed(self.left_out))
         columns = {name: values for name, values in self.columns.items() if any(v is not None for v in values)}
         rows = len(self.states)
         columns |= {"step": [0] * rows, "terminated": [True] * rows}
-        columns.setdefault("episode_id", list(range(rows)))
+        columns.setdefault("episode_id", list(range(before, before + rows)))
         for name in ("episode_id", "policy_id"):
             if name in columns:
                 columns[name] = [None if value is None else str(value) for value in columns[name]]

@@ -27,12 +27,15 @@ SHOWN = 12
 
 
 def open_hdf5(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
-    """A table of all steps per file."""
+    """A table of all steps per file; episodes are numbered on from file to file."""
+    before = 0
     for path in paths:
         place = here(path, store)
         with opened_hdf5(place, path, "reading an hdf5 file") as file:
             rows = _reader_of(file)(file)
-        table = table_of_arrays(rows.arrays, path)
+        episodes = rows.arrays["episode_id"] + before
+        table = table_of_arrays({**rows.arrays, "episode_id": episodes}, path)
+        before = int(episodes[-1]) + 1
         missing = outside(constants, table.column_names)
         yield ArrowTable(table, (path,), missing, hash_file(place), notes=rows.notes)
 

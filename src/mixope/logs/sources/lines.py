@@ -34,11 +34,14 @@ GZIP = b"\x1f\x8b"
 
 def open_lines(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
     """One piece per file."""
+    before = 0
     for path in paths:
         place = here(path, store)
         first = _first(place, path)
         if is_decision(first):
-            yield from open_decisions([path], constants, store)
+            for piece in open_decisions([path], constants, store, before):
+                before += sum(piece.counts())
+                yield piece
         elif is_batch(first):
             table = table_of_batches(_objects(place, path), path)
             yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(place))
@@ -47,13 +50,14 @@ def open_lines(paths: Sequence[str], constants: Mapping[str, str | int], store: 
 
 
 def open_decisions(
-    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None
+    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None, before: int = 0
 ) -> Iterator[Piece]:
-    """Logs of Vowpal Wabbit, one piece per file."""
+    """Logs of Vowpal Wabbit, one piece per file; decisions without a name are numbered on from file to file."""
     for path in paths:
         place = here(path, store)
         found = read_decisions(_objects(place, path), path)
-        table = found.table()
+        table = found.table(before)
+        before += table.num_rows
         missing = outside(constants, table.column_names)
         yield ArrowTable(table, (path,), missing, hash_file(place), notes=found.notes())
 
