@@ -17,10 +17,11 @@ from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.buffers import Held, recipe_of
+from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.frames import frame_of
+from mixope.logs.sources.frames import frame_of, refuse_splits
 from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
@@ -50,10 +51,10 @@ def read(
     :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
-        lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts,
-        data sets of Minari, buffers of d3rlpy and Stable-Baselines3,
-        open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
-        set, a Delta table or an Iceberg table.
+        lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts, data
+        sets of Minari, buffers of d3rlpy and Stable-Baselines3, open binary files (``sys.stdin.buffer``),
+        ``{label: source}``, or ``Logs``. A folder may also be a data set of Minari, LeRobot or Hugging Face, a Delta
+        table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open Bandit.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
@@ -85,9 +86,9 @@ def read(
     return logs
 
 
-def open_sources(*given: Any, format: str | None = None) -> list[Source]:
+def open_sources(*given: Any, format: str | None = None, encoding: str | None = None) -> list[Source]:
     """The tables behind some sources with the columns that they have, whatever these mean."""
-    said = Said({}, None, None, format, {"roles": {}, "missing": None})
+    said = Said({}, None, None, format, check_encoding(encoding), {"roles": {}, "missing": None})
     return [source for each in given for source in _open(each, None, said)]
 
 
@@ -130,7 +131,10 @@ class Said:
         stamps: Sequence[Stamp] = (),
     ) -> list[Source]:
         """A source with these words attached."""
-        said = self.columns, self.done, self.ends, tuple(notes)
+        known = dialect_of(name, pieces, self.columns)
+        if known.constants:
+            pieces = [replace(each, constants={**known.constants, **each.constants}) for each in pieces]
+        said = {**known.columns, **self.columns}, self.done, self.ends, (*notes, *known.notes)
         return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps), **self.state)]
 
     def again(self, source: Source, label: str | None) -> Source:
@@ -151,7 +155,7 @@ class Said:
             name,
             pieces,
             label if named else label or found.label,
-            found.notes,
+            (*found.notes, *(note for piece in pieces if isinstance(piece, ArrowTable) for note in piece.notes)),
             [stamp for stamp in stamps if stamp.name in read_again],
         )
         more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
@@ -166,6 +170,7 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return said.files(given.files[0].path, given, label)
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
+    refuse_splits(given)
     if isinstance(given, Mapping):
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):

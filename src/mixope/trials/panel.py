@@ -119,9 +119,9 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
-def make_panel(data: Any, design: Design, format: str | None = None) -> Panel:
-    """Read the table, check it, and bring it into order."""
-    sources = open_sources(data, format=format)
+def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
+    """Read the table (``how``: its format and encoding), check it, and bring it into order."""
+    sources = open_sources(data, **how)
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)

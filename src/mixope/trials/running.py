@@ -63,6 +63,7 @@ def experiment(
     bins: int = 5,
     missing: str | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -97,7 +98,7 @@ def experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
-    panel = make_panel(data, design, format)
+    panel = make_panel(data, design, format=format, encoding=encoding)
     ahead = _ahead(days, horizon, panel.facts.longest)
     notes = list(panel.notes) + _remarks(panel)
     found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]

@@ -139,7 +139,7 @@ ELSEWHERE: dict[str, tuple[str, bytes, Expected]] = {
     "an npz of text": ("log.npz", GOOD, Refused(("cannot be read", "log.npz"))),
     "an empty npz": ("log.npz", b"", Refused(("cannot be read", "log.npz"))),
     "a pickle": ("log.pkl", b"\x80\x04N.", Refused(("Unknown format", "log.pkl", "try: "))),
-    "HDF5": ("log.h5", b"\x89HDF\r\n\x1a\n" + bytes(64), Refused(("Unknown format", "log.h5", "try: "))),
+    "HDF5": ("log.h5", b"\x89HDF\r\n\x1a\n" + bytes(64), Refused(("cannot be read", "log.h5"))),
     "JSON lines": ("log.jsonl", b'{"reward": 1}\n', Refused(("no column for the observation", "log.jsonl", "try: "))),
     "a spreadsheet": ("log.xlsx", b"PK\x03\x04" + bytes(60), Refused(("Unknown format", "log.xlsx", "try: "))),
 }
