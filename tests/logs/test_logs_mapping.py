@@ -253,3 +253,9 @@ def test_numbered_columns_of_another_name_are_offered():
     with pytest.raises(DataError) as refused:
         lib.read(pa.table({"sensor_0": [0.1, 0.2], "sensor_1": [0.1, 0.2], **NUMBERED}))
     assert "['sensor_0', 'sensor_1']" in str(refused.value)
+
+
+def test_the_padding_of_rlds_is_mentioned() -> None:
+    logs = read(one(**ROW, is_first=True, is_last=False, is_terminal=False))
+    assert any("RLDS" in note for note in logs.notes)
+    assert logs.schema.mapping["terminated"] == "is_terminal"

@@ -20,17 +20,45 @@ from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.schema import CANONICAL
 
 ALIASES: dict[str, tuple[str, ...]] = {
-    "episode_id": ("eps_id", "episode", "episode_index", "traj_id", "trajectory_id", "session_id", "mdp_id"),
-    "step": ("t", "frame_index", "timestep", "time_step", "sequence_number"),
+    "episode_id": (
+        "eps_id",
+        "episode",
+        "episode_index",
+        "traj_id",
+        "trajectory_id",
+        "session_id",
+        "mdp_id",
+        "episode_number",
+        "trajectory_index",
+    ),
+    "step": (
+        "t",
+        "frame_index",
+        "timestep",
+        "time_step",
+        "sequence_number",
+        "step_index",
+        "step_id",
+        "step_number",
+    ),
     "observation": ("obs", "observations", "state", "states", "s", "context"),
-    "action": ("a", "actions"),
-    "reward": ("r", "rewards", "next.reward"),
-    "next_observation": ("new_obs", "next_obs", "next_observations", "next_state", "next_states", "s_next"),
-    "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal"),
-    "truncated": ("timeouts", "truncations", "truncateds"),
+    "action": ("a", "actions", "act", "acts"),
+    "reward": ("r", "rewards", "next.reward", "rew", "rews"),
+    "next_observation": (
+        "new_obs",
+        "next_obs",
+        "next_observations",
+        "next_state",
+        "next_states",
+        "s_next",
+        "obs_next",
+        "observation_next",
+    ),
+    "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal", "is_terminated"),
+    "truncated": ("timeouts", "truncations", "truncateds", "is_truncated"),
     "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
     "action_prob": ("pscore", "propensity", "propensity_score", "action_probability"),
-    "action_logp": ("action_log_prob", "log_prob", "log_probs", "logp"),
+    "action_logp": ("action_log_prob", "log_prob", "log_probs", "logp", "action_log_probs", "logprob", "logprobs"),
 }
 """Canonical name → other names, lower case."""
 
@@ -39,6 +67,12 @@ DONE = ("done", "dones", "is_done", "next.done", "is_last")
 
 WITH_FACTORS = ("observation", "next_observation", "action")
 """The notions that may be spread over several columns ``name.factor``."""
+
+PADDED = (
+    "columns is_first and is_last are those of RLDS and dm_env, where the row with is_last has the last observation and"
+    " no action: if it is so here, pass the episodes as a list, each with one observation more than actions"
+)
+"""A note on rows that look like steps and are none."""
 
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
 
@@ -276,4 +310,6 @@ def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
                 Setting("columns", {"action_prob": plain[0]}),
             )
         )
+    if {"is_first", "is_last"} <= {name.lower() for name in free}:
+        notes.append(PADDED)
     return notes

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mixope.arrays import AnyArray
-from mixope.errors import Advice, MixopeError, MixopeWarning, Setting, UsageError
+from mixope.errors import MixopeError, MixopeWarning, UsageError
 from mixope.logs import Logs, read
 from mixope.policies import CallablePolicy, ContinuousPolicy, DiscretePolicy, Policy, read_policy
 from mixope.policies.given import PolicySource
@@ -84,9 +84,7 @@ class Limits(NamedTuple):
             if limit is not None and (not whole or limit < 1):
                 raise UsageError(f"{name} is a whole number above 0, got {limit!r}")
         if episodes is None and steps is None:
-            raise UsageError(
-                Advice("say how much to record: ", Setting("episodes", 100), " or ", Setting("steps", 10_000))
-            )
+            raise UsageError("say how much to record: episodes=100 or steps=10000")
         return found
 
     def reached(self, recording: Recording) -> bool:
