@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, anchors, first_cells, links
+from documents import PAGES, ROOT, anchors, first_cells, links, page_name
 
+import mixope
 from mixope.environments import BUILDERS, CONTINUOUS
 from mixope.estimators import REGISTRY
 from mixope.logs import CANONICAL
@@ -28,10 +29,10 @@ def test_every_entry_of_the_navigation_is_a_page() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    assert {page.name for page in DOCS.glob("*.md")} <= set(_navigation())
+    assert {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} <= set(_navigation())
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")
@@ -101,6 +102,12 @@ def test_the_table_of_estimators_says_who_takes_vectors() -> None:
     text = (DOCS / "estimators.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+)` \| [^|]+ \| (yes|no) \|", text, re.MULTILINE)
     assert dict(rows) == {name: "yes" if "features" in entry.takes else "no" for name, entry in REGISTRY.items()}
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"^::: mixope\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(set(mixope.__all__) - {"__version__"})
 
 
 def test_every_check_is_listed() -> None:
