@@ -14,13 +14,13 @@ GALLERY = ROOT / "docs" / "gallery"
 STORIES = sorted(page for page in GALLERY.glob("*.md") if page.name != "index.md")
 
 
-@pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")  # notes, which pages need not show
 def _marked(page: Path) -> object:
     """A story that takes more than a few seconds says so in its first line."""
     slow = page.read_text(encoding="utf-8").startswith("<!-- long -->")
     return pytest.param(page, marks=pytest.mark.long if slow else (), id=page_name(page))
 
 
+@pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")  # notes, which pages need not show
 @pytest.mark.parametrize("page", [_marked(page) for page in STORIES])
 def test_a_story_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
