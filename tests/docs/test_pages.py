@@ -114,9 +114,10 @@ def test_every_check_is_listed() -> None:
     folder = ROOT / "src" / "mixope" / "diagnostics"
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
     names = set(re.findall(r'(?:Check|Diagnostic|_?graded|_judged)\(\s*"([^"]+)"', code))
-    text = (DOCS / "results.md").read_text(encoding="utf-8")
     assert names
-    assert [name for name in sorted(names) if f"\n| {name} |" not in text] == []
+    for page in ("results.md", "verdicts.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        assert [name for name in sorted(names) if f"\n| {name} |" not in text] == [], page
 
 
 def test_the_licence_is_whole() -> None:
