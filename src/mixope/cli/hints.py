@@ -36,9 +36,7 @@ def _missing(parameter: str, args: Sequence[str]) -> str:
     """What to add to a command that lacks its logs or its target."""
     command, words = args[0], [word for word in args[1:] if not word.startswith("-")]
     if parameter == "logs":
-        return (
-            f"Type mixope {command} LOGS, where LOGS is a file, a folder or a quoted pattern such as 'logs/*.parquet'"
-        )
+        return f"Type mixope {command} LOGS, LOGS being a file, a folder or a quoted pattern such as 'logs/*.parquet'"
     if parameter != "target":
         return ""
     if len(words) > 1 and len(words) == len(args) - 1:
