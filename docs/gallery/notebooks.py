@@ -28,7 +28,7 @@ def cells(page: str) -> list[dict[str, Any]]:
         if match["language"] == "python":
             found.append(_code(match["text"]))
         elif match["language"] == "console":
-            found += [_code(f"!{line[2:]}\n") for line in match["text"].splitlines() if line.startswith("$ ")]
+            found += [_code(f"!{command}") for command in match["text"].removeprefix("$ ").split("\n$ ")]
         elif match["language"] == "text" and not between and found and found[-1]["cell_type"] == "code":
             found[-1]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": _lines(match["text"])}]
         else:

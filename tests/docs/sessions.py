@@ -21,8 +21,8 @@ def run_code(block: Block, names: dict[str, object]) -> str:
 
 
 def commands(block: Block) -> list[str]:
-    """The lines of a ``console`` block that call ``mixope``."""
-    lines = block.text.splitlines() if block.language == "console" else []
+    """The commands of a ``console`` block that call ``mixope``; a line that ends in a backslash goes on in the next."""
+    lines = block.text.replace("\\\n", "").splitlines() if block.language == "console" else []
     return [line[2:] for line in lines if line.startswith("$ mixope ")]
 
 
