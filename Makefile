@@ -66,7 +66,9 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/efficiency.py --quick
 
+# The site with the API reference, and the notebooks of the gallery from its pages.
 docs: $(VENV)/.installed-docs
+	$(BIN)/python docs/gallery/notebooks.py
 	$(BIN)/mkdocs build --strict
 
 # Known weaknesses in what is installed, looked up by pip-audit in an environment of its own: it needs the network.

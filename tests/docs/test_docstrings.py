@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,6 @@ import pytest
 import mixope
 
 FUNCTIONS = ("backtest", "compare", "evaluate", "inspect", "read", "read_policy", "record", "recorder")
-
-
-@pytest.fixture
-def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "session"
-    shutil.copytree(prepared, folder)
-    monkeypatch.chdir(folder)
-    return folder
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -216,7 +216,8 @@ def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near
     alike = difflib.get_close_matches(asked, free, n=1, cutoff=0.5 if near else 0.7)
     rows = [list(row.values()) for row in numbered(free).values()] if notion in WITH_FACTORS and not alike else []
     meant = f"did you mean {alike[0]!r}? " if alike else ""
-    named: str | list[str] = rows[0] if rows else (alike or free or ["…"])[0]
+    only = free if len(free) == 1 else [...]
+    named: object = rows[0] if rows else (alike or only)[0]
     said = "say which columns they are: " if rows else "say which column it is: "
     hint = Advice(meant + said, Setting("columns", {notion: named}))
     return DataError(problem, where=where, column=asked, got=f"the columns {', '.join(names)}", hint=hint)
