@@ -26,15 +26,20 @@ from mixope.trials.counts import Counts, Histories, count, effect_of, jackknife
 from mixope.trials.design import Design, Period, names_of
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
+from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import BUCKETS, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
 from mixope.trials.seen import SeenDays, by_day, naive
+from mixope.trials.sensitivity import Wanted, sensitivity_of
 
 Kind = Literal["average", "discounted", "horizon", "day"]
 DRIVERS = 8
 AHEAD = 90
 """How many periods are looked ahead where nobody says."""
 MOST_AHEAD = 10_000
+UNBOUNDED = (
+    "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
+)
 MOST_SOLVED = 3_000
 """States beyond which the chains of the arms are not solved besides the estimators."""
 
@@ -180,11 +185,14 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
         seed=asked.seed,
     )
     seen = _by_bucket(panel, metric)
+    outcomes = count_outcomes(panel, metric, counts)
     found = []
     for treatment in names:
         if treatment != panel.design.control:
-            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen)
+            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen, outcomes)
             found.append(one.result(table))
+    if any(result.sensitivity is None for result in found):
+        notes.append(UNBOUNDED)
     return found
 
 
@@ -211,6 +219,7 @@ class _One:
     histories: Histories
     counts: Counts
     seen: ByDay
+    outcomes: Outcomes
 
     @property
     def control(self) -> str:
@@ -241,6 +250,9 @@ class _One:
             at_once=at_once,
             carried=carried,
             drivers=drivers,
+            sensitivity=sensitivity_of(
+                self.outcomes, *self.pair, Wanted(self.asked.estimand, self.asked.day), long_run
+            ),
         )
 
     def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
@@ -250,14 +262,17 @@ class _One:
         day = self.asked.day
         if day is None:
             effect, by = _difference(table, self.treatment, self.control), first.estimator
+            treated, plain = first.value, second.value
         else:
-            effect, by = effect_of(path[day - 1], errors[day - 1], degrees, level, "jackknife over units"), "chain"
+            found, error = float(path[day - 1]), float(errors[day - 1])
+            effect, by = effect_of(found, error, degrees, level, "jackknife over units"), "chain"
+            treated, plain = (float(chain_of(self.counts, arm).path(day)[-1]) for arm in self.pair)
         checks = _worst(first, second)
         half = effect.interval.width / 2
         checks = [*checks, history_check(self.histories, *self.pair, half), *self._forecast()]
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
         said = str(self.asked.estimand) if day is None else f"in {self.panel.design.period} {day}"
-        return LongRun(effect, verdict(tuple(checks)), by, said, first.value, second.value, tuple(checks))
+        return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
 
     def _forecast(self) -> list[Diagnostic]:
         tested = self.panel.facts.longest

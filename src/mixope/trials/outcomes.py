@@ -1,0 +1,93 @@
+"""What each arm led to, with the metric in a few classes: how far outcomes of one state and arm lie apart.
+
+Means would hide it: two users of one state may earn 0 and 10, and a bound on what hidden reasons can do needs to know.
+The metric is cut at its quantiles over all rows; a metric with few values is kept as it is. Within a class outcomes
+count as equal, which makes bounds tighter by what little the one class at the quantile in question spreads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import IntArray
+from mixope.logs.sources import arrow_batches, quote
+from mixope.trials.counts import SUMS, Counts
+from mixope.trials.panel import Panel
+
+CLASSES = 8
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Counts by (bucket, arm, state, next state) and class of the metric; the least and the most that a row earned."""
+
+    counts: Counts
+    cut: IntArray
+    least: float
+    most: float
+
+
+def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
+    """One scan for the quantiles and one for the counts; states are numbered as in ``known``."""
+    value = quote(f"metric {metric}")
+    keys = [quote(f"{when} {name}") for when in ("state", "next") for name in panel.states]
+    shares = ", ".join(f"{k / CLASSES:.6g}" for k in range(1, CLASSES))
+    with panel.open() as (connection, rows):
+        edges, least, most = connection.execute(
+            f"SELECT quantile_disc({value}, [{shares}]), min({value}), max({value}) FROM {rows}"
+        ).fetchall()[0]
+        cut = " + ".join(f"CAST({value} > {edge!r} AS INTEGER)" for edge in sorted(set(edges)))
+        found = connection.sql(
+            f"SELECT bucket, action, {', '.join(keys)}, {cut} AS cut, count(*) AS rows, sum({value}) AS reward,"
+            f" count(*) FILTER (step = 0) AS starts FROM {rows} GROUP BY ALL ORDER BY ALL"
+        )
+        table = arrow_batches(found, 1 << 20).read_all()
+    return Outcomes(_counts(table, known), table.column("cut").to_numpy().astype(np.int64), least, most)
+
+
+def _counts(table: Any, known: Counts) -> Counts:
+    words = [sorted({state[k] for state in known.states}) for k in range(len(known.columns))]
+    arms = [sorted(known.arms)]
+    codes = np.array([_code([words[k].index(word) for k, word in enumerate(s)], words) for s in known.states])
+    place = np.argsort(codes)
+    numbers = {}
+    for when in ("state", "next"):
+        found = _coded(table, [f"{when} {name}" for name in known.columns], words)
+        spot = place[np.minimum(np.searchsorted(codes[place], found), len(place) - 1)]
+        numbers[when] = np.where(found >= 0, spot, -1).astype(np.int64)
+    return Counts(
+        known.arms,
+        known.columns,
+        known.states,
+        table.column("bucket").to_numpy().astype(np.int64),
+        _coded(table, ["action"], arms),
+        numbers["state"],
+        numbers["next"],
+        *(table.column(name).to_numpy().astype(np.float64) for name in SUMS),
+    )
+
+
+def _code(places: Sequence[Any], words: Sequence[Sequence[str]]) -> Any:
+    """Places in several lists as one number."""
+    found = places[0]
+    for place, listed in zip(places[1:], words[1:], strict=True):
+        found = found * len(listed) + place
+    return found
+
+
+def _coded(table: Any, names: Sequence[str], words: Sequence[Sequence[str]]) -> IntArray:
+    """The number of every row's words; −1 where there are none. Words are looked up once each, not row by row."""
+    missing = np.zeros(table.num_rows, dtype=np.bool_)
+    places = []
+    for name, listed in zip(names, words, strict=True):
+        column = table.column(name).combine_chunks().dictionary_encode()
+        inside = {word: k for k, word in enumerate(listed)}
+        spots = np.array([inside[str(word)] for word in column.dictionary.to_pylist()] or [0], dtype=np.int64)
+        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        missing |= np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        places.append(spots[codes])
+    return np.where(missing, -1, _code(places, words)).astype(np.int64)
