@@ -110,27 +110,39 @@ class Room:
 
 @dataclass(frozen=True)
 class Filling:
-    """Nature's answer to y: what part of each outcome is among the lowest of its state, and λ; ``last``: the outcome of
-    every state at which the lowest end; ``order``: by state and y.
+    """Nature's answer to y: what part of each outcome is among the lowest of its state, and λ.
+
+    ``last`` is the outcome of every state at which the lowest end.
     """
 
     part: FloatArray
     weight: FloatArray
     last: IntArray
-    order: IntArray
+
+    def answers(self, steps: Steps, y: FloatArray) -> bool:
+        """Whether it is right for this y too: what is filled lies below the last outcome, and what is not above."""
+        above = y - y[self.last][steps.state]
+        return not np.any(((self.part >= 1.0) & (above > 0)) | ((self.part <= 0.0) & (above < 0)))
 
 
 def fill(steps: Steps, room: Room, y: FloatArray) -> Filling:
     """The λ with the lowest Σ p λ y in every state."""
-    order = np.lexsort((y, steps.state))
+    order = _sorted(steps.state, y)
     share, state = steps.share[order], steps.state[order]
     before = np.cumsum(share) - share
     left = room.filled - (before - before[steps.first][state])
     part = np.empty(len(y))
     part[order] = np.clip(left / share, 0.0, 1.0)
     weight = room.low[steps.state] + room.span[steps.state] * part
-    reached = np.maximum(sum_by(state, (left > CLOSE).astype(np.float64), steps.n_states), 1.0).astype(np.int64)
-    return Filling(part, weight, order[steps.first + reached - 1], order)
+    reached = np.maximum(np.bincount(state[left > CLOSE], minlength=steps.n_states), 1)
+    return Filling(part, weight, order[steps.first + reached - 1])
+
+
+def _sorted(state: IntArray, y: FloatArray) -> IntArray:
+    """By state, then by y; as one number, whose sorting takes a third of the time that two keys take."""
+    least = y.min()
+    width = 1.01 * (y.max() - least) or 1.0
+    return np.argsort(state + (y - least) / width, kind="stable")
 
 
 def slopes(steps: Steps, room: Room, y: FloatArray, filling: Filling) -> tuple[FloatArray, FloatArray]:

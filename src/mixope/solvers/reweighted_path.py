@@ -5,7 +5,7 @@ As in :mod:`mixope.solvers.reweighted`, but nature answers anew at every step, b
     V_T = 0,      V_t(s) = min_λ Σ_c p λ [w_t r + V_{t+1}(s′)],      value = μ · V_0
 
 With w_t = 1/T it is the mean of the first T steps, with w_t = 1 at one step alone what that step earns. Far from the
-end the order of the outcomes of a state no longer changes, and with it λ: nature is asked again only where it does.
+end λ no longer changes: nature is asked again only where its last answer is no longer right.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray
+from mixope.arrays import FloatArray
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Extreme, Filling, Room, Steps, fill, slopes
 
@@ -44,22 +44,12 @@ def _backwards(
     length = len(counted)
     worth = np.zeros((length + 1, steps.n_states))
     answers: list[tuple[Filling, sparse.csr_matrix]] = []
-    changes = _changes(steps)
     for step in reversed(range(length)):
         y = counted[step] * reward + worth[step + 1][steps.next_state]
-        if not answers or not _still_sorted(y[answers[-1][0].order], changes):
+        if answers and answers[-1][0].answers(steps, y):
+            answers.append(answers[-1])
+        else:
             answer = fill(steps, room, y)
             answers.append((answer, steps.moves(answer.weight)))
-        else:
-            answers.append(answers[-1])
         worth[step] = steps.mean(answers[-1][0].weight * y)
     return worth, answers[::-1]
-
-
-def _changes(steps: Steps) -> BoolArray:
-    """Whether the next outcome, sorted by state, belongs to another state."""
-    return np.asarray(np.diff(np.sort(steps.state)) != 0)
-
-
-def _still_sorted(y: FloatArray, changes: BoolArray) -> bool:
-    return bool(np.all((np.diff(y) >= 0) | changes))

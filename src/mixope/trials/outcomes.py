@@ -16,9 +16,11 @@ import numpy as np
 from mixope.arrays import IntArray
 from mixope.logs.sources import arrow_batches, quote
 from mixope.trials.counts import SUMS, Counts
-from mixope.trials.panel import Panel
+from mixope.trials.panel import BUCKETS, Panel
 
 CLASSES = 8
+ENOUGH = 1_000_000
+"""Rows from which quantiles are taken: those of as many buckets of units as it needs."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,13 @@ def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
     value = quote(f"metric {metric}")
     keys = [quote(f"{when} {name}") for when in ("state", "next") for name in panel.states]
     shares = ", ".join(f"{k / CLASSES:.6g}" for k in range(1, CLASSES))
+    buckets = -(-BUCKETS * ENOUGH // panel.facts.rows)
     with panel.open() as (connection, rows):
         edges, least, most = connection.execute(
-            f"SELECT quantile_disc({value}, [{shares}]), min({value}), max({value}) FROM {rows}"
+            f"SELECT coalesce(quantile_disc({value}, [{shares}]) FILTER (bucket < {buckets}), []), min({value}),"
+            f" max({value}) FROM {rows}"
         ).fetchall()[0]
-        cut = " + ".join(f"CAST({value} > {edge!r} AS INTEGER)" for edge in sorted(set(edges)))
+        cut = " + ".join(["0", *(f"CAST({value} > {edge!r} AS INTEGER)" for edge in sorted(set(edges)))])
         found = connection.sql(
             f"SELECT bucket, action, {', '.join(keys)}, {cut} AS cut, count(*) AS rows, sum({value}) AS reward,"
             f" count(*) FILTER (step = 0) AS starts FROM {rows} GROUP BY ALL ORDER BY ALL"

@@ -40,7 +40,7 @@ from mixope.trials.records import Broken, LongRun, Robustness, Sensitivity, Sens
 FACTORS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 MOST_FACTOR = 20.0
 """Factors are not looked for beyond this."""
-MOST_WORK = 2e6
+MOST_WORK = 1e6
 """Outcomes that may be looked at for one bound, of which about a hundred are computed: seconds, not minutes."""
 STEP, ROUNDS = 2_000, 5
 EXACT = 1e-3
@@ -143,6 +143,11 @@ class Arm:
         share = all_rows / np.maximum(sum_by(counts.state, counts.rows, n), 1.0)
         return cls(counts, arm, wanted, steps, share, outcome, value, all_rows, all_mean, rows, mean)
 
+    @cached_property
+    def in_state(self) -> FloatArray:
+        """Rows of all arms."""
+        return sum_by(self.counts.state, self.counts.rows, self.counts.n_states)
+
     def bound(self, factor: float, side: Side, confounded: bool) -> tuple[float, FloatArray]:
         """The bound, and what each bucket of units adds to its error."""
         known = self.share if confounded else np.zeros(self.steps.n_states)
@@ -162,7 +167,7 @@ class Arm:
         s = state[mine]
         score[mine] += visits[s] / self.all_rows[s] * (counts.reward[mine] - counts.rows[mine] * self.all_mean[s])
         if confounded:
-            slope = found.by_known / np.maximum(sum_by(state, counts.rows, len(visits)), 1.0)
+            slope = found.by_known / np.maximum(self.in_state, 1.0)
             score += slope[state] * counts.rows * (mine - self.share[state])
         entry = found.by_start - self.steps.start @ found.by_start
         score += entry[state] * counts.starts / counts.starts.sum()
