@@ -165,3 +165,56 @@ def test_bounds_move_to_first_order_as_they_say(way: str, side: str) -> None:
     told = here.by_share @ by_share + (steps.share * here.by_reward) @ by_reward
     told += here.by_known @ by_known + here.by_start @ by_start
     assert (bound(size).value - bound(-size).value) / (2 * size) == pytest.approx(told, rel=1e-3, abs=1e-5)
+
+
+def outcomes_of(law: np.ndarray, rewards: np.ndarray, start: np.ndarray) -> Steps:
+    """Steps of the law p(reward, next state | state)."""
+    s, r, later = np.indices(law.shape).reshape(3, -1)
+    return Steps(s, later, law.ravel(), rewards[r], start)
+
+
+def earned(law: np.ndarray, rewards: np.ndarray, start: np.ndarray, gamma: float) -> tuple[float, np.ndarray]:
+    """The value of a chain, and where it spends its time."""
+    moves, mean = law.sum(axis=1), law.sum(axis=2) @ rewards
+    visits = (1 - gamma) * np.linalg.solve(np.eye(len(start)) - gamma * moves.T, start)
+    return float(visits @ mean), visits
+
+
+@pytest.mark.parametrize("gamma", [AVERAGE, 0.8])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_truth_of_a_confounded_process_lies_within_the_bounds_at_its_factor(seed: int, gamma: float) -> None:
+    """Three hidden moods, drawn anew at each step, move the action and all that follows it; no sampling error."""
+    rng = np.random.default_rng(seed)
+    rewards, start = np.array([-1.0, 0.0, 2.0]), np.array([0.5, 0.3, 0.2])
+    mood = rng.dirichlet(np.ones(3), size=3)
+    takes = rng.uniform(0.2, 0.8, size=(3, 3))
+    by_mood = rng.dirichlet(np.full(9, 0.5), size=(3, 3)).reshape(3, 3, 3, 3)
+    b = (mood * takes).sum(axis=1)
+    seen = np.einsum("su,su,surt->srt", mood, takes, by_mood) / b[:, None, None]
+    odds = (b / (1 - b))[:, None] / (takes / (1 - takes))
+    factor = float(np.maximum(odds, 1 / odds).max())
+    truth, _ = earned(np.einsum("su,surt->srt", mood, by_mood), rewards, start, gamma)
+    steps, room = outcomes_of(seen, rewards, start), Room(b, factor)
+    low, high = (extreme(steps, room, gamma, side).value for side in SIDES)
+    assert low < truth < high
+    assert abs(plain_value(steps, gamma) - truth) > 1e-3, "without room it is wrong"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_hidden_kind_that_stays_is_covered_by_the_bounds_that_ignore_the_odds(seed: int) -> None:
+    """Two kinds of units that never change; short logs show them in other shares by state than the long run does."""
+    rng = np.random.default_rng(seed)
+    rewards, start = np.array([0.0, 1.0]), np.array([0.8, 0.1, 0.1])
+    laws = rng.dirichlet(np.full(6, 0.5), size=(2, 3)).reshape(2, 3, 2, 3)
+    logged = np.zeros((2, 3))
+    for kind in range(2):
+        law = start
+        for _ in range(4):
+            logged[kind] += law
+            law = law @ laws[kind].sum(axis=1)
+    values, visits = zip(*(earned(law, rewards, start, AVERAGE) for law in laws), strict=True)
+    in_log, in_truth = logged / logged.sum(axis=0), np.array(visits) / np.sum(visits, axis=0)
+    factor = float(np.maximum(in_truth / in_log, in_log / in_truth).max())
+    steps = outcomes_of(np.einsum("ks,ksrt->srt", in_log, laws), rewards, start)
+    low, high = (extreme(steps, Room(np.zeros(3), factor), AVERAGE, side).value for side in SIDES)
+    assert low < np.mean(values) < high
