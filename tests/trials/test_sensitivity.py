@@ -10,7 +10,7 @@ import mixope
 from mixope.diagnostics import Verdict
 from mixope.estimand import Estimand
 from mixope.intervals import Interval
-from mixope.trials import Experiment, sensitivity
+from mixope.trials import Experiment, outcomes, sensitivity
 from mixope.trials.chains import chain_of
 from mixope.trials.counts import Counts, count, effect_of, jackknife
 from mixope.trials.design import Design
@@ -188,6 +188,28 @@ def test_a_share_of_visits_that_was_never_seen_flips_the_sign_as_by_hand(seen: O
     assert (1 - found.sign) * 0.2 - found.sign * 3.8 == pytest.approx(0.0)
 
 
+def test_a_sign_that_no_hidden_reason_flips_says_so(worn: pa.Table) -> None:
+    """Every row of B earns 1 and every row of A nothing: there is nothing to weigh otherwise."""
+    paid = (worn["variant"].to_numpy(zero_copy_only=False) == "B").astype(float)
+    seen = outcomes_in(worn.set_column(worn.column_names.index("revenue"), "revenue", pa.array(paid)), "level", "plan")
+    said = sensitivity_of(seen, 1, 0, AVERAGE, reported(seen))
+    assert (said["confounding"].sign, said["confounding"].interval) == (None, None)
+    assert said["confounding"].sentence == (
+        "The sign would hold even if hidden reasons changed the odds of an arm by a factor of 20."
+    )
+    assert said["coverage"].sign == pytest.approx(0.5)
+
+
+def test_many_groups_fall_into_fewer_buckets_and_bounds_stay(
+    worn: pa.Table, seen: Outcomes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcomes, "MOST_GROUPS", 10_000)
+    fewer = outcomes_in(worn, "level", "plan")
+    assert len(np.unique(fewer.counts.bucket)) < len(np.unique(seen.counts.bucket))
+    values = [Arm.of(each, 1, AVERAGE).bound(1.5, "low", True)[0] for each in (fewer, seen)]
+    assert values[0] == pytest.approx(values[1], abs=1e-9)
+
+
 def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
     again = Experiment.from_json(found.to_json())
     assert again.to_json() == found.to_json()
@@ -201,7 +223,8 @@ def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
 def test_what_would_take_minutes_is_not_computed_and_a_note_says_so(
     worn: pa.Table, seen: Outcomes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sensitivity_of(seen, 1, 0, Wanted(Estimand("horizon", horizon=2_000)), reported(seen)) is None
+    assert AVERAGE.is_quick(seen.counts)
+    assert not Wanted(Estimand("horizon", horizon=2_000)).is_quick(seen.counts)
     monkeypatch.setattr(sensitivity, "MOST_WORK", 100)
     found = mixope.experiment(worn, **COLUMNS, state=["level", "plan"])
     assert found.main.sensitivity is None

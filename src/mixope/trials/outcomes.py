@@ -21,6 +21,8 @@ from mixope.trials.panel import BUCKETS, Panel
 CLASSES = 8
 ENOUGH = 1_000_000
 """Rows from which quantiles are taken: those of as many buckets of units as it needs."""
+MOST_GROUPS, LEAST_BUCKETS = 2_000_000, 8
+"""Where there would be more groups, units fall into fewer buckets."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,26 @@ def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
     value = quote(f"metric {metric}")
     keys = [quote(f"{when} {name}") for when in ("state", "next") for name in panel.states]
     shares = ", ".join(f"{k / CLASSES:.6g}" for k in range(1, CLASSES))
-    buckets = -(-BUCKETS * ENOUGH // panel.facts.rows)
+    sampled = -(-BUCKETS * ENOUGH // panel.facts.rows)
+    buckets = int(np.clip(MOST_GROUPS // (pairs_of(known) * CLASSES), LEAST_BUCKETS, BUCKETS))
     with panel.open() as (connection, rows):
         edges, least, most = connection.execute(
-            f"SELECT coalesce(quantile_disc({value}, [{shares}]) FILTER (bucket < {buckets}), []), min({value}),"
+            f"SELECT coalesce(quantile_disc({value}, [{shares}]) FILTER (bucket < {sampled}), []), min({value}),"
             f" max({value}) FROM {rows}"
         ).fetchall()[0]
         cut = " + ".join(["0", *(f"CAST({value} > {edge!r} AS INTEGER)" for edge in sorted(set(edges)))])
         found = connection.sql(
-            f"SELECT bucket, action, {', '.join(keys)}, {cut} AS cut, count(*) AS rows, sum({value}) AS reward,"
-            f" count(*) FILTER (step = 0) AS starts FROM {rows} GROUP BY ALL ORDER BY ALL"
+            f"SELECT bucket % {buckets} AS bucket, action, {', '.join(keys)}, {cut} AS cut, count(*) AS rows,"
+            f" sum({value}) AS reward, count(*) FILTER (step = 0) AS starts FROM {rows} GROUP BY ALL ORDER BY ALL"
         )
         table = arrow_batches(found, 1 << 20).read_all()
     return Outcomes(_counts(table, known), table.column("cut").to_numpy().astype(np.int64), least, most)
+
+
+def pairs_of(counts: Counts) -> int:
+    """How many steps of an arm from a state to a state were seen at all."""
+    n = counts.n_states + 1
+    return len(np.unique((counts.arm * n + counts.state) * n + counts.next_state + 1))
 
 
 def _counts(table: Any, known: Counts) -> Counts:

@@ -28,7 +28,7 @@ from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
 from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import BUCKETS, Panel, make_panel
-from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
+from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun, Sensitivity
 from mixope.trials.seen import SeenDays, by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
 
@@ -185,13 +185,14 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
         seed=asked.seed,
     )
     seen = _by_bucket(panel, metric)
-    outcomes = count_outcomes(panel, metric, counts)
+    wanted = Wanted(asked.estimand, asked.day)
+    outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
     found = []
     for treatment in names:
         if treatment != panel.design.control:
             one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen, outcomes)
             found.append(one.result(table))
-    if any(result.sensitivity is None for result in found):
+    if outcomes is None:
         notes.append(UNBOUNDED)
     return found
 
@@ -219,7 +220,7 @@ class _One:
     histories: Histories
     counts: Counts
     seen: ByDay
-    outcomes: Outcomes
+    outcomes: Outcomes | None
 
     @property
     def control(self) -> str:
@@ -250,9 +251,7 @@ class _One:
             at_once=at_once,
             carried=carried,
             drivers=drivers,
-            sensitivity=sensitivity_of(
-                self.outcomes, *self.pair, Wanted(self.asked.estimand, self.asked.day), long_run
-            ),
+            sensitivity=self._sensitivity(long_run),
         )
 
     def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
@@ -282,6 +281,10 @@ class _One:
         first = (tested + 1) // 2
         early = count(self.panel, self.metric, f"step < {first}").merged()
         return [forecast(early, self.seen, *self.pair, first).check]
+
+    def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
+        wanted = Wanted(self.asked.estimand, self.asked.day)
+        return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
 
     def _others(self, tested: int) -> list[Line]:
         level, ahead = self.asked.level, max(self.ahead, tested)

@@ -34,24 +34,20 @@ from mixope.solvers.reweighted import Extreme, Room, Steps, extreme
 from mixope.solvers.reweighted_path import extreme_path
 from mixope.trials.chains import RETURN, start_law
 from mixope.trials.counts import Counts
-from mixope.trials.outcomes import CLASSES, Outcomes
+from mixope.trials.outcomes import CLASSES, Outcomes, pairs_of
 from mixope.trials.records import Broken, LongRun, Robustness, Sensitivity, SensitivityPoint
 
 FACTORS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 MOST_FACTOR = 20.0
 """Factors are not looked for beyond this."""
-MOST_WORK = 1e6
-"""Outcomes that may be looked at for one bound, of which about a hundred are computed: seconds, not minutes."""
+MOST_WORK = 2e6
+"""Outcomes that may be looked at for one bound of both arms, of which about a hundred are computed."""
 STEP, ROUNDS = 2_000, 5
 EXACT = 1e-3
 
 
-def sensitivity_of(
-    outcomes: Outcomes, treatment: int, control: int, wanted: Wanted, long_run: LongRun
-) -> Sensitivity | None:
-    """The curve and the robustness values of one difference; None where that would take minutes."""
-    if wanted.work(outcomes.counts) > MOST_WORK:
-        return None
+def sensitivity_of(outcomes: Outcomes, treatment: int, control: int, wanted: Wanted, long_run: LongRun) -> Sensitivity:
+    """The curve and the robustness values of one difference."""
     arms = Arm.of(outcomes, treatment, wanted), Arm.of(outcomes, control, wanted)
     hidden, memory = (Assumption(arms, long_run, confounded) for confounded in (True, False))
     return Sensitivity(
@@ -86,11 +82,12 @@ class Wanted:
         gamma = self.estimand.gamma
         return extreme(steps, room, 1.0 - RETURN if gamma is None else gamma, side)
 
-    def work(self, counts: Counts) -> float:
-        """What one bound takes, in outcomes that are looked at; a step by itself takes as long as many outcomes."""
-        outcomes = len(np.unique(counts.state * counts.n_states + counts.next_state)) * CLASSES
+    def is_quick(self, counts: Counts) -> bool:
+        """Whether a bound takes milliseconds; a step by itself takes as long as many outcomes."""
+        outcomes = pairs_of(counts) * CLASSES
         length = self.day or self.estimand.horizon
-        return float((outcomes + STEP) * length if length else outcomes * ROUNDS + counts.n_states**2)
+        work = (outcomes + STEP) * length if length else outcomes * ROUNDS + counts.n_states**2
+        return work <= MOST_WORK
 
 
 @dataclass(frozen=True)
@@ -249,7 +246,7 @@ class Assumption:
 def _entered(clear: Callable[[float], float]) -> float | None:
     """The factor at which what is clear of zero no longer is; 1 where it never was."""
     most = float(np.log(MOST_FACTOR))
-    if clear(0.0) <= 0:
+    if not clear(0.0) > 0:
         return 1.0
     if clear(most) > 0:
         return None
@@ -286,7 +283,7 @@ def _coverage(long_run: LongRun, least: float, most: float) -> Robustness:
 
 
 def _sentence(clause: str, sign: str | None, sure: str | None, unclear: bool) -> str:
-    """What it would take to flip the sign; with chance besides, it takes less."""
+    """What it would take to flip the sign; together with chance it takes less."""
     if sign is None:
         said = f"The sign would hold even if {clause.format(f'{MOST_FACTOR:g}')}"
     elif unclear:
@@ -295,4 +292,4 @@ def _sentence(clause: str, sign: str | None, sure: str | None, unclear: bool) ->
         said = f"The decision could flip if {clause.format(sign)}"
     if unclear or sure is None or sure == sign:
         return f"{said}."
-    return f"{said}; with chance besides, {sure} is enough."
+    return f"{said}; together with chance, {sure} is enough to leave it open."
