@@ -15,7 +15,7 @@ import numpy as np
 
 from mixope.arrays import IntArray
 from mixope.logs.sources import arrow_batches, quote
-from mixope.trials.counts import SUMS, Counts
+from mixope.trials.counts import SUMS, Counts, added_up
 from mixope.trials.panel import BUCKETS, Panel
 
 CLASSES = 8
@@ -49,8 +49,8 @@ def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
         ).fetchall()[0]
         cut = " + ".join(["0", *(f"CAST({value} > {edge!r} AS INTEGER)" for edge in sorted(set(edges)))])
         found = connection.sql(
-            f"SELECT bucket % {buckets} AS bucket, action, {', '.join(keys)}, {cut} AS cut, count(*) AS rows,"
-            f" sum({value}) AS reward, count(*) FILTER (step = 0) AS starts FROM {rows} GROUP BY ALL ORDER BY ALL"
+            f"SELECT bucket % {buckets} AS bucket, action, {', '.join(keys)}, {cut} AS cut, {added_up(metric)}"
+            f" FROM {rows} GROUP BY ALL ORDER BY ALL"
         )
         table = arrow_batches(found, 1 << 20).read_all()
     return Outcomes(_counts(table, known), table.column("cut").to_numpy().astype(np.int64), least, most)
