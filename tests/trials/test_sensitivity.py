@@ -163,7 +163,7 @@ def test_a_clear_decision_says_what_would_flip_it(seen: Outcomes) -> None:
     said = sensitivity_of(seen, 1, 0, AVERAGE, long_run)
     hidden = said["confounding"]
     assert hidden.sentence.startswith(
-        f"The decision could flip if hidden reasons changed the odds of an arm by a factor of {hidden.sign:.3g}"
+        f"The decision could flip if hidden reasons changed the odds of an arm by a factor of {hidden.sign:.2f}"
     )
     assert said["markov"].sentence.startswith("The decision could flip if what the state leaves out made steps ")
 
@@ -200,6 +200,17 @@ def test_a_sign_that_no_hidden_reason_flips_says_so(worn: pa.Table) -> None:
     assert said["coverage"].sign == pytest.approx(0.5)
 
 
+def test_the_logged_state_says_what_a_factor_means() -> None:
+    """Half of the rows of level 0 are B, and 2 of 3 of level 1: odds of 1 and 2 against 1.4 overall."""
+    user = np.repeat(np.arange(120), 2)
+    level = (user % 2).astype(int)
+    arm = np.where(level == 0, user // 2 % 2, user // 2 % 3 > 0).astype(int)
+    rows = [(user, np.tile([0, 1], 120), arm, level, arm * 1.0 + level)]
+    seen = outcomes_in(written(rows, ("user", "day", "variant", "level", "revenue")), "level")
+    said = sensitivity_of(seen, 1, 0, AVERAGE, reported(seen))
+    assert said.logged_factor == pytest.approx(2 / 1.4, rel=1e-9)
+
+
 def test_many_groups_fall_into_fewer_buckets_and_bounds_stay(
     worn: pa.Table, seen: Outcomes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +229,15 @@ def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
     assert {point["factor"] for point in written["curve"]} >= {1.0, 1.5, 3.0}
     assert [row["assumption"] for row in found.tables()["robustness"]] == ["confounding", "markov", "coverage"]
     assert len(found.tables()["sensitivity"]) == len(written["curve"])
+    assert found.to_dict()["sensitivity"] == written
+    assert again.main.sensitivity.logged_factor == pytest.approx(found.main.sensitivity.logged_factor)
+
+
+def test_the_terminal_says_what_would_flip_the_decision(found: Experiment) -> None:
+    shown = " ".join(str(found).split())
+    assert "what would flip it" in shown
+    assert "the odds of an arm by a factor of" in shown
+    assert "For comparison: the state that is logged moves the odds of the arm by up to" in shown
 
 
 def test_what_would_take_minutes_is_not_computed_and_a_note_says_so(

@@ -43,7 +43,8 @@ MOST_FACTOR = 20.0
 MOST_WORK = 2e6
 """Outcomes that may be looked at for one bound of both arms, of which about a hundred are computed."""
 STEP, ROUNDS = 2_000, 5
-EXACT = 1e-3
+EXACT = 1e-4
+MOST_ROWS = 0.95
 
 
 def sensitivity_of(outcomes: Outcomes, treatment: int, control: int, wanted: Wanted, long_run: LongRun) -> Sensitivity:
@@ -52,6 +53,7 @@ def sensitivity_of(outcomes: Outcomes, treatment: int, control: int, wanted: Wan
     hidden, memory = (Assumption(arms, long_run, confounded) for confounded in (True, False))
     return Sensitivity(
         curve=tuple(hidden.point(factor) for factor in FACTORS),
+        logged_factor=_logged(arms[0]),
         robustness=(
             _robustness("confounding", *hidden.values(), HIDDEN),
             _robustness("markov", *memory.values(), MEMORY),
@@ -259,6 +261,16 @@ def _error(counts: Counts, moved: FloatArray) -> float:
     return float(np.sqrt(n / max(n - 1, 1) * np.sum((used - used.mean()) ** 2)))
 
 
+def _logged(arm: Arm) -> float | None:
+    """By how much the state that is logged moves the odds of the arm: no more than that in most rows."""
+    overall = float(arm.all_rows.sum() / arm.in_state.sum())
+    with np.errstate(divide="ignore"):
+        turned = np.abs(np.log(arm.share / (1.0 - arm.share)) - np.log(overall / (1.0 - overall)))
+    order = np.argsort(turned)
+    most = turned[order][np.searchsorted(np.cumsum(arm.in_state[order]), MOST_ROWS * arm.in_state.sum())]
+    return float(np.exp(most)) if np.isfinite(most) else None
+
+
 HIDDEN = "hidden reasons changed the odds of an arm by a factor of {}"
 MEMORY = "what the state leaves out made steps {} times as likely, or as rare, as they were seen"
 MISSED = "{} of each arm's visits lay where it was never seen and earned anything from {least:.3g} to {most:.3g}"
@@ -270,7 +282,8 @@ def _robustness(assumption: Broken, sign: float | None, sure: float | None, clau
 
 
 def _factor(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3g}"
+    """To two digits of what it is above one."""
+    return None if value is None else f"{1.0 + float(f'{value - 1.0:.2g}'):g}"
 
 
 def _coverage(long_run: LongRun, least: float, most: float) -> Robustness:
