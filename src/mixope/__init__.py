@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         read_policies,
         read_policy,
     )
+    from mixope.recording import record, recorder
     from mixope.trials import Experiment, experiment
 
 _HOME = {
@@ -68,6 +69,8 @@ _HOME = {
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
+    "record": "mixope.recording",
+    "recorder": "mixope.recording",
 }
 
 __all__ = [
@@ -100,6 +103,8 @@ __all__ = [
     "read",
     "read_policies",
     "read_policy",
+    "record",
+    "recorder",
 ]
 
 

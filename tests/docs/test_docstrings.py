@@ -11,7 +11,7 @@ import pytest
 
 import mixope
 
-FUNCTIONS = ("backtest", "compare", "evaluate", "inspect", "read", "read_policy")
+FUNCTIONS = ("backtest", "compare", "evaluate", "inspect", "read", "read_policy", "record", "recorder")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_every_argument_is_explained_and_so_is_what_comes_back(name: str) -> Non
     assert ":returns:" in words
 
 
-@pytest.mark.parametrize("name", ["backtest", "compare", "evaluate", "inspect", "read"])
+@pytest.mark.parametrize("name", ["backtest", "compare", "evaluate", "inspect", "read", "record", "recorder"])
 def test_no_argument_is_anything_at_all(name: str) -> None:
     given = inspect.signature(getattr(mixope, name)).parameters.values()
     assert not [parameter.name for parameter in given if parameter.annotation in ("Any", inspect.Parameter.empty)]

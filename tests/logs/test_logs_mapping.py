@@ -74,8 +74,8 @@ def test_plain_prob_is_never_a_propensity_but_is_mentioned() -> None:
     assert lib.read(one(**ROW, prob=0.5), columns={"action_prob": "prob"}).schema.has_propensity
 
 
-def test_a_time_that_orders_rows_but_counts_no_steps_is_mentioned() -> None:
-    timed = {**ROW, "timestamp": "2024-01-01"}
+def test_a_time_that_cannot_be_read_is_mentioned() -> None:
+    timed = {**ROW, "timestamp": "Monday"}
     ignored = "column 'timestamp' was ignored: if rows of an episode are not in its order, sort them by it"
     assert ignored in read(one(**{name: value for name, value in timed.items() if name != "step"})).notes
     assert ignored not in read(one(**timed)).notes

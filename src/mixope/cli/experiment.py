@@ -89,6 +89,7 @@ def command(
     bins: Annotated[int, typer.Option("--bins", help="Classes into which a state with many numbers is cut.")] = 5,
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
@@ -133,6 +134,7 @@ def command(
             bins=bins,
             missing=None if missing is None else missing.value,
             format=None if format is None else format.value,
+            encoding=encoding,
             engine=chosen,
             seed=seed,
         )

@@ -43,7 +43,7 @@ WITH_FACTORS = ("observation", "next_observation", "action")
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
 
 TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts", "event_time", "created_at"})
-"""Names of columns that order rows but count no steps."""
+"""Names of columns that order the rows of an episode but count no steps."""
 
 
 def meaning_of(column: str) -> str | None:
@@ -276,7 +276,4 @@ def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
                 Setting("columns", {"action_prob": plain[0]}),
             )
         )
-    times = [name for name in free if name.lower() in TIMES]
-    if times and "step" not in found:
-        notes.append(f"column {times[0]!r} was ignored: if rows of an episode are not in its order, sort them by it")
     return notes

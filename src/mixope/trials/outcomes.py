@@ -7,15 +7,13 @@ count as equal, which makes bounds tighter by what little the one class at the q
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mixope.arrays import IntArray
 from mixope.logs.sources import arrow_batches, quote
-from mixope.trials.counts import SUMS, Counts, added_up
+from mixope.trials.counts import Counts, added_up, encode
 from mixope.trials.panel import BUCKETS, Panel
 
 CLASSES = 8
@@ -36,7 +34,7 @@ class Outcomes:
 
 
 def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
-    """One scan for the quantiles and one for the counts; states are numbered as in ``known``."""
+    """One scan for the quantiles and one for the counts; ``known``, without the metric, says how many there will be."""
     value = quote(f"metric {metric}")
     keys = [quote(f"{when} {name}") for when in ("state", "next") for name in panel.states]
     shares = ", ".join(f"{k / CLASSES:.6g}" for k in range(1, CLASSES))
@@ -53,54 +51,11 @@ def count_outcomes(panel: Panel, metric: str, known: Counts) -> Outcomes:
             f" FROM {rows} GROUP BY ALL ORDER BY ALL"
         )
         table = arrow_batches(found, 1 << 20).read_all()
-    return Outcomes(_counts(table, known), table.column("cut").to_numpy().astype(np.int64), least, most)
+    counts, _ = encode(table, panel)
+    return Outcomes(counts, table.column("cut").to_numpy().astype(np.int64), least, most)
 
 
 def pairs_of(counts: Counts) -> int:
     """How many steps of an arm from a state to a state were seen at all."""
     n = counts.n_states + 1
     return len(np.unique((counts.arm * n + counts.state) * n + counts.next_state + 1))
-
-
-def _counts(table: Any, known: Counts) -> Counts:
-    words = [sorted({state[k] for state in known.states}) for k in range(len(known.columns))]
-    arms = [sorted(known.arms)]
-    codes = np.array([_code([words[k].index(word) for k, word in enumerate(s)], words) for s in known.states])
-    place = np.argsort(codes)
-    numbers = {}
-    for when in ("state", "next"):
-        found = _coded(table, [f"{when} {name}" for name in known.columns], words)
-        spot = place[np.minimum(np.searchsorted(codes[place], found), len(place) - 1)]
-        numbers[when] = np.where(found >= 0, spot, -1).astype(np.int64)
-    return Counts(
-        known.arms,
-        known.columns,
-        known.states,
-        table.column("bucket").to_numpy().astype(np.int64),
-        _coded(table, ["action"], arms),
-        numbers["state"],
-        numbers["next"],
-        *(table.column(name).to_numpy().astype(np.float64) for name in SUMS),
-    )
-
-
-def _code(places: Sequence[Any], words: Sequence[Sequence[str]]) -> Any:
-    """Places in several lists as one number."""
-    found = places[0]
-    for place, listed in zip(places[1:], words[1:], strict=True):
-        found = found * len(listed) + place
-    return found
-
-
-def _coded(table: Any, names: Sequence[str], words: Sequence[Sequence[str]]) -> IntArray:
-    """The number of every row's words; −1 where there are none. Words are looked up once each, not row by row."""
-    missing = np.zeros(table.num_rows, dtype=np.bool_)
-    places = []
-    for name, listed in zip(names, words, strict=True):
-        column = table.column(name).combine_chunks().dictionary_encode()
-        inside = {word: k for k, word in enumerate(listed)}
-        spots = np.array([inside[str(word)] for word in column.dictionary.to_pylist()] or [0], dtype=np.int64)
-        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        missing |= np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-        places.append(spots[codes])
-    return np.where(missing, -1, _code(places, words)).astype(np.int64)

@@ -12,7 +12,7 @@ from mixope.arrays import FloatArray, is_whole
 from mixope.comparison import compare
 from mixope.diagnostics import Diagnostic, verdict
 from mixope.differences import Comparison
-from mixope.engines import Engine
+from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
@@ -28,7 +28,7 @@ from mixope.trials.drift import drift_check
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
 from mixope.trials.outcomes import Outcomes, count_outcomes
-from mixope.trials.panel import BUCKETS, Panel, make_panel
+from mixope.trials.panel import BUCKETS, MEMORY, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun, Sensitivity
 from mixope.trials.seen import SeenDays, by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
@@ -68,6 +68,7 @@ def experiment(
     bins: int = 5,
     missing: str | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -102,7 +103,7 @@ def experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
-    panel = make_panel(data, design, format)
+    panel = make_panel(data, design, format=format, encoding=encoding)
     ahead = _ahead(days, horizon, panel.facts.longest)
     notes = list(panel.notes) + _remarks(panel)
     found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]
@@ -184,7 +185,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
         [asked.estimator],
         estimand=asked.estimand,
         level=asked.level,
-        engine=asked.engine,
+        engine=asked.engine or EmbeddedEngine(memory_limit=MEMORY),
         seed=asked.seed,
     )
     seen = _by_bucket(panel, metric)
@@ -201,7 +202,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
 
 
 def _by_bucket(panel: Panel, metric: str) -> ByDay:
-    query = f"SELECT bucket, action, step, count(*), sum({quote(f'metric {metric}')})"
+    query = f"SELECT bucket, action, step, count(*), fsum({quote(f'metric {metric}')})"
     with panel.open() as (connection, panel_rows):
         table = connection.execute(f"{query} FROM {panel_rows} GROUP BY ALL ORDER BY ALL").fetchall()
     place = {name: k for k, name in enumerate(panel.facts.names)}
