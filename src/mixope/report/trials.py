@@ -43,6 +43,10 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
     pieces.append(table(head, [_line(line) for line in arm.lines], folded=("what it is",)))
     pieces += [heading(f"{arm.arm} less {found.control}, by {found.period} since entry"), _path(found, arm)]
     pieces += [heading("the states behind it"), _drivers(found, arm)]
+    if arm.sensitivity is not None:
+        flips = [(each.assumption, each.sentence) for each in arm.sensitivity.robustness]
+        pieces += [heading("what would flip it"), table(("assumption", "in words"), flips, folded=("in words",))]
+        pieces += [Text(said) for said in say.compared(arm.sensitivity)]
     bad = [check for check in arm.long_run.checks if check.status != "pass"]
     if bad:
         checks = [(status(check.status), check.name, phrased(check.sentence, phrase)) for check in bad]
