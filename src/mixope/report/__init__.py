@@ -50,7 +50,8 @@ def write_html(record: ReportedRecord, path: str | os.PathLike[str], **extras: A
 
     Any record takes the ``command`` that made it and a ``phrase``, the words for what the reader could set. An estimate
     or a comparison also takes a ``backtest``, the outer ``band`` (low and high), the ``coverage`` that an inspection
-    found, and the ``truth`` where it is known; of a comparison the last three may be mappings from targets.
+    found, and the ``truth`` where it is known; of a comparison the last three may be mappings from targets. ``target``
+    is what the page calls the policy of an estimate.
     """
     from mixope.files import write_whole
     from mixope.report import html
