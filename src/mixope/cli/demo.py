@@ -157,7 +157,8 @@ class Story:
 
     def compare(self, result: Estimate, tested: Backtest) -> Comparison:
         """The rivals, and now the truth."""
-        from mixope.report.terminal import bullets, comparison_table, heading
+        from mixope.report.layout import bullets, heading
+        from mixope.report.terminal import comparison_table
 
         title, targets = "the rivals, and the exact truth beside them", {result.target: self.target}
         with self._step(4, title, self.compared(result), "comparing …") as notes:

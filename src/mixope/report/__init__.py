@@ -1,8 +1,9 @@
 """Reports: records in, something to read out. Records know nothing of it (:mod:`mixope.rendering` finds it for them).
 
     words      numbers and sentences
-    terminal   what ``print`` and the command line show
-    document   what a page shows; html, figures, plots and svg make it
+    decision   the headline: better or worse than what ran, by how much, how sure
+    terminal   what ``print`` and the command line show, of tables and facts (layout)
+    document   what a page shows; html, figures, sights, plots, graphs and svg make it
     cards      what a notebook shows
     charts     the one picture of a record, in its card or on axes of matplotlib
 

@@ -199,7 +199,7 @@ def _frame(
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", color=RULE, linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
-    axes.tick_params(axis="x", colors=RULE, labelcolor=INK)
+    axes.tick_params(axis="x", colors=RULE, labelcolor=INK, pad=7)  # below the words of the lowest level
     axes.tick_params(axis="y", length=0, labelcolor=INK)
 
 
