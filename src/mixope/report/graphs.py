@@ -79,7 +79,7 @@ def growth(axes: Axes, points: Sequence[Grown], *, ran: float | None, unit: str,
     _frame(axes, (across[0], across[-1]), ticks, "episodes, on a logarithmic scale", (min(core), max(core)))
     if ran is not None and ran in core:
         axes.axhline(ran, color=MUTED, linewidth=1, linestyle=":", zorder=2)
-        _words(axes, 1.0, ran, "what ran", right=True)
+        _beside(axes, ran, points[0].value, last.value, "what ran")
     _above(axes, shortened(unit, 0.9 * size(axes)[0]))
 
 
@@ -100,7 +100,8 @@ def returns(
     low, high = bars[0].low, bars[-1].high
     ticks = _ticks(low, high, 3 if narrow else 6)
     most = float(max(bar.episodes for bar in bars))
-    _frame(axes, (low, high), ticks, "what an episode earned", (0.0, most))
+    levels = [(at, word) for at, word in _ticks(0.0, most, 4) if at.is_integer()]
+    _frame(axes, (low, high), ticks, "what an episode earned", (0.0, most), levels=levels)
     for value, words, kind in marks:
         if low <= value <= high:
             _line(axes, value, words, kind=kind)
@@ -233,7 +234,11 @@ def _above(axes: Axes, words: str) -> None:
     axes.text(0.0, up, words, transform=axes.transAxes, ha="left", va="bottom", color=MUTED)
 
 
-def _words(axes: Axes, share: float, up: float, words: str, *, right: bool) -> None:
-    """Beside a line across all of it."""
-    place = axes.get_yaxis_transform()
-    axes.text(share, up, words, transform=place, ha="right" if right else "left", va="bottom", color=MUTED, zorder=5)
+def _beside(axes: Axes, at: float, first: float, last: float, words: str) -> None:
+    """Words at a line across all of it, at the end and on the side where a curve from first to last is farther away."""
+    right = abs(last - at) >= abs(first - at)
+    low, high = axes.get_ylim()
+    below = (last if right else first) > at and at - low > 0.15 * (high - low)
+    share, place = (1.0, "right") if right else (0.0, "left")
+    up = "top" if below else "bottom"
+    axes.text(share, at, words, transform=axes.get_yaxis_transform(), ha=place, va=up, color=MUTED, zorder=5)
