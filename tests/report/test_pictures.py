@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import mixope
+from mixope.engines import MemoryEngine
 from mixope.inspection import coverage_of
 from mixope.pictures import Pictures, growth, loggers_in_turn, returns
 from mixope.report.document import document
@@ -67,8 +68,8 @@ def test_the_estimate_grows_as_a_mean_over_episodes_does():
     draw = np.random.default_rng(3)
     earned, logger = draw.normal(size=60) + 5, np.sort(draw.integers(0, 3, size=60))
     value = earned.mean()
-    points = growth(value, (earned - value) / 60, logger, 0.95)
     in_turn = earned[loggers_in_turn(logger)]
+    points = growth(value, (in_turn - value) / 60, 0.95)
     assert points[0].episodes == 10
     assert points[-1].episodes == 60
     for point in points:
@@ -90,7 +91,28 @@ def test_every_beginning_holds_each_logger_s_share():
 
 
 def test_few_episodes_do_not_grow():
-    assert growth(1.0, np.zeros(14), np.zeros(14, dtype=np.int64), 0.95) == ()
+    assert growth(1.0, np.zeros(14), 0.95) == ()
+
+
+def test_the_last_point_is_the_estimate_and_its_interval(tmp_path):
+    table, _ = rows_of()
+    for found in (mixope.evaluate(table, policy(tmp_path)), mixope.evaluate(table, policy(tmp_path), "emp")):
+        last = found.pictures.growth[-1]
+        assert last.episodes == found.n_episodes
+        assert (last.value, last.low, last.high) == pytest.approx(
+            (found.value, found.interval.low, found.interval.high), rel=0.01
+        )
+
+
+def test_workers_and_pieces_change_no_picture(tmp_path):
+    table, _ = rows_of()
+    plan = policy(tmp_path)
+    pieces = mixope.read(table.slice(0, 240), table.slice(240))
+    one, two = (mixope.evaluate(logs, plan, engine=MemoryEngine()).pictures for logs in (table, pieces))
+    assert one == two
+    here = mixope.evaluate(table, plan).pictures
+    assert here.returns == one.returns
+    assert [v.target for v in here.visits.states] == pytest.approx([v.target for v in one.visits.states])
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])

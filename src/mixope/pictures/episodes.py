@@ -25,14 +25,11 @@ LEAST = 10
 BARS = 16
 
 
-def growth(
-    value: float, scores: FloatArray, logger: IntArray, level: float, approximation: float = 0.0
-) -> tuple[Grown, ...]:
-    """The value and its interval after more and more episodes; nothing where they are few."""
-    total = len(scores)
+def growth(value: float, in_turn: FloatArray, level: float, approximation: float = 0.0) -> tuple[Grown, ...]:
+    """The value and its interval after more and more episodes, from scores in turn; nothing where they are few."""
+    total = len(in_turn)
     if total < 3 * LEAST // 2 or not math.isfinite(value):
         return ()
-    in_turn = scores[loggers_in_turn(logger)]
     sums = np.cumsum(in_turn)
     found = []
     for n in np.unique(np.geomspace(LEAST, total, POINTS).round().astype(np.int64)).tolist():  # of many, few are long
