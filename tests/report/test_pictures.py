@@ -9,9 +9,11 @@ import pytest
 import mixope
 from mixope.engines import MemoryEngine
 from mixope.inspection import coverage_of
-from mixope.pictures import Pictures, growth, loggers_in_turn, returns
+from mixope.pictures import Pictures, growth, loggers_in_turn, reliability, returns
+from mixope.problem import Problem
 from mixope.report.document import document
 from mixope.report.figures import figures
+from mixope.seen import count
 
 from . import records
 
@@ -46,6 +48,19 @@ def rows_of(seed=0, episodes=40, factors=True, propensity=True):
             table = table.append_column(prefix, pa.array([cell(a, b) for a, b in zip(x, y, strict=True)]))
             table = table.drop_columns([f"{prefix}.x", f"{prefix}.y"])
     return (table if propensity else table.drop_columns(["action_prob"])), rows
+
+
+class Known:
+    """A policy that refuses states which it does not know."""
+
+    def __init__(self, laws):
+        self.laws = laws
+
+    def log_prob(self, observations, actions):
+        return np.log([self.laws[tuple(s)][a] for s, a in zip(observations.tolist(), actions.tolist(), strict=True)])
+
+    def fingerprint(self):
+        return "known"
 
 
 def cell(x, y):
@@ -196,6 +211,17 @@ def test_known_policies_are_held_against_frequencies(tmp_path):
     ).pictures.reliability
     assert wrong.of == "the known policies of the loggers"
     assert any(abs(b.observed - b.predicted) > 5 * b.standard_error for b in wrong.bins)
+
+
+def test_a_policy_is_asked_only_about_states_where_its_logger_was(tmp_path):
+    table, rows = rows_of(propensity=False)
+    cut = [k for k, r in enumerate(rows) if r[0] == "logger-1" or (r[3] < 2 and r[2] == 0)]
+    known = {(x, y): law for (x, y), law in target(0.4).items() if x == 0}
+    asked = reliability(
+        Problem(count(table.take(cut)).transitions, mixope.read_policy(target()), loggers={"logger-0": Known(known)})
+    )
+    assert asked.of == "the known policies of the loggers"
+    assert sum(b.choices for b in asked.bins) == 40  # 20 episodes begin at (0, 0), and both actions are likely
 
 
 @pytest.mark.parametrize("factors", [True, False])

@@ -19,10 +19,12 @@ from mixope.diagnostics.known_policies import LEAST
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
 from mixope.pictures.records import Reliability, ReliabilityBin
 from mixope.policies.protocol import Policy
-from mixope.problem import Problem, pair_probabilities
+from mixope.problem import Problem, pair_probabilities, restrict
 from mixope.statistics.transitions import Transitions
 
 BINS = 10
+MOST_CHOICES = 2_000_000
+"""Rows times actions that are looked at."""
 ROUNDING = 1e-9
 """A probability that lies on the edge of two bins belongs to the upper one, whatever sums leave of it."""
 Choices = tuple[FloatArray, FloatArray, FloatArray]
@@ -47,8 +49,10 @@ def _on_counts(problem: Problem) -> Reliability | None:
 
 
 def _of_policy(rows: Transitions, number: int, policy: Policy) -> Choices:
-    law = pair_probabilities(policy, rows, f"logger {rows.loggers[number]!r}")
-    return _expected(rows, number, law)
+    """A policy is asked about the states where its logger was, and no others: it need not know them."""
+    here = sum_by(rows.state, rows.rows * (rows.logger == number), rows.n_states) > 0
+    there = restrict(rows, np.flatnonzero(here[rows.state]))
+    return _expected(there, number, pair_probabilities(policy, there, f"logger {rows.loggers[number]!r}"))
 
 
 def _of_recorded(rows: Transitions, number: int) -> Choices:
@@ -77,7 +81,8 @@ def _of_classifier(known: SampledRows) -> Reliability | None:
     law = next((found.law for found in fitted if isinstance(found, FittedClassifier)), None)
     if law is None:
         return None
-    rows = known.judges
+    judges = known.judges
+    rows = judges.take(np.arange(min(len(judges), max(MOST_CHOICES // len(law.classes), 1))))
     predicted = law.probs(rows)
     taken = rows.action[:, None] == law.classes[None, :]
     times = np.broadcast_to(rows.times[:, None], predicted.shape)
