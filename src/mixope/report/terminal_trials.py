@@ -6,9 +6,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mixope.errors import Phrase, in_python, phrased
+from mixope.errors import Phrase, phrased
 from mixope.report import trial_words as say
-from mixope.report.terminal import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table, view
+from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
 from mixope.report.words import percent, rounded
 from mixope.trials.records import ArmResult, Day, Experiment, Line
 
@@ -20,8 +20,8 @@ KIND = {
 }
 
 
-@view.register
-def _(found: Experiment, *, phrase: Phrase = in_python) -> Group:
+def experiment_view(found: Experiment, phrase: Phrase) -> Group:
+    """Every arm on every metric, then what all of them rest on."""
     pieces: Pieces = []
     for arm in found.arms:
         pieces += _arm(found, arm, phrase)
