@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
-from mixope.engines import EmbeddedEngine, Engine, MemoryEngine, bounded, choose, with_checkpoint
+from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, Rounds
@@ -297,7 +297,7 @@ class Sampled:
 
     def rounds(self, device: Device = "cpu") -> Rounds:
         """Answers requests by scans of these logs, with moments on a device where the scans run in this process."""
-        here = type(self.engine) in {MemoryEngine, EmbeddedEngine}
+        here = getattr(self.engine, "in_process", False)  # an engine of a user's own need not say
         sums = DeviceSums(device if here else "cpu", self.facts.n_rows)
         answer = _answerer(self.logs, self.engine, self.facts.n_rows, self.checksum, self.seed, sums)
         return Rounds(answer, notes=sums.notes)

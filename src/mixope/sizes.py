@@ -22,6 +22,7 @@ from typing import Any
 from mixope.errors import Advice, MixopeError, MixopeWarning, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs, reading
 from mixope.logs.database import available_bytes, bytes_of, release_unused, resident_bytes
+from mixope.logs.sources import quote
 from mixope.logs.stretches import Stretch, stretches
 from mixope.statistics.transitions import transition_keys
 
@@ -91,7 +92,7 @@ def _numbers(logs: Logs, found: Sequence[Stretch], kinds: dict[str, tuple[str, .
 
 def _hashes(number: int, stretch: Stretch, kinds: dict[str, tuple[str, ...]], connection: Any) -> str:
     """A SELECT of the hashes in one stretch; episodes that are counted by the order of rows begin anew in each."""
-    keys = {name: list(map(_quoted, columns)) for name, columns in kinds.items()}
+    keys = {name: list(map(quote, columns)) for name, columns in kinds.items()}
     if "episode_id" in stretch.plan.derived:
         keys["episode"].append(str(number))
     hashes = ", ".join(f"hash({', '.join(columns)}) AS {name}" for name, columns in keys.items())
@@ -155,7 +156,3 @@ _COARSER = ", make ids coarser so that fewer states differ, or describe states b
 def _about(number: float) -> str:
     """Two digits of a guess."""
     return f"{float(f'{number:.1e}'):,.0f}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -42,6 +42,7 @@ class EmbeddedEngine:
     """
 
     name = "embedded"
+    in_process = True
 
     def __init__(
         self,

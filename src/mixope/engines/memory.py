@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
-from mixope.engines.protocol import by_kind, put_back, run_parts, watched
+from mixope.engines.protocol import ByPasses, by_kind, run_parts
 from mixope.logs import Logs
 from mixope.processes import all_cores
-from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.request import Request, merge_in_order, wanted_columns
+from mixope.statistics.request import Part, Request, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class MemoryEngine:
+class MemoryEngine(ByPasses):
     """Holds the needed columns of all rows in memory, and works on pieces of ``fragment_rows`` in ``threads``."""
 
     name = "memory"
+    in_process = True
 
     def __init__(self, fragment_rows: int | None = None, threads: int | None = None) -> None:
         self.fragment_rows, self.threads = fragment_rows, threads
 
-    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
-        """Sums by key of every slice, merged."""
-        found: tuple[GroupSums, ...] = self.scan(logs, [Grouped(grouping, lookup)])
-        return found[0]
-
-    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
+    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
-        answers: list[tuple[Request, Any]] = []
-        with logs.scanning():
-            for mine, tables in self.cut(logs, requests):
-                parts = run_parts(tables, logs.schema, mine, self.threads or all_cores())
-                merged = merge_in_order(watched(parts, expected_rows), expected_rows)
-                if merged is not None:
-                    answers += zip(mine, merged.partials, strict=True)
-        return put_back(requests, answers)
+        for mine, tables in self.cut(logs, requests):
+            yield mine, run_parts(tables, logs.schema, mine, self.threads or all_cores())
 
     def cut(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:
         """The requests that can be answered together, each time with the pieces to answer them on."""

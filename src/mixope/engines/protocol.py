@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mixope.logs import Logs, Schema
 from mixope.processes import SHORT_SECONDS, one_thread, progress_bar
-from mixope.statistics.grouping import Grouping, GroupSums, Lookup
-from mixope.statistics.request import Part, Request, partials
+from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.request import Part, Request, merge_in_order, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,35 @@ class Engine(Protocol):
         ...
 
 
-def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int) -> Iterator[Part]:
+class ByPasses(ABC):
+    """An engine that answers requests pass by pass: what differs is where the parts of a pass come from."""
+
+    name: str
+    in_process = False
+    """Whether rows are added up in this process, so that a device of it can help."""
+
+    @abstractmethod
+    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+        """The requests that can be answered together, each time with the parts of all rows, in any order."""
+
+    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
+        """Sums by key of every part, merged."""
+        found: tuple[GroupSums, ...] = self.scan(logs, [Grouped(grouping, lookup)])
+        return found[0]
+
+    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
+        """One pass over the rows; another one over whole episodes for the requests that want them."""
+        answers: list[tuple[Request, Any]] = []
+        with logs.scanning():
+            for mine, parts in self.passes(logs, requests):
+                with closing(parts):
+                    merged = merge_in_order(watched(parts, expected_rows), expected_rows)
+                if merged is not None:
+                    answers += zip(mine, merged.partials, strict=True)
+        return put_back(requests, answers)
+
+
+def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int) -> Generator[Part]:
     """Run the worker on numbered pieces, a few at a time in threads.
 
     Linear algebra is held to one thread in each: the sums come out alike to the last bit however many share the work.

@@ -11,23 +11,23 @@ engine of this kind, whatever its workers, whoever finished first, and however m
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from mixope.arrays import is_whole
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.pieces import ORDER, in_order
-from mixope.engines.protocol import by_kind, put_back, watched
+from mixope.engines.protocol import ByPasses, by_kind
 from mixope.engines.work import Job
 from mixope.errors import Advice, MixopeError, Setting, UsageError
 from mixope.logs import Fragment, Logs
 from mixope.logs.fragments import ROWS
 from mixope.logs.gathering import Bucket, Load
-from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.request import Part, Request, merge_in_order, wanted_columns
+from mixope.statistics.grouping import Grouped
+from mixope.statistics.request import Part, Request, wanted_columns
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -47,14 +47,12 @@ TOGETHER = 4
 Found = Part | MixopeError
 
 
-class WorkersEngine(ABC):
+class WorkersEngine(ByPasses):
     """Runs jobs on items somewhere; ``workers`` is how many it starts where it starts them itself.
 
     ``memory_limit`` is what DuckDB may take in each of them; ``ordered`` says whether logs are read here, in the order
     of their episodes and steps, instead of by the workers; None: where they are short.
     """
-
-    name: str
 
     def __init__(
         self,
@@ -81,30 +79,15 @@ class WorkersEngine(ABC):
     def close(self) -> None:
         """End what this engine has started; it can be used again."""
 
-    def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
-        """Sums by key of every fragment, merged."""
-        found: tuple[GroupSums, ...] = self.scan(logs, [Grouped(grouping, lookup)])
-        return found[0]
-
-    def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
-        """One pass over fragments; another one over whole episodes for the requests that want them."""
-        answers: list[tuple[Request, Any]] = []
-        with logs.scanning():
-            for mine, parts in self._passes(logs, requests):
-                with closing(parts):
-                    merged = merge_in_order(watched(_good(parts), expected_rows), expected_rows)
-                if merged is not None:
-                    answers += zip(mine, merged.partials, strict=True)
-        return put_back(requests, answers)
-
-    def _passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Any]]:
+    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+        """Pieces that are read here where the logs are short, else fragments that the workers open."""
         if in_order(logs.total_rows()) if self.ordered is None else self.ordered:
             for mine, tables in MemoryEngine(self.fragment_rows).cut(logs, requests):
-                yield mine, self.mapped(self._job(logs, mine), list(tables))
+                yield mine, _good(self.mapped(self._job(logs, mine), list(tables)))
             return
         for mine, whole in zip(by_kind(requests), (False, True), strict=True):
             if mine:
-                yield mine, self._over_files(logs, mine, whole)
+                yield mine, _good(self._over_files(logs, mine, whole))
 
     def _over_files(self, logs: Logs, requests: Sequence[Request], whole: bool) -> Iterator[Found]:
         rows = self.fragment_rows or fragment_rows(logs.total_rows(), requests)
@@ -154,9 +137,10 @@ def in_turn(
         cancel(list(waiting))
 
 
-def _good(parts: Iterable[Found]) -> Iterator[Part]:
-    """The parts; the first error ends the pass."""
-    for part in parts:
-        if isinstance(part, MixopeError):
-            raise part
-        yield part
+def _good(parts: Iterator[Found]) -> Generator[Part]:
+    """The parts; the first error ends the pass, and whatever is still under way."""
+    with closing(parts):  # type: ignore[type-var]
+        for part in parts:
+            if isinstance(part, MixopeError):
+                raise part
+            yield part

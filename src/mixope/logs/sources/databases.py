@@ -47,6 +47,8 @@ def find_database(path: str, table: str | None) -> Finds | None:
 
 
 def _duckdb(path: str, table: str | None) -> Finds:
+    import duckdb
+
     with reading(path, "The database cannot be read"), connect() as connection:
         connection.execute(f"ATTACH {literal(path)} AS given (READ_ONLY)")
         found = connection.execute(
@@ -57,7 +59,7 @@ def _duckdb(path: str, table: str | None) -> Finds:
         rows = ".".join(map(quote, ("given", *names[chosen])))
         try:
             found = connection.sql(f"SELECT * FROM {rows}")
-        except Exception as error:  # a view whose tables are gone, say
+        except duckdb.Error as error:  # a view whose tables are gone, say
             said = str(error).splitlines()[0]
             raise DataError(f"The view cannot be followed: {said}", where=f"{path}::{chosen}") from error
         return found_once(arrow_batches(found, ROWS), f"{path}::{chosen}", {"table": chosen})
