@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from mixope.engines import Engine
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.intervals import Interval, quantile
+from mixope.intervals import Interval, one_look_level, quantile
 from mixope.logs import LogSource
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
@@ -29,6 +29,7 @@ from mixope.trials.history import history_check
 from mixope.trials.panel import BUCKETS, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
 from mixope.trials.seen import SeenDays, by_day, naive
+from mixope.trials.watching import about_looking, as_planned_rows, at_all_times
 
 Kind = Literal["average", "discounted", "horizon", "day"]
 DRIVERS = 8
@@ -60,6 +61,8 @@ def experiment(
     exposure: str | None = None,
     bins: int = 5,
     missing: str | None = None,
+    sequential: bool = False,
+    planned: int | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -82,6 +85,10 @@ def experiment(
     :param season: the number of periods after which the world is where it was: its place in it becomes a state.
     :param lags: so many earlier periods of the states are put beside them.
     :param exposure: a column that says in which periods a unit really had its arm.
+    :param sequential: the test is watched while it runs: intervals that hold however often one looks, and are wider.
+        Others are for one look at a time that was fixed in advance.
+    :param planned: of a sequential test, the number of rows (one per unit and period) that it is planned to bring,
+        fixed before they are seen: there its intervals are narrowest.
     :returns: the naive difference, the long-run one with its interval and verdict, and how one becomes the other.
 
     >>> found = mixope.experiment("test.parquet", arm="variant", control="A", unit="user", time="day",
@@ -94,10 +101,14 @@ def experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
+    planned_rows = as_planned_rows(planned)
     panel = make_panel(data, design)
+    if sequential:
+        asked = replace(asked, level=one_look_level(panel.facts.rows / planned_rows, level))
     ahead = _ahead(days, horizon, panel.facts.longest)
-    notes = list(panel.notes) + _remarks(panel)
+    notes = [*panel.notes, *_remarks(panel), *about_looking(sequential, planned_rows)]
     found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]
+    found = [at_all_times(result, level) for result in found] if sequential else found
     facts = panel.facts
     return Experiment(
         control=design.control,
