@@ -43,6 +43,12 @@ def read_logs(
     return read(*_sources(paths), columns=parse_columns(columns), roles=parse_roles(roles), **said)
 
 
+def open_table(paths: Sequence[str]) -> Any:
+    """One table of some files, or of standard input."""
+    found = _sources(paths)
+    return found[0] if len(found) == 1 else found
+
+
 def _sources(paths: Sequence[str]) -> list[Any]:
     """The paths as they are; ``-``, which is standard input, as the stream, with its label where it has one."""
     streams = [path for path in paths if path == STANDARD or path.endswith(f"={STANDARD}")]

@@ -26,7 +26,7 @@ __all__ = ["card", "plot", "text", "write_html"]
 
 def text(record: Record) -> str:
     """What ``print`` shows: the terminal's rendering without colours, on lines of a fixed width."""
-    from mixope.report import terminal
+    from mixope.report import terminal, trials  # noqa: F401 (each adds its views)
 
     return terminal.text(record)
 

@@ -99,7 +99,7 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         lines.append(("beside", f"{other.estimator}: {number(other.value)}, {_interval(other, phrase)}"))
     pieces: Pieces = [facts(lines)]
     if estimate.diagnostics:
-        rows = [(_status(d.status), d.name, phrased(d.sentence, phrase)) for d in estimate.diagnostics]
+        rows = [(status(d.status), d.name, phrased(d.sentence, phrase)) for d in estimate.diagnostics]
         pieces.append(table(("", "check", "in words"), rows, folded=("in words",)))
     else:
         pieces.append(Text("\nno diagnostics: this is not an estimate of the target", style="dim"))
@@ -492,7 +492,7 @@ def bullets(lines: Iterable[str]) -> Table:
 
 def remarks(lines: Sequence[tuple[str, str]], phrase: Phrase = in_python) -> Pieces:
     """(status, sentence), one per line; nothing where there are none."""
-    return [grid(((_status(name), phrased(line, phrase)) for name, line in lines), gap=2)] if lines else []
+    return [grid(((status(name), phrased(line, phrase)) for name, line in lines), gap=2)] if lines else []
 
 
 def notes(lines: Iterable[str]) -> list[tuple[str, str]]:
@@ -521,7 +521,8 @@ def _cell(cell: Cell) -> Text:
     return cell if isinstance(cell, Text) else Text(clean(cell))
 
 
-def _status(name: str) -> Text:
+def status(name: str) -> Text:
+    """How a check came out, in its colour."""
     words, style = STATUS[name]
     return Text(words, style=style)
 

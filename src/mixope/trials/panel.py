@@ -101,9 +101,9 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
-def make_panel(data: Any, design: Design) -> Panel:
+def make_panel(data: Any, design: Design, format: str | None = None) -> Panel:
     """Read the table, check it, and bring it into order."""
-    sources = open_sources(data)
+    sources = open_sources(data, format=format)
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)

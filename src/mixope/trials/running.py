@@ -63,6 +63,7 @@ def experiment(
     missing: str | None = None,
     sequential: bool = False,
     planned: int | None = None,
+    format: str | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -102,7 +103,7 @@ def experiment(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
     planned_rows = as_planned_rows(planned)
-    panel = make_panel(data, design)
+    panel = make_panel(data, design, format)
     if sequential:
         asked = replace(asked, level=one_look_level(panel.facts.rows / planned_rows, level))
     ahead = _ahead(days, horizon, panel.facts.longest)

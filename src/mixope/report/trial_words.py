@@ -1,0 +1,86 @@
+"""What an experiment found, in sentences that need no table."""
+
+from __future__ import annotations
+
+from mixope.report.words import rounded
+from mixope.trials.records import ArmResult, Effect, Experiment
+
+SMALL = 0.001
+
+
+def headline(found: Experiment, arm: ArmResult) -> str:
+    """The decision, by how much, how sure; and whether the test looked otherwise."""
+    effect, per = arm.long_run.effect, f"per {found.unit} and {found.period}"
+    if arm.decision == "not supported":
+        return f"These data do not support an answer on {arm.arm} against {found.control} in the long run."
+    verb = {
+        "better": f"{arm.arm} earns more {arm.metric} than {found.control} in the long run",
+        "worse": f"{arm.arm} earns less {arm.metric} than {found.control} in the long run",
+        "unclear": f"{arm.arm} and {found.control} cannot be told apart on {arm.metric} in the long run",
+    }[arm.decision]
+    return f"{verb}: {difference(effect)} {per}{_otherwise(arm)}."
+
+
+def _otherwise(arm: ArmResult) -> str:
+    """Where the plain difference would have led elsewhere."""
+    seen = arm.naive
+    looked = "better" if seen.interval.low > 0 else "worse" if seen.interval.high < 0 else "unclear"
+    if looked == arm.decision:
+        return ""
+    said = {"better": "it looked better", "worse": "it looked worse", "unclear": "no difference was sure"}[looked]
+    return f", though {said} during the test ({amount(seen.difference, seen.standard_error)})"
+
+
+def difference(effect: Effect) -> str:
+    """A difference with its interval."""
+    return f"{amount(effect.difference, effect.standard_error)} ({reach(effect)} at {effect.interval.level:.4g})"
+
+
+def amount(value: float, error: float | None) -> str:
+    """A difference with its sign, to the digits that its standard error leaves it."""
+    said = rounded(value, error)
+    return said if said.startswith(("-", "−")) else f"+{said}"
+
+
+def reach(effect: Effect) -> str:
+    """The interval of a difference."""
+    sure, error = effect.interval, effect.standard_error
+    return f"{amount(sure.low, error)} to {amount(sure.high, error)}"
+
+
+def chance(arm: ArmResult) -> str:
+    """How likely it is that treatment is better."""
+    p = arm.long_run.effect.probability_better
+    said = f"below {SMALL:g}" if p < SMALL else f"above {1 - SMALL:g}" if p > 1 - SMALL else f"{p:.3f}"
+    return f"the probability that {arm.arm} is better is {said}"
+
+
+def parts(arm: ArmResult) -> str:
+    """How the long-run difference comes about."""
+    once, carried = arm.at_once, arm.carried
+    return (
+        f"{amount(once.difference, once.standard_error)} is earned at once, in the same states, and"
+        f" {amount(carried.difference, carried.standard_error)} comes from units that are elsewhere in the long run"
+    )
+
+
+def trust(arm: ArmResult) -> str:
+    """What the verdict rests on."""
+    checks = arm.long_run.checks
+    bad = [check for check in checks if check.status != "pass"]
+    if not bad:
+        return f"all {len(checks)} checks passed"
+    return f"{len(bad)} of {len(checks)} checks did not pass: {', '.join(check.name for check in bad)}"
+
+
+def who(found: Experiment) -> str:
+    """How large the experiment is."""
+    arms = ", ".join(f"{units:,} {name}" for name, units in found.shares.items())
+    return f"{found.units:,} units ({arms}), {found.rows:,} rows, up to {found.tested} {found.period}s"
+
+
+def moments(found: Experiment, arm: ArmResult) -> list[int]:
+    """The days of the path that are worth a line: a few in the test, its end, a few beyond."""
+    last = arm.days[-1].day
+    wanted = {0, 1, 2, 6, found.tested - 1, 29, 59, 89, 179, 364, last}
+    return sorted(day for day in wanted if 0 <= day <= last)

@@ -1,0 +1,81 @@
+"""An experiment on a terminal: the decision first, then how the difference goes on from what was seen."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from mixope.errors import Phrase, in_python, phrased
+from mixope.report import trial_words as say
+from mixope.report.terminal import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table, view
+from mixope.report.words import percent, rounded
+from mixope.trials.records import ArmResult, Day, Experiment, Line
+
+KIND = {
+    "trustworthy": "good",
+    "caution": "caution",
+    "not supported by these logs": "bad",
+    "reference only": "reference",
+}
+
+
+@view.register
+def _(found: Experiment, *, phrase: Phrase = in_python) -> Group:
+    pieces: Pieces = []
+    for arm in found.arms:
+        pieces += _arm(found, arm, phrase)
+    return Group(
+        *pieces, Text(f"\n{say.who(found)}; state: {', '.join(found.states)}"), *remarks(notes(found.notes), phrase)
+    )
+
+
+def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
+    verdict = arm.long_run.verdict
+    lines: list[tuple[str, Cell]] = [
+        ("verdict", Text(str(verdict), style=STYLE[KIND[verdict]])),
+        ("how sure", say.chance(arm)),
+        ("why", say.parts(arm)),
+        ("checks", say.trust(arm)),
+    ]
+    pieces: Pieces = [Text(f"\n{say.headline(found, arm)}", style="bold"), facts(lines)]
+    head = ("method", "#difference", "interval", f"#P({arm.arm} better)", "what it is")
+    pieces.append(table(head, [_line(line) for line in arm.lines], folded=("what it is",)))
+    pieces += [heading(f"{arm.arm} less {found.control}, by {found.period} since entry"), _path(found, arm)]
+    pieces += [heading("the states behind it"), _drivers(found, arm)]
+    bad = [check for check in arm.long_run.checks if check.status != "pass"]
+    if bad:
+        checks = [(status(check.status), check.name, phrased(check.sentence, phrase)) for check in bad]
+        pieces.append(table(("", "check", "in words"), checks, folded=("in words",)))
+    return pieces
+
+
+def _line(line: Line) -> tuple[Cell, ...]:
+    found = line.effect
+    value = say.amount(found.difference, found.standard_error)
+    return line.name, value, say.reach(found), f"{found.probability_better:.3f}", line.meaning
+
+
+def _path(found: Experiment, arm: ArmResult) -> Table:
+    days = {day.day: day for day in arm.days}
+    rows = [_day(days[moment]) for moment in say.moments(found, arm)]
+    return table((f"#{found.period}", "#seen", "#predicted", "interval"), rows)
+
+
+def _day(day: Day) -> tuple[Cell, ...]:
+    error = (day.high - day.low) / 4
+    seen = ""
+    if day.seen is not None:
+        seen = f"{say.amount(day.seen, day.seen_error)} ± {rounded(day.seen_error, day.seen_error)}"
+    reach = f"{say.amount(day.low, error)} to {say.amount(day.high, error)}"
+    return str(day.day + 1), seen, say.amount(day.predicted, error), reach
+
+
+def _drivers(found: Experiment, arm: ArmResult) -> Table:
+    rows, error = [], arm.long_run.effect.standard_error
+    for driver in arm.drivers:
+        state = ", ".join(f"{name} {value}" for name, value in driver.state.items())
+        shares = percent(driver.control_share, 1), percent(driver.treatment_share, 1)
+        rows.append((state, *shares, say.amount(driver.at_once, error), say.amount(driver.carried, error)))
+    head = ("state", f"#share under {found.control}", f"#under {arm.arm}", "#at once", "#carried over")
+    return table(head, rows)
