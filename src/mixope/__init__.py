@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mixope.evaluation import evaluate
     from mixope.inspection import Inspection, inspect
     from mixope.logs import Logs, read
+    from mixope.planning import Plan, plan, plan_experiment
     from mixope.policies import (
         CallablePolicy,
         GaussianPolicy,
@@ -54,6 +55,7 @@ _HOME = {
     "Mixture": "mixope.policies",
     "MixopeError": "mixope.errors",
     "MixopeWarning": "mixope.errors",
+    "Plan": "mixope.planning",
     "Softened": "mixope.policies",
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
@@ -65,6 +67,8 @@ _HOME = {
     "evaluate": "mixope.evaluation",
     "experiment": "mixope.trials",
     "inspect": "mixope.inspection",
+    "plan": "mixope.planning",
+    "plan_experiment": "mixope.planning",
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
@@ -85,6 +89,7 @@ __all__ = [
     "MixopeError",
     "MixopeWarning",
     "Mixture",
+    "Plan",
     "Softened",
     "SquashedGaussianPolicy",
     "TabularPolicy",
@@ -97,6 +102,8 @@ __all__ = [
     "evaluate",
     "experiment",
     "inspect",
+    "plan",
+    "plan_experiment",
     "read",
     "read_policies",
     "read_policy",
