@@ -12,7 +12,7 @@ from mixope import LinearGaussianPolicy
 from mixope.environments import continuous, linear_quadratic
 from mixope.logs import write as write_logs
 
-from .running import json_of, run
+from .running import check_refusal, json_of, run
 
 pytestmark = pytest.mark.long
 
@@ -235,7 +235,8 @@ def test_inspect_counts_discrete_actions_of_vector_states(here):
 
 def refused(code, words, *arguments):
     result = run("evaluate", *arguments, "--json")
-    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    assert result.exit_code == code, result.output
+    check_refusal(["--json"], result.stdout, code)
     assert words in " ".join(result.stderr.split())
     assert result.stderr.count("error: ") == 1
     assert "Traceback" not in result.stderr

@@ -46,9 +46,12 @@ def ray():
     library = pytest.importorskip("ray", reason="pip install 'ray[data]'")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        library.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+        begun = not library.is_initialized()  # else an engine of other tests has a cluster already
+        if begun:
+            library.init(num_cpus=1, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
         yield library
-        library.shutdown()
+        if begun:
+            library.shutdown()
 
 
 def ordered(logs):

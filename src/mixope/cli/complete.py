@@ -37,7 +37,14 @@ def environments(incomplete: str) -> list[str]:
     """What can be simulated."""
     from mixope.environments import BUILDERS, CONTINUOUS
 
-    return _beginning([*BUILDERS, *CONTINUOUS], incomplete)
+    return _beginning([*BUILDERS, *CONTINUOUS, "engagement"], incomplete)
+
+
+def settings(incomplete: str) -> list[tuple[str, str]]:
+    """The settings of a product experiment, and what they are about."""
+    from mixope.environments.engagement import SETTINGS, make
+
+    return [(name, make(name).story) for name in SETTINGS if name.startswith(incomplete)]
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,15 +13,21 @@ import typer
 
 from mixope.cli import complete
 from mixope.cli import options as o
+from mixope.cli import simulate_tests as tests
 from mixope.cli.output import console, tell, working
+from mixope.errors import UsageError
 
 if TYPE_CHECKING:
-    from mixope.environments.datasets import Dataset
+    from mixope.environments.datasets import Dataset, Settings
 
 WORLDS = (
     "taxi, gridworld, gridworld-slip, singlepath or machines; with episodes that end: walk, sessions, survival, queue,"
-    " frozenlake or blackjack; with vectors: pendulum, linear-quadratic, or cartpole, whose episodes end."
+    " frozenlake or blackjack; with vectors: pendulum, linear-quadratic, or cartpole, whose episodes end; or"
+    " engagement, a product experiment."
 )
+OF_LOGS = ("loggers", "episodes", "horizon", "observed", "pickup_bonus")
+OF_TESTS = ("setting", "users", "days", "arms", "stagger", "exposure", "switchback", "rollout", "hidden", "metric")
+"""Options that say nothing about logs of policies, or about a product experiment."""
 
 
 Format = StrEnum("Format", ["parquet", "csv", "arrow"])
@@ -28,6 +35,7 @@ Observed = StrEnum("Observed", ["id", "factors"])
 
 
 def command(
+    ctx: typer.Context,
     environment: Annotated[
         str,
         typer.Argument(metavar="ENV", show_default=False, help=WORLDS, autocompletion=complete.environments),
@@ -62,17 +70,51 @@ def command(
     force: Annotated[
         bool, typer.Option("--force", help="Replace a dataset that is in the folder; other files stay.")
     ] = False,
+    setting: tests.Setting = "wear-out",
+    users: tests.Users = 1000,
+    days: tests.Days = 14,
+    arms: tests.Arms = "A,B",
+    stagger: tests.Stagger = 0,
+    exposure: tests.Exposure = 1.0,
+    switchback: tests.Switchback = None,
+    rollout: tests.Rollout = None,
+    hidden: tests.Hidden = None,
+    metric: tests.Metric = None,
 ) -> None:
     """Write simulated logs, the policies behind them, and the exact truth.
 
     DIR gets logs.parquet (or .csv, .arrow), target.csv, loggers.csv and truth.json; all of them or none. Where states
-    are vectors, policies.py has the policies, and the truth of pendulum and cartpole a standard error. The same seed
-    gives the same bytes.
+    are vectors, policies.py has the policies, and the truth of pendulum and cartpole a standard error. Of engagement
+    it gets test.parquet, with a row per user and day, and truth.json. The same seed gives the same bytes.
     """
-    from mixope.environments.datasets import Settings, write_dataset
+    from mixope.environments.datasets import Settings
 
-    settings = Settings(environment, loggers, episodes, horizon, observed.value, format.value, seed, pickup_bonus)
-    with working(f"simulating {environment} …") as notes:
+    if environment == "engagement":
+        _refuse(ctx, OF_LOGS, "not for engagement, a test of arms; its options are", OF_TESTS)
+        lasting = {"users": users, "days": days, "stagger": stagger, "exposure": exposure, "switchback": switchback}
+        design = tests.design_of(rollout, arms, **lasting)
+        tests.simulate_test(tests.trial_of(setting, design, hidden, metric, format.value, seed), output, force)
+    else:
+        _refuse(ctx, OF_TESTS, f"for engagement only, not for {environment}; its options are", OF_LOGS)
+        chosen = Settings(environment, loggers, episodes, horizon, observed.value, format.value, seed, pickup_bonus)
+        _simulate_logs(chosen, output, force)
+
+
+def _refuse(ctx: typer.Context, names: Sequence[str], why: str, instead: Sequence[str]) -> None:
+    """Options that were given and would do nothing."""
+    given = [name for name in names if str(ctx.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if given:
+        raise UsageError(f"{_option(given[0])} is {why} {', '.join(map(_option, instead))}")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _simulate_logs(settings: Settings, output: Path, force: bool) -> None:
+    from mixope.environments.datasets import write_dataset
+
+    with working(f"simulating {settings.environment} …") as notes:
         made = write_dataset(settings, output, force=force)
     tell(notes)
     shown = Path(os.path.relpath(made.folder))
@@ -80,8 +122,8 @@ def command(
     near = truth.get("average_standard_error")
     error = f" (± {near:.2g}, simulated)" if near else ""
     console().print(
-        f"{shown}: {truth['rows']:,} rows of {loggers} loggers; the target earns {truth['average']:.6g}{error} per step"
-        f" in the long run{_per_episode(truth)}\n\n{_next(made, shown)}",
+        f"{shown}: {truth['rows']:,} rows of {settings.loggers} loggers; the target earns {truth['average']:.6g}{error}"
+        f" per step in the long run{_per_episode(truth)}\n\n{_next(made, shown)}",
         soft_wrap=True,
     )
 

@@ -8,7 +8,8 @@
 Policies are plain (n_states, n_actions) arrays here. To add an environment: one file with a builder, one line in
 ``BUILDERS``. Worlds of vectors (``CONTINUOUS``) have their own simulator, ``continuous.simulate``, and Gaussian
 policies (CartPole: controllers of two actions); their truth is closed (linear–quadratic) or simulated with a standard
-error. ``hospital`` has states of categories and numbers, some of them missing.
+error. ``hospital`` has states of categories and numbers, some of them missing. ``engagement`` is an A/B test of a
+product, drawn by user and day, with the exact effect in the long run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mixope.environments import (
     actor_critic,
     cartpole,
     continuous,
+    engagement,
     hospital,
     linear_quadratic,
     pendulum,
@@ -53,6 +55,7 @@ __all__ = [
     "continuous",
     "efficiency_bound",
     "emptying_queue",
+    "engagement",
     "from_outcomes",
     "frozenlake",
     "gridworld",

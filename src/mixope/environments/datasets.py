@@ -88,8 +88,10 @@ def write_dataset(settings: Settings, folder: Path, *, force: bool = False) -> D
 
 def check_environment(name: str) -> None:
     """Refuse a name that no environment has."""
+    if name == "engagement":
+        raise UsageError("engagement is a test of arms, without policies; write it with engagement.write_dataset(…)")
     if name not in environments.BUILDERS and name not in environments.CONTINUOUS:
-        raise UnknownName("environment", name, (*environments.BUILDERS, *environments.CONTINUOUS))
+        raise UnknownName("environment", name, (*environments.BUILDERS, *environments.CONTINUOUS, "engagement"))
 
 
 def fill(settings: Settings, place: Place) -> Dataset:

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from mixope.trials.panel import Panel
 
 KEYS = ("bucket", "arm", "state", "next_state")
-SUMS = ("rows", "reward", "starts")
+SUMS = ("rows", "reward", "starts", "steps", "step_reward")
 
 
 @dataclass(frozen=True)
 class Counts:
     """Arrays over groups g = (bucket, arm, state, next state); the next state of a unit's last row is −1.
 
-    ``reward`` is what all rows of a group earned, ``starts`` how many of them were their unit's first.
+    ``reward`` is what all rows of a group earned, ``starts`` how many of them were their unit's first; ``steps`` and
+    ``step_reward`` add up the periods since entry, and those times the reward.
     """
 
     arms: tuple[str, ...]
@@ -45,6 +46,8 @@ class Counts:
     rows: FloatArray
     reward: FloatArray
     starts: FloatArray
+    steps: FloatArray
+    step_reward: FloatArray
 
     @property
     def n_states(self) -> int:
@@ -98,10 +101,10 @@ def count(panel: Panel, metric: str, where: str = "true") -> Histories:
     """The counts of a panel under one metric; of some rows only where ``where``, an SQL condition, says so."""
     names = {"before": panel.base, "state": panel.states, "next": panel.states}
     keys = [quote(f"{when} {name}") for when, columns in names.items() for name in columns]
-    query = (
-        f"SELECT bucket, action, {', '.join(keys)}, count(*) AS rows, sum({quote(f'metric {metric}')}) AS reward,"
-        " count(*) FILTER (step = 0) AS starts"
-    )
+    value = quote(f"metric {metric}")
+    sums = ("count(*)", f"sum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"sum(step * {value})")
+    added = ", ".join(f"{what} AS {name}" for what, name in zip(sums, SUMS, strict=True))
+    query = f"SELECT bucket, action, {', '.join(keys)}, {added}"
     with panel.open() as (connection, rows):
         found = connection.sql(f"{query} FROM {rows} WHERE {where} GROUP BY ALL ORDER BY ALL")
         table = arrow_batches(found, 1 << 20).read_all()

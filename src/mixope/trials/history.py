@@ -67,9 +67,9 @@ def _likelihood_gain(
     step, rows = counts.next_state + 1, counts.rows
     plain = _share(_joined(pair, step), pair, rows, fit & moving, None)
     with_past = _share(_joined(past, step), past, rows, fit & moving, plain)
-    gain = rows * (np.log(with_past) - np.log(plain))
     used = judged & moving & (plain > 0)
-    return sum_by(counts.bucket[used], gain[used], n)
+    gain = rows[used] * np.log(with_past[used] / plain[used])
+    return sum_by(counts.bucket[used], gain, n)
 
 
 def _share(joint: IntArray, given: IntArray, rows: FloatArray, fit: BoolArray, prior: FloatArray | None) -> FloatArray:

@@ -24,6 +24,7 @@ from mixope.questions import as_estimand, check_level
 from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, surrogate_index
 from mixope.trials.counts import Counts, Histories, count, effect_of, jackknife
 from mixope.trials.design import Design, Period, names_of
+from mixope.trials.drift import drift_check
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
 from mixope.trials.panel import BUCKETS, Panel, make_panel
@@ -36,8 +37,9 @@ DRIVERS = 8
 AHEAD = 90
 """How many periods are looked ahead where nobody says."""
 MOST_AHEAD = 10_000
-MOST_SOLVED = 3_000
-"""States beyond which the chains of the arms are not solved besides the estimators."""
+FOR_EVER = Estimand("discounted", gamma=1 - 1e-5)
+"""The long-run average of units that differ for ever: what a unit never changes (its country, say) splits the states
+into parts that are closed. Over so many periods every part counts by the units that enter it."""
 
 
 def experiment(
@@ -146,7 +148,7 @@ def _estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | Non
     asked = as_estimand(estimand, gamma, horizon)
     if asked.kind == "episode":
         raise UsageError("units of an experiment do not end: ask for 'average', 'discounted', 'horizon' or 'day'")
-    return asked, None
+    return (FOR_EVER, None) if asked.kind == "average" else (asked, None)
 
 
 def _ahead(days: int | None, horizon: int | None, tested: int) -> int:
@@ -241,7 +243,7 @@ class _One:
         long_run = self._long_run(table, path, errors, degrees)
         lines = [Line("naive", plain, "what was seen during the test")]
         lines += self._others(tested)
-        lines.append(Line(long_run.estimator, long_run.effect, _meaning(self.asked)))
+        lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
         at_once, carried, drivers = self._parts()
         return ArmResult(
             arm=self.treatment,
@@ -266,9 +268,10 @@ class _One:
             effect, by = effect_of(path[day - 1], errors[day - 1], degrees, level, "jackknife over units"), "chain"
         checks = _worst(first, second)
         half = effect.interval.width / 2
-        checks = [*checks, history_check(self.histories, *self.pair, half), *self._forecast()]
+        checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
+        checks += self._forecast()
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
-        said = str(self.asked.estimand) if day is None else f"in {self.panel.design.period} {day}"
+        said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, first.value, second.value, tuple(checks))
 
     def _forecast(self) -> list[Diagnostic]:
@@ -322,7 +325,7 @@ class _One:
 
 
 def _meaning(asked: _Asked) -> str:
-    return "everybody always has the arm: " + str(asked.estimand)
+    return "long-run average" if asked.estimand == FOR_EVER else str(asked.estimand)
 
 
 def _difference(table: Comparison, treatment: str, control: str) -> Effect:

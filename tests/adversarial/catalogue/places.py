@@ -158,7 +158,7 @@ LOGS: dict[str, tuple[Make, Expected]] = {
     "a link to a folder": (linked_folder, Refused(("links to folders are not followed", "try: "))),
     "a pipe": (pipe, Refused(("a pipe or a device", "try: "))),
     "a device": (lambda folder: "/dev/zero", Refused(("a pipe or a device", "try: "))),
-    "standard input": (lambda folder: "-", Refused(("No such file",))),
+    "standard input": (lambda folder: "-", Refused(("Nothing came from the stream",))),
     "a home that is not there": (lambda folder: "~nobody/log.csv", Refused(("log.csv",))),
     "a label without a path": (lambda folder: "a=", Refused(("No such file", "a="))),
     "a label twice": (lambda folder: "x=" + saved("a=b.csv")(folder), Answered()),

@@ -1,0 +1,126 @@
+"""The parts of an experiment against slow loops and chains that are solved by hand."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, start_law
+from mixope.trials.counts import Counts, count, jackknife
+from mixope.trials.design import Design
+from mixope.trials.panel import make_panel
+from mixope.trials.seen import by_day
+
+from .tables import two_states
+
+DESIGN = Design("user", "day", "variant", "A", ("revenue",), ("tired",))
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return make_panel(two_states(users=60, days=5), DESIGN)
+
+
+def test_counts_are_those_of_a_loop(panel):
+    histories = count(panel, "revenue")
+    found, fine = histories.merged(), histories.counts
+    rows = sorted(zip(*(two_states(users=60, days=5).column(c).to_pylist() for c in range(5)), strict=True))
+    expected, earned = Counter(), defaultdict(float)
+    for (user, day, arm, tired, revenue), after in zip(rows, [*rows[1:], None], strict=True):
+        later = after[3] if after is not None and after[0] == user else None
+        expected[arm, str(tired), None if later is None else str(later)] += 1
+        earned[arm, str(tired)] += revenue
+        assert day < 5
+    counted, summed = Counter(), defaultdict(float)
+    for arm, state, later, n, reward in zip(
+        found.arm, found.state, found.next_state, found.rows, found.reward, strict=True
+    ):
+        name = found.arms[arm], found.states[state][0], None if later < 0 else found.states[later][0]
+        counted[name] += int(n)
+        summed[name[:2]] += reward
+    assert counted == expected
+    assert summed == pytest.approx(dict(earned))
+    assert fine.rows.sum() == 300
+    assert found.starts.sum() == 60
+    assert len(np.unique(found.bucket)) > 20
+
+
+def test_days_are_those_of_a_loop(panel):
+    table = two_states(users=60, days=5).to_pandas()
+    seen = by_day(panel, "revenue", "B", "A")
+    means = table.groupby(["day", "variant"]).revenue.mean().unstack()
+    assert seen.difference == pytest.approx((means["B"] - means["A"]).to_numpy())
+    assert seen.units == pytest.approx(np.full(5, 60))
+
+
+def chain(reward=(1.0, 0.0), p=(0.2, 0.4), leave=0.5) -> Counts:
+    """Counts in exact proportion to two chains of two states; one bucket in two copies."""
+    groups = []
+    for bucket in (0, 1):
+        for arm, tire in enumerate(p):
+            for state, moves in enumerate(((1 - tire, tire), (leave, 1 - leave))):
+                for later, share in enumerate(moves):
+                    n = 1000 * share
+                    groups.append(
+                        (bucket, arm, state, later, n, n * reward[state], 100.0 * (state == later == 0), 0.0, 0.0)
+                    )
+    columns = [np.array(column) for column in zip(*groups, strict=True)]
+    keys = [column.astype(np.int64) for column in columns[:4]]
+    return Counts(("A", "B"), ("tired",), (("0",), ("1",)), *keys, *columns[4:])
+
+
+def test_a_path_is_solved_by_hand():
+    path = path_difference(chain(), 1, 0, 400)
+    assert path[:2] == pytest.approx([0.0, -0.2])
+    assert path[2] == pytest.approx(-(0.6 * 0.4 + 0.4 * 0.5) + (0.8 * 0.2 + 0.2 * 0.5))
+    assert path[-1] == pytest.approx(0.2 / 0.7 - 0.4 / 0.9)
+    assert chain_of(chain(), 1).long_run() == pytest.approx([0.5 / 0.9, 0.4 / 0.9], abs=1e-5)
+
+
+def test_parts_add_up_to_the_difference_of_the_long_runs():
+    at_once, carried = parts_by_state(chain(), 1, 0)
+    assert at_once == pytest.approx([0.0, 0.0])
+    assert carried.sum() == pytest.approx(0.2 / 0.7 - 0.4 / 0.9, abs=1e-5)
+
+
+def test_differences_in_q_are_exact_where_arms_move_units_alike():
+    """Then Q differs by the reward alone, and the first order is all there is."""
+    counts = chain(p=(0.3, 0.3))
+    more = counts.reward + 0.25 * counts.rows * (counts.arm == 1)
+    lifted = replace(counts, reward=more)
+    assert differences_in_q(lifted, 1, 0) == pytest.approx(0.25)
+
+
+def test_differences_in_q_by_hand():
+    """Pooled P(tire) = .3: h(rested) − h(tired) = 1/(.3 + .5), and B tires .2 more of the rested."""
+    rested = 0.5
+    assert differences_in_q(chain(), 1, 0) == pytest.approx(-rested * 0.2 / 0.8, abs=1e-5)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    rng = np.random.default_rng(0)
+    n = 40
+    zero = np.zeros(n)
+    counts = Counts(
+        ("A",),
+        ("x",),
+        (("0",),),
+        np.arange(n),
+        *(np.zeros(n, dtype=np.int64),) * 3,
+        np.ones(n),
+        rng.normal(size=n),
+        zero,
+        zero,
+        zero,
+    )
+    value, error, degrees = jackknife(counts, lambda c: np.array([c.reward.sum() / c.rows.sum()]))
+    assert value[0] == pytest.approx(counts.reward.mean())
+    assert error[0] == pytest.approx(counts.reward.std(ddof=1) / np.sqrt(n))
+    assert degrees == n - 1
+
+
+def test_units_enter_where_they_are_first_seen(panel):
+    assert start_law(count(panel, "revenue").merged()) == pytest.approx([1.0, 0.0])
