@@ -315,6 +315,6 @@ def _treatment(names: Sequence[str], control: str, wanted: str | None) -> str:
 def _about_length(need: Need) -> tuple[str, ...]:
     if need.need is None:
         return (f"more {need.what} of the same units would hardly help: the error fell little while the test ran",)
-    said = f"the number of {need.what} is an extrapolation: the squared error fell by the power {need.power:.2f} of the"
+    said = f"the number of {need.what} is an extrapolation: the squared error is taken to fall by the power"
     far = f"; {need.need / need.have:.1f} times the length seen is far" if need.need > MOST_TIMES * need.have else ""
-    return (f"{said} length in the later half of the test, and is taken to go on so{far}",)
+    return (f"{said} {need.power:.2f} of the length, as in the later half of the test{far}",)

@@ -24,8 +24,7 @@ def headline(found: Plan) -> str:
 def _way(need: Need) -> str | None:
     if need.need is None:
         return None
-    same = "" if need.power == 1.0 else " with the same units"
-    return f"{whole(need.need)} {need.what}{same} ({_range(need)})"
+    return f"{whole(need.need)} {need.what} ({_range(need)})"
 
 
 def _range(need: Need) -> str:

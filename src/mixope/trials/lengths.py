@@ -6,7 +6,8 @@ the error falls by a power of the length,
 
     se(k)² ∝ k⁻ˢ        s = 1: each day tells as much as the one before;  s < 1: what a unit shows is akin to the past
 
-and s is fitted to the later half of the lengths that were seen. To go beyond them is an extrapolation.
+and s is fitted to the later half of the lengths that were seen; at most 1 is believed, for faster falls are chance, or
+the beginning of a test whose units have not been everywhere yet. To go beyond the test is an extrapolation.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class Lengths:
 
     @property
     def power(self) -> float:
-        """s: how fast the squared error falls with the length; 0 if it does not."""
+        """s, between 0 and 1: how fast the squared error falls with the length."""
         later = self.periods * 2 >= self.periods[-1]
         slope = np.polyfit(np.log(self.periods[later]), np.log(self.error[later] ** 2), 1)[0]
-        return float(max(-slope, 0.0))
+        return float(min(max(-slope, 0.0), 1.0))
 
 
 def errors_by_length(panel: Panel, metric: str, treatment: str) -> Lengths:
