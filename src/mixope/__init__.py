@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mixope.comparison import compare, compare_targets
     from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
+    from mixope.distributions import Returns, returns
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
     from mixope.estimate import Estimate
@@ -56,6 +57,7 @@ _HOME = {
     "MixopeError": "mixope.errors",
     "MixopeWarning": "mixope.errors",
     "Plan": "mixope.planning",
+    "Returns": "mixope.distributions",
     "Softened": "mixope.policies",
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
@@ -72,6 +74,7 @@ _HOME = {
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
+    "returns": "mixope.distributions",
 }
 
 __all__ = [
@@ -90,6 +93,7 @@ __all__ = [
     "MixopeWarning",
     "Mixture",
     "Plan",
+    "Returns",
     "Softened",
     "SquashedGaussianPolicy",
     "TabularPolicy",
@@ -107,6 +111,7 @@ __all__ = [
     "read",
     "read_policies",
     "read_policy",
+    "returns",
 ]
 
 

@@ -26,21 +26,21 @@ __all__ = ["card", "plot", "text", "write_html"]
 
 def text(record: Record) -> str:
     """What ``print`` shows: the terminal's rendering without colours, on lines of a fixed width."""
-    from mixope.report import plans, terminal, trials  # noqa: F401 (each adds its views)
+    from mixope.report import plans, returned, terminal, trials  # noqa: F401 (each adds its views)
 
     return terminal.text(record)
 
 
 def card(record: Record | Logs) -> str:
     """The card that a notebook shows, as HTML."""
-    from mixope.report import cards, html, plan_pictures  # noqa: F401 (it adds its card)
+    from mixope.report import cards, html, plan_pictures, return_pictures  # noqa: F401 (each adds its card)
 
     return html.fragment(cards.card(record))
 
 
 def plot(record: Record | Logs, ax: Axes | None = None) -> Axes:
     """The picture of a record on these axes, or on a figure of its own; returns the axes."""
-    from mixope.report import charts, plan_pictures  # noqa: F401 (it adds its picture)
+    from mixope.report import charts, plan_pictures, return_pictures  # noqa: F401 (each adds its picture)
 
     return charts.plot(record, ax)
 
