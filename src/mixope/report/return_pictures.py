@@ -17,7 +17,7 @@ from mixope.report.svg import COLOURS, INK
 MOST = 40
 ROWS = 7
 """The picture is as high as so many rows of others."""
-LEFT = 64
+LEFT = 76
 """CSS pixels for the numbers beside the axes."""
 
 

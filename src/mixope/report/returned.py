@@ -11,6 +11,8 @@ from mixope.errors import Phrase, in_python
 from mixope.report.terminal import STYLE, Pieces, heading, notes, remarks, table, view
 from mixope.report.words import rounded
 
+MOST = 4
+"""Targets whose quantiles stand side by side; the tables of the record have all."""
 KINDS = {
     Verdict.TRUSTWORTHY: "good",
     Verdict.CAUTION: "caution",
@@ -43,9 +45,12 @@ def _(found: Returns, *, phrase: Phrase = in_python) -> Group:
     ]
     names = ("target", "mean", found.main.tail.name, "#effective episodes", "verdict")
     pieces: Pieces = [Text(head), table(names, rows, folded=("target", "verdict"))]
-    by_share = [(each.target, *(amount_words(q) for q in each.quantiles)) for each in found.targets]
-    shares = tuple(q.name.removeprefix("quantile ") for q in found.main.quantiles)
-    pieces += [heading("quantiles of the returns of episodes"), table(("target", *shares), by_share)]
+    by_share = [
+        (share.name.removeprefix("quantile "), *(amount_words(each.quantiles[k]) for each in found.targets[:MOST]))
+        for k, share in enumerate(found.main.quantiles)
+    ]
+    names = ("share of episodes", *(each.target for each in found.targets[:MOST]))
+    pieces += [heading("return at most so much"), table(names, by_share, folded=names[1:])]
     bad = [f"{each.target}: {c.sentence}" for each in found.targets for c in each.checks if c.status != "pass"]
     return Group(*pieces, *remarks(notes(bad), phrase))
 
