@@ -49,8 +49,8 @@ def _(found: Returns, *, phrase: Phrase = in_python) -> Group:
         (share.name.removeprefix("quantile "), *(amount_words(each.quantiles[k]) for each in found.targets[:MOST]))
         for k, share in enumerate(found.main.quantiles)
     ]
-    names = ("share of episodes", *(each.target for each in found.targets[:MOST]))
-    pieces += [heading("return at most so much"), table(names, by_share, folded=names[1:])]
+    heads = ("share of episodes", *(each.target for each in found.targets[:MOST]))
+    pieces += [heading("return at most so much"), table(heads, by_share, folded=heads[1:])]
     bad = [f"{each.target}: {c.sentence}" for each in found.targets for c in each.checks if c.status != "pass"]
     return Group(*pieces, *remarks(notes(bad), phrase))
 
