@@ -16,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 AUDIT := .venv-audit
 MODELS := .venv-models
-MODEL_TESTS := $(patsubst %,tests/policies/test_%_adapter.py,torch sb3 d3rlpy)
+MODEL_TESTS := $(patsubst %,tests/policies/test_%_adapter.py,torch sb3 d3rlpy) tests/logs/test_buffers.py
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
 JOBS ?= auto
@@ -66,7 +66,9 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/efficiency.py --quick
 
+# The site with the API reference, and the notebooks of the gallery from its pages.
 docs: $(VENV)/.installed-docs
+	$(BIN)/python docs/gallery/notebooks.py
 	$(BIN)/mkdocs build --strict
 
 # Known weaknesses in what is installed, looked up by pip-audit in an environment of its own: it needs the network.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         read_policies,
         read_policy,
     )
+    from mixope.recording import record, recorder
     from mixope.trials import Experiment, experiment
 
 _HOME = {
@@ -74,6 +75,8 @@ _HOME = {
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
+    "record": "mixope.recording",
+    "recorder": "mixope.recording",
     "returns": "mixope.distributions",
 }
 
@@ -111,6 +114,8 @@ __all__ = [
     "read",
     "read_policies",
     "read_policy",
+    "record",
+    "recorder",
     "returns",
 ]
 

@@ -41,7 +41,8 @@ class Estimand:
         if self.horizon is not None and not is_whole(self.horizon):
             raise UsageError(f"horizon is a whole number of steps, got {self.horizon!r}")
         if self.gamma is None and self.kind == "discounted":
-            raise UsageError("estimand 'discounted' needs gamma (0 < gamma < 1)")
+            said = "estimand 'discounted' needs gamma (0 < gamma < 1): add "
+            raise UsageError(Advice(said, Setting("gamma", 0.99)))
         if self.gamma is not None and self.kind not in ("discounted", "episode"):
             said = f"gamma = {self.gamma} was given, but the estimand is {self.kind!r}; say "
             raise UsageError(Advice(said, _by("discounted"), " or ", _by("episode")))

@@ -270,6 +270,7 @@ def plan_experiment(
     bins: int = 5,
     missing: str | None = None,
     format: str | None = None,
+    encoding: str | None = None,
 ) -> Plan:
     """How many units, or how many days, until the long-run difference is known to ± ``precision``.
 
@@ -283,7 +284,7 @@ def plan_experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
-    panel = make_panel(data, design, format)
+    panel = make_panel(data, design, format=format, encoding=encoding)
     facts, treated = panel.facts, _treatment(panel.facts.names, design.control, treatment)
     found = errors_by_length(panel, metric, treated)
     pilot = _Pilot(found.difference, float(found.error[-1]), found.degrees, float(precision), level, sequential)

@@ -1,4 +1,4 @@
-"""Minari data sets and Delta tables with a file that was cut or changed: read, or refused in words."""
+"""Data sets and logs of other tools with a file that was cut or changed: read, or refused in words."""
 
 import json
 import random
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
+from logs import other_tools
 from mixope.errors import MixopeError
 
 SETS = Path(__file__).parents[1] / "data" / "minari"
@@ -35,10 +36,14 @@ def changed(content, random_):
     )
 
 
+def read(given):
+    return mixope.read(str(given), done="terminated" if (given / "meta").exists() else None)
+
+
 def judge(folder):
     """Rows or an error in words; every other error is a failure."""
     with suppress(MixopeError):
-        assert mixope.read(str(folder)).table().num_rows > 0
+        assert read(folder).table().num_rows > 0
 
 
 def delta(folder):
@@ -56,20 +61,51 @@ def delta(folder):
     return folder
 
 
+def minari(storage):
+    return lambda folder: Path(shutil.copytree(SETS / f"{storage}-v0", folder))
+
+
+def one_file(name, write):
+    """A folder with a single file, which is what is read."""
+
+    def made(folder):
+        folder.mkdir()
+        return Path(write(folder / name))
+
+    return made
+
+
+MADE = {
+    "parquet": minari("parquet"),
+    "arrow": minari("arrow"),
+    "hdf5": minari("hdf5"),
+    "delta": delta,
+    "d4rl": one_file("log.hdf5", other_tools.d4rl),
+    "d3rlpy": one_file("log.h5", other_tools.buffer),
+    "mdp": one_file("log.h5", other_tools.mdp),
+    "dsjson": one_file("log.dsjson", other_tools.dsjson),
+    "rllib": one_file("log.json", other_tools.batches),
+    "rllib-steps": one_file("log.parquet", other_tools.steps),
+    "lerobot": other_tools.lerobot,
+    "hugging-face": other_tools.hugging,
+    "open-bandit": one_file("log.csv", other_tools.open_bandit),
+}
+"""Kind of data set → what makes one in a folder and gives the path to read."""
+HDF5 = ("hdf5", "d4rl", "d3rlpy", "mdp")
+
+
 @pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")
-@pytest.mark.parametrize("name", ["parquet", "arrow", "hdf5", "delta"])
+@pytest.mark.parametrize("name", MADE)
 def test_a_changed_file_is_read_or_refused_in_words(name, tmp_path):
-    if name == "hdf5":
+    if name in HDF5:
         pytest.importorskip("h5py")
-    folder = (
-        delta(tmp_path / "set") if name == "delta" else Path(shutil.copytree(SETS / f"{name}-v0", tmp_path / "set"))
-    )
-    judge(folder)
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    given = MADE[name](tmp_path / "set")
+    assert read(given).table().num_rows > 0
+    files = sorted(path for path in (tmp_path / "set").rglob("*") if path.is_file())
     random_ = random.Random(name)
     for _ in range(CHANGES):
         path = random_.choice(files)
         content = path.read_bytes()
         path.write_bytes(changed(content, random_))
-        judge(folder)
+        judge(given)
         path.write_bytes(content)

@@ -94,6 +94,14 @@ def test_the_demo_tells_the_whole_story(tmp_path, monkeypatch):
     assert {path.name for path in folder.iterdir()} >= {*demo.RESULTS, "logs.parquet", "truth.json"}
 
 
+def test_the_demo_opens_with_the_answer_and_the_truth(tmp_path):
+    result = run("demo", "--output", tmp_path / "shown", "--episodes", "24", "--horizon", "40")
+    opening = result.stdout.split("── 1.")[0]
+    assert len(opening.splitlines()) <= 16
+    for words in ("What would it earn", "the target", "P(better)", "the verdict", "the truth", "report.html"):
+        assert words in opening
+
+
 def test_every_engine_can_be_chosen_and_is_named_in_the_help():
     from engine_list import IN_PROCESS
     from mixope.engines import ENGINES

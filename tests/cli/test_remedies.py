@@ -65,6 +65,11 @@ def latin(folder: Path) -> Path:
     return folder / "latin.csv"
 
 
+def zeros(folder: Path) -> Path:
+    (folder / "zeros.csv").write_bytes(bytes(64))
+    return folder / "zeros.csv"
+
+
 def ending(folder: Path) -> Path:
     return write(folder / "log.xyz", LOG)
 
@@ -184,7 +189,8 @@ CASES = {
     ),
     "unknown ending": Case("pass format=…", "--format FORMAT", made=ending),
     "broken file": Case("pass format=…", "--format FORMAT", made=binary),
-    "not text": Case("pass format=…", "--format FORMAT", made=latin),
+    "not UTF-8": Case("encoding='cp1252'", "--encoding cp1252", made=latin),
+    "not text": Case("pass format=…", "--format FORMAT", made=zeros),
     "unknown type": Case("columns={'step': None}", "--column step=", made=durations),
     "paper's form": Case(
         "form='general'",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -60,4 +61,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_policies(folder, model, loggers, target)
     write(environments.hospital.simulate(500, seed=1), folder / "stays.csv")
     (folder / "plan.py").write_text(PLAN, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder to work in; the current folder of the test."""
+    folder = tmp_path / "session"
+    shutil.copytree(prepared, folder)
+    monkeypatch.chdir(folder)
     return folder

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import shutil
 from pathlib import Path
 
 import pytest
 
 import mixope
 
-FUNCTIONS = ("backtest", "compare", "evaluate", "inspect", "read", "read_policy")
-
-
-@pytest.fixture
-def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "session"
-    shutil.copytree(prepared, folder)
-    monkeypatch.chdir(folder)
-    return folder
+FUNCTIONS = ("backtest", "compare", "evaluate", "inspect", "read", "read_policy", "record", "recorder")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -41,7 +32,7 @@ def test_every_argument_is_explained_and_so_is_what_comes_back(name: str) -> Non
     assert ":returns:" in words
 
 
-@pytest.mark.parametrize("name", ["backtest", "compare", "evaluate", "inspect", "read"])
+@pytest.mark.parametrize("name", ["backtest", "compare", "evaluate", "inspect", "read", "record", "recorder"])
 def test_no_argument_is_anything_at_all(name: str) -> None:
     given = inspect.signature(getattr(mixope, name)).parameters.values()
     assert not [parameter.name for parameter in given if parameter.annotation in ("Any", inspect.Parameter.empty)]

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, anchors, first_cells, links
+from documents import PAGES, ROOT, anchors, first_cells, links, page_name
 
+import mixope
 from mixope.environments import BUILDERS, CONTINUOUS
 from mixope.estimators import REGISTRY
 from mixope.logs import CANONICAL
@@ -28,10 +29,10 @@ def test_every_entry_of_the_navigation_is_a_page() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    assert {page.name for page in DOCS.glob("*.md")} <= set(_navigation())
+    assert {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} <= set(_navigation())
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=page_name)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")
@@ -103,13 +104,20 @@ def test_the_table_of_estimators_says_who_takes_vectors() -> None:
     assert dict(rows) == {name: "yes" if "features" in entry.takes else "no" for name, entry in REGISTRY.items()}
 
 
+def test_the_reference_has_every_public_name_once() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    shown = re.findall(r"^::: mixope\.(\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(set(mixope.__all__) - {"__version__"})
+
+
 def test_every_check_is_listed() -> None:
     folder = ROOT / "src" / "mixope" / "diagnostics"
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
     names = set(re.findall(r'(?:Check|Diagnostic|_?graded|_judged)\(\s*"([^"]+)"', code))
-    text = (DOCS / "results.md").read_text(encoding="utf-8")
     assert names
-    assert [name for name in sorted(names) if f"\n| {name} |" not in text] == []
+    for page in ("results.md", "verdicts.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        assert [name for name in sorted(names) if f"\n| {name} |" not in text] == [], page
 
 
 def test_the_licence_is_whole() -> None:

@@ -74,8 +74,8 @@ def test_plain_prob_is_never_a_propensity_but_is_mentioned() -> None:
     assert lib.read(one(**ROW, prob=0.5), columns={"action_prob": "prob"}).schema.has_propensity
 
 
-def test_a_time_that_orders_rows_but_counts_no_steps_is_mentioned() -> None:
-    timed = {**ROW, "timestamp": "2024-01-01"}
+def test_a_time_that_cannot_be_read_is_mentioned() -> None:
+    timed = {**ROW, "timestamp": "Monday"}
     ignored = "column 'timestamp' was ignored: if rows of an episode are not in its order, sort them by it"
     assert ignored in read(one(**{name: value for name, value in timed.items() if name != "step"})).notes
     assert ignored not in read(one(**timed)).notes
@@ -253,3 +253,9 @@ def test_numbered_columns_of_another_name_are_offered():
     with pytest.raises(DataError) as refused:
         lib.read(pa.table({"sensor_0": [0.1, 0.2], "sensor_1": [0.1, 0.2], **NUMBERED}))
     assert "['sensor_0', 'sensor_1']" in str(refused.value)
+
+
+def test_the_padding_of_rlds_is_mentioned() -> None:
+    logs = read(one(**ROW, is_first=True, is_last=False, is_terminal=False))
+    assert any("RLDS" in note for note in logs.notes)
+    assert logs.schema.mapping["terminated"] == "is_terminal"

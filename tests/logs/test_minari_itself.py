@@ -93,3 +93,24 @@ def test_rows_are_the_steps_of_minari(storage, state, act, observation_space, ac
                 assert [row[name] for name in logs.schema.next_observation] == flat(at(episode.observations, step + 1))
             action, wanted = [row[name] for name in logs.schema.action], flat(at(episode.actions, step))
             assert action == (wanted if len(action) == len(wanted) else [",".join(map(str, wanted))])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_data_set_that_is_loaded_is_read_with_the_episodes_that_were_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    env = minari.DataCollector(Chance(NUMBERS, CLASSES), data_format="parquet")
+    for _ in range(3):
+        env.reset()
+        while not any(env.step(CLASSES.sample())[2:4]):
+            pass
+    data = env.create_dataset("chosen/some-v0", algorithm_name="random")
+    whole = mixope.read(data)
+    assert whole.table().equals(mixope.read("minari:chosen/some-v0").table())
+    some = data.filter_episodes(lambda episode: bool(episode.truncations[-1]))
+    rows = mixope.read(some).table()
+    assert set(rows.column("episode_id").to_pylist()) == {int(number) for number in some.episode_indices}
+    assert rows.column("reward").to_pylist() == [float(r) for episode in some for r in episode.rewards]
+    assert set(rows.column("policy_id").to_pylist()) == {"random"}
+    episodes = list(data.iterate_episodes())
+    assert mixope.read(episodes).table().column("reward").equals(whole.table().column("reward"))
+    assert mixope.read(episodes).table().num_rows == data.total_steps

@@ -324,3 +324,15 @@ def test_nothing_but_the_server_is_reached(lake, server, tmp_path):
     port = server.rpartition(":")[2]
     assert met
     assert all(f"htons({port})" in line and "127.0.0.1" in line for line in met)
+
+
+@pytest.mark.parametrize("record", ["meta/info.json", "train/dataset_info.json", "dataset_dict.json", "main_data.hdf5"])
+def test_a_data_set_with_a_record_is_refused_with_what_to_do(s3, record):
+    folder = f"lake/recorded-{record.replace('/', '-')}"
+    put(s3, f"{folder}/data/a", log())
+    s3.create_dir(os.path.dirname(f"{folder}/{record}"), recursive=True)
+    with s3.open_output_stream(f"{folder}/{record}") as sink:
+        sink.write(b"{}")
+    for address in (f"s3://{folder}", f"s3://{folder}/**/*.parquet"):
+        with pytest.raises(DataError, match="copy the folder to this machine"):
+            mixope.read(address)

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
+from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import finish, listen, stopped
 from mixope.cli.volume import set_volume
@@ -34,6 +35,7 @@ def _cleaned(args: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # Click's have no name of their own here: Typer may bring a copy of Click under another
+        add_hint(error, args)
         if isinstance(getattr(error, "message", None), str):
             error.message = clean(error.message)  # type: ignore[attr-defined]
         if hasattr(error, "format_message") and _for_programs(args):

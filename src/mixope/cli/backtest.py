@@ -26,6 +26,7 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -54,7 +55,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("backtesting …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
         seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
         result = backtest(
             seen,

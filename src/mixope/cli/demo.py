@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ import typer
 
 import mixope
 from mixope.cli import options as o
-from mixope.cli.output import Work, console, show, tell, working, write_page
+from mixope.cli.output import console, show, tell, working, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +50,8 @@ def command(
 ) -> None:
     """Four policies drive a taxi and log it. What would a fifth one earn?
 
-    It is evaluated from the logs alone, with its rivals, and then shown against the exact truth. Takes a few seconds.
+    Ten lines tell the logs, the question, the answer and the exact truth; then every step follows with its command.
+    Takes a few seconds.
     """
     from mixope.environments.datasets import OURS, Settings
     from mixope.environments.earlier import written_earlier
@@ -71,29 +71,23 @@ def _tell_all(settings: Settings, place: Place, output: Path) -> None:
     with working("simulating four taxi drivers …") as notes:
         made = fill(settings, place)
     tell(notes)
-    page.print(
-        f"Four policies drove a taxi in a 5 × 5 town, {made.truth['rows']:,} logged steps in {settings.episodes}"
-        " episodes. A fifth policy, the target, has never driven. What would it earn per step in the long run?"
-        " Everything below comes from the logs alone, until the truth at the end."
-    )
-    told = Story(made, output, settings.seed, page)
-    found = told.inspect()
-    tested = told.backtest()
-    result = told.evaluate(tested)
-    rivals = told.compare(result, tested)
+    work = Work(made, output, settings.seed)
+    found, tested = work.inspect(), work.backtest()
+    story = Story(work, found, tested, *work.answer(tested), page)
     with place.writing() as fresh:
-        told.save(found, tested, result, rivals, fresh)
+        story.save(fresh)
+    story.open()
+    story.details()
     page.print(f"\n{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}.")
 
 
 @dataclass(frozen=True)
-class Story:
-    """The steps of the demonstration, each with the command that does the same."""
+class Work:
+    """The steps of the demonstration: each is a call of the library, on logs that are counted once."""
 
     made: Dataset
     output: Path
     seed: int
-    page: Console
 
     @cached_property
     def files(self) -> tuple[Path, Path, Path]:
@@ -120,70 +114,122 @@ class Story:
 
     def inspect(self) -> Inspection:
         """What is in the logs."""
-        said = f"mixope inspect {self.files[0]} --target {self.files[1]}"
-        with self._step(1, "what is in the logs", said, "inspecting …") as notes:
+        with working("inspecting …") as notes:
             found = mixope.inspect(self.seen.logs, self.target)
         tell(notes, besides=found.notes)
-        show(found)
         return found
 
     def backtest(self) -> Backtest:
         """Would these logs have predicted their own loggers?"""
-        said = f"mixope backtest {self.files[0]} --loggers {self.files[2]}"
-        title = "would these logs have predicted what their own loggers earned"
-        with self._step(2, title, said, "backtesting …") as notes:
+        with working("backtesting …") as notes:
             tested = mixope.backtest(self.seen, loggers=self.loggers, seed=self.seed)
         tell(notes, besides=tested.notes)
-        show(tested)
         return tested
+
+    def answer(self, tested: Backtest) -> tuple[Estimate, Comparison]:
+        """What the target would earn, with the backtest among the checks; and its rivals."""
+        options: dict[str, Any] = {"loggers": self.loggers, "seed": self.seed}
+        with working("evaluating …") as notes:
+            result = tested.judge(mixope.evaluate(self.seen, self.target, **options))
+        tell(notes, besides=result.remarks)
+        with working("comparing …") as notes:
+            others = mixope.compare(self.seen, {result.target: self.target}, RIVALS, **options)
+        tell(notes)
+        return result, mixope.Comparison((result, *others))
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is told: ten lines first, then every step with the command that does the same."""
+
+    work: Work
+    found: Inspection
+    tested: Backtest
+    result: Estimate
+    rivals: Comparison
+    page: Console
+
+    @property
+    def truth(self) -> float:
+        """What the target really earns, solved exactly from the model of the town."""
+        return float(self.work.made.truth["average"])
 
     @property
     def asked(self) -> str:
         """The command of the evaluation."""
-        return f"mixope evaluate {self.files[0]} --target {self.files[1]} --loggers {self.files[2]} --backtest"
+        logs, target, loggers = self.work.files
+        return f"mixope evaluate {logs} --target {target} --loggers {loggers} --backtest"
 
-    def evaluate(self, tested: Backtest) -> Estimate:
-        """What the target would earn; the backtest is among the checks."""
-        with self._step(3, "what the target would earn", self.asked, "evaluating …") as notes:
-            result = tested.judge(mixope.evaluate(self.seen, self.target, loggers=self.loggers, seed=self.seed))
-        tell(notes, besides=result.remarks)
-        show(result, target=str(self.files[1]))
-        return result
-
-    def compared(self, result: Estimate) -> str:
+    @property
+    def compared(self) -> str:
         """The command of the comparison."""
-        chosen = " ".join(f"--estimator {name}" for name in (result.estimator, *RIVALS))
-        return f"mixope compare {self.files[0]} --target {self.files[1]} --loggers {self.files[2]} {chosen}"
+        logs, target, loggers = self.work.files
+        chosen = " ".join(f"--estimator {name}" for name in (self.result.estimator, *RIVALS))
+        return f"mixope compare {logs} --target {target} --loggers {loggers} {chosen}"
 
-    def compare(self, result: Estimate, tested: Backtest) -> Comparison:
-        """The rivals, and now the truth."""
+    def open(self) -> None:
+        """The logs, the question, the answer, the truth beside it, and where the pages are."""
+        from rich.table import Table
+
+        from mixope.report.words import advantage_words, earned_words, interval_words
+
+        answer = {
+            "the four earn": earned_words(self.result.against_logs),
+            "the target": f"{self.result.value:.4g}, {interval_words(self.result)}, from the logs alone",
+            "its gain": advantage_words(self.result.against_logs),
+            "the verdict": f"{self.result.verdict}; a backtest of the loggers: {self.tested.agree} of"
+            f" {len(self.tested.supported)} agree",
+            "the truth": f"{self.truth:.4g}, solved exactly from the model of the town{self._held()}",
+        }
+        table = Table.grid(padding=(0, 2))
+        for name, words in answer.items():
+            table.add_row("", name, words)
+        self.page.print(
+            f"Four policies drove a taxi in a 5 × 5 town and logged {self.work.made.truth['rows']:,} steps in"
+            f" {self.result.n_episodes} episodes. A fifth policy, the target, has never driven. What would it earn per"
+            " step in the long run?\n"
+        )
+        self.page.print(table)
+        self.page.print(f"\nThe answer as a page, beside the truth: {self.work.output / PAGES[0]}", soft_wrap=True)
+        self.page.print(f"All rivals as a page: {self.work.output / PAGES[1]}", soft_wrap=True)
+
+    def _held(self) -> str:
+        """Whether the interval holds the truth, in words."""
+        inside = self.result.interval
+        if inside is None:
+            return ""
+        return ": inside the interval" if inside.low <= self.truth <= inside.high else ": outside the interval"
+
+    def details(self) -> None:
+        """Every step as its command shows it, the truth last."""
         from mixope.report.terminal import bullets, comparison_table, heading
 
-        title, targets = "the rivals, and the exact truth beside them", {result.target: self.target}
-        with self._step(4, title, self.compared(result), "comparing …") as notes:
-            others = mixope.compare(self.seen, targets, RIVALS, loggers=self.loggers, seed=self.seed)
-        rivals = mixope.Comparison((result, *others))
-        tell(notes)
-        self.page.print(f"the target really earns {self.made.truth['average']:.6g} per step")
-        self.page.print(comparison_table(rivals, self.made.truth["average"]))
+        logs, target, loggers = self.work.files
+        self._step(1, "what is in the logs", f"mixope inspect {logs} --target {target}")
+        show(self.found)
+        title = "would these logs have predicted what their own loggers earned"
+        self._step(2, title, f"mixope backtest {logs} --loggers {loggers}")
+        show(self.tested)
+        self._step(3, "what the target would earn", self.asked)
+        show(self.result, target=str(target))
+        self._step(4, "the rivals, and the exact truth beside them", self.compared)
+        self.page.print(f"the target really earns {self.truth:.6g} per step")
+        self.page.print(comparison_table(self.rivals, self.truth))
         self.page.print(heading("What happened"))
-        self.page.print(bullets([*_story(self.made, result, rivals), *_backtested(tested, rivals)]))
-        return rivals
+        told = _story(self.work.made, self.result, self.rivals)
+        self.page.print(bullets([*told, *_backtested(self.tested, self.rivals)]))
 
-    def save(self, found: Inspection, tested: Backtest, result: Estimate, rivals: Comparison, folder: Path) -> None:
+    def save(self, folder: Path) -> None:
         """Everything as JSON, and two pages."""
-        for name, record in zip(RESULTS, (result, rivals, found, tested), strict=True):
+        for name, record in zip(RESULTS, (self.result, self.rivals, self.found, self.tested), strict=True):
             (folder / name).write_text(record.to_json() + "\n", encoding="utf-8")
-        extras: dict[str, Any] = {"truth": self.made.truth["average"], "coverage": found.coverage, "backtest": tested}
-        write_page(result, folder / PAGES[0], command=self.asked, **extras)
-        write_page(rivals, folder / PAGES[1], command=self.compared(result), **extras)
-        self.page.print(f"\nThe evaluation as a page, beside the truth: {self.output / PAGES[0]}", soft_wrap=True)
-        self.page.print(f"All rivals as a page: {self.output / PAGES[1]}", soft_wrap=True)
+        extras: dict[str, Any] = {"truth": self.truth, "coverage": self.found.coverage, "backtest": self.tested}
+        write_page(self.result, folder / PAGES[0], command=self.asked, **extras)
+        write_page(self.rivals, folder / PAGES[1], command=self.compared, **extras)
 
-    def _step(self, number: int, title: str, said: str, what: str) -> AbstractContextManager[Work]:
+    def _step(self, number: int, title: str, said: str) -> None:
         self.page.print(f"\n── {number}. {title} ──", style="bold")
         self.page.print(f"$ {said}\n", style="dim", soft_wrap=True)
-        return working(what)
 
 
 def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:

@@ -34,6 +34,7 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     target_default: o.TargetDefault = None,
     target_column: o.TargetColumn = [],  # noqa: B006
     target_actions: o.TargetActions = None,
@@ -79,7 +80,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("evaluating …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
         words = inputs.PolicyWords(
             unknown_actions,
             trust,

@@ -107,6 +107,7 @@ def command(
         ),
     ] = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     engine: o.Engine = None,
     memory_limit: o.MemoryLimit = None,
     threads: o.Threads = None,
@@ -153,6 +154,7 @@ def command(
             sequential=sequential,
             planned=planned,
             format=None if format is None else format.value,
+            encoding=encoding,
             engine=chosen,
             seed=seed,
         )

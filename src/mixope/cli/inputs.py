@@ -34,12 +34,14 @@ def read_logs(
     roles: Sequence[str] = (),
     missing: MissingName | None = None,
     format: FormatName | None = None,
+    encoding: str | None = None,
 ) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
     words = (("done", done), ("ends", ends), ("missing", missing), ("format", format))
     said: dict[str, Any] = {name: word.value for name, word in words if word is not None}
+    said["encoding"] = encoding
     return read(*_sources(paths), columns=parse_columns(columns), roles=parse_roles(roles), **said)
 
 

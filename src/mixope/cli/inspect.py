@@ -25,6 +25,7 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     target_default: o.TargetDefault = None,
     target_column: o.TargetColumn = [],  # noqa: B006
     target_actions: o.TargetActions = None,
@@ -68,7 +69,7 @@ def command(
             target_law,
         )
         policy = None if target is None else inputs.read_target(target, words)
-        rows = inputs.read_logs(logs, column, done, ends, role, missing, format)
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)
         found = inspect(rows, policy, scanning, check=check)
         notes.extend(taken(scanning))

@@ -39,7 +39,7 @@ class DeviceName(StrEnum):
 Ending = StrEnum("Ending", ["terminated", "truncated"])
 MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
-FormatName = StrEnum("FormatName", ["parquet", "csv", "tsv", "jsonl", "arrow", "npz"])
+FormatName = StrEnum("FormatName", ["parquet", "csv", "tsv", "jsonl", "dsjson", "arrow", "npz", "hdf5"])
 LawName = StrEnum("LawName", ["plain", "clipped", "squashed"])
 OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
 Paths = Annotated[
@@ -47,9 +47,9 @@ Paths = Annotated[
     typer.Argument(
         metavar="LOGS",
         show_default=False,
-        help="Files, folders or quoted globs (.parquet, .csv, .tsv, .jsonl, .arrow, .npz), each also as label=path to "
-        "name its logger; - is standard input (with --format). The files of one folder or glob are one log: episodes "
-        "may go on from file to file.",
+        help="Files, folders or quoted globs (.parquet, .csv, .tsv, .jsonl, .arrow, .npz, .h5), each also as label=path"
+        " to name its logger; - is standard input (with --format). The files of one folder or glob are one log: "
+        "episodes may go on from file to file.",
     ),
 ]
 Format = Annotated[
@@ -57,6 +57,10 @@ Format = Annotated[
     typer.Option(
         "--format", show_default=False, help="The format of log files whose names do not say it, and of standard input."
     ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", show_default=False, help="Of text that is not UTF-8, such as latin-1."),
 ]
 Estimator = Annotated[
     str,

@@ -65,6 +65,7 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -101,10 +102,11 @@ def command(
                 sequential=sequential,
                 missing=None if missing is None else missing.value,
                 format=None if format is None else format.value,
+                encoding=encoding,
             )
         else:
             words = inputs.PolicyWords(unknown_actions, trust)
-            seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format), chosen)
+            seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format, encoding), chosen)
             result = plan(
                 seen,
                 inputs.read_target(str(target), words),

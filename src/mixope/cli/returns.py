@@ -30,6 +30,7 @@ def command(
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
     format: o.Format = None,
+    encoding: o.Encoding = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
     trust: o.Trust = False,
     engine: o.Engine = None,
@@ -61,7 +62,7 @@ def command(
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("weighing episodes …") as notes:
         words = inputs.PolicyWords(unknown_actions, trust)
-        seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format), chosen, seed=seed)
+        seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format, encoding), chosen, seed=seed)
         result = returns(
             seen,
             {name: inputs.read_one_of(named, name, words) for name in named},

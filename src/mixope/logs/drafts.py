@@ -24,6 +24,8 @@ class Draft:
 
     source: Source
     found: Mapping[str, Assignment]
+    clock: str | None = None
+    """The column whose times order the rows of an episode, where no column counts the steps."""
     observation: list[Part] = field(default_factory=list)
     action: list[Part] = field(default_factory=list)
     following: list[Part] = field(default_factory=list)

@@ -27,6 +27,27 @@ class Tabular(Protocol):
         ...
 
 
+class Steps(Protocol):
+    """An episode, as Minari and d3rlpy have them, or a buffer of steps."""
+
+    @property
+    def observations(self) -> Any:
+        """One per step, or one more."""
+        ...
+
+    @property
+    def actions(self) -> Any:
+        """One per step."""
+        ...
+
+    @property
+    def rewards(self) -> Any:
+        """One per step."""
+        ...
+
+
 Path: TypeAlias = str | os.PathLike[str]
-LogSource: TypeAlias = Logs | Path | Sequence[Path] | Mapping[str, Any] | Frame | Tabular
-"""Logs, a path (or glob, folder, address, ``"label=path"``), several, arrays by name, sources by label, or a table."""
+Episode: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Steps
+LogSource: TypeAlias = Logs | Path | Sequence[Path] | Mapping[str, Any] | Sequence[Episode] | Steps | Frame | Tabular
+"""Logs, a path (or glob, folder, address, ``"label=path"``), several, arrays by name, sources by label, episodes, rows
+as dicts, or a table."""

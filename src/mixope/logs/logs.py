@@ -17,6 +17,7 @@ from typing import Any, final
 from mixope.errors import DataError, UsageError
 from mixope.logs import view
 from mixope.logs.checks import explain_steps
+from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
@@ -55,6 +56,7 @@ class Logs:
             raise DataError("No logs were given", expected="at least one file or table")
         refuse_copies(sources, _one_short_episode)
         plans, schema, assumed, asked = make_plans(sources)
+        check_clocks(plans)
         self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, bounds=(None, None))
         self.__dict__.update(assumed=assumed, notes=(*assumed, *asked))
 

@@ -20,17 +20,45 @@ from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.schema import CANONICAL
 
 ALIASES: dict[str, tuple[str, ...]] = {
-    "episode_id": ("eps_id", "episode", "episode_index", "traj_id", "trajectory_id", "session_id", "mdp_id"),
-    "step": ("t", "frame_index", "timestep", "time_step", "sequence_number"),
+    "episode_id": (
+        "eps_id",
+        "episode",
+        "episode_index",
+        "traj_id",
+        "trajectory_id",
+        "session_id",
+        "mdp_id",
+        "episode_number",
+        "trajectory_index",
+    ),
+    "step": (
+        "t",
+        "frame_index",
+        "timestep",
+        "time_step",
+        "sequence_number",
+        "step_index",
+        "step_id",
+        "step_number",
+    ),
     "observation": ("obs", "observations", "state", "states", "s", "context"),
-    "action": ("a", "actions"),
-    "reward": ("r", "rewards", "next.reward"),
-    "next_observation": ("new_obs", "next_obs", "next_observations", "next_state", "next_states", "s_next"),
-    "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal"),
-    "truncated": ("timeouts", "truncations", "truncateds"),
+    "action": ("a", "actions", "act", "acts"),
+    "reward": ("r", "rewards", "next.reward", "rew", "rews"),
+    "next_observation": (
+        "new_obs",
+        "next_obs",
+        "next_observations",
+        "next_state",
+        "next_states",
+        "s_next",
+        "obs_next",
+        "observation_next",
+    ),
+    "terminated": ("terminal", "terminals", "terminations", "terminateds", "is_terminal", "is_terminated"),
+    "truncated": ("timeouts", "truncations", "truncateds", "is_truncated"),
     "policy_id": ("policy", "logger", "behavior_policy", "behaviour_policy", "source", "stratum_idx"),
     "action_prob": ("pscore", "propensity", "propensity_score", "action_probability"),
-    "action_logp": ("action_log_prob", "log_prob", "log_probs", "logp"),
+    "action_logp": ("action_log_prob", "log_prob", "log_probs", "logp", "action_log_probs", "logprob", "logprobs"),
 }
 """Canonical name → other names, lower case."""
 
@@ -40,10 +68,16 @@ DONE = ("done", "dones", "is_done", "next.done", "is_last")
 WITH_FACTORS = ("observation", "next_observation", "action")
 """The notions that may be spread over several columns ``name.factor``."""
 
+PADDED = (
+    "columns is_first and is_last are those of RLDS and dm_env, where the row with is_last has the last observation and"
+    " no action: if it is so here, pass the episodes as a list, each with one observation more than actions"
+)
+"""A note on rows that look like steps and are none."""
+
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
 
 TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts", "event_time", "created_at"})
-"""Names of columns that order rows but count no steps."""
+"""Names of columns that order the rows of an episode but count no steps."""
 
 
 def meaning_of(column: str) -> str | None:
@@ -182,7 +216,8 @@ def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near
     alike = difflib.get_close_matches(asked, free, n=1, cutoff=0.5 if near else 0.7)
     rows = [list(row.values()) for row in numbered(free).values()] if notion in WITH_FACTORS and not alike else []
     meant = f"did you mean {alike[0]!r}? " if alike else ""
-    named: str | list[str] = rows[0] if rows else (alike or free or ["…"])[0]
+    only = free if len(free) == 1 else [...]
+    named: object = rows[0] if rows else (alike or only)[0]
     said = "say which columns they are: " if rows else "say which column it is: "
     hint = Advice(meant + said, Setting("columns", {notion: named}))
     return DataError(problem, where=where, column=asked, got=f"the columns {', '.join(names)}", hint=hint)
@@ -276,7 +311,6 @@ def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
                 Setting("columns", {"action_prob": plain[0]}),
             )
         )
-    times = [name for name in free if name.lower() in TIMES]
-    if times and "step" not in found:
-        notes.append(f"column {times[0]!r} was ignored: if rows of an episode are not in its order, sort them by it")
+    if {"is_first", "is_last"} <= {name.lower() for name in free}:
+        notes.append(PADDED)
     return notes

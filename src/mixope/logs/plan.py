@@ -25,6 +25,7 @@ from mixope.logs.roles import notes_on_roles, role_said
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Role, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in
 from mixope.logs.sources.lists import Place, unpack
+from mixope.logs.sources.times import order_by_time
 from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
@@ -80,6 +81,11 @@ class Plan:
     """Loggers that count their steps from one more than the others: one is taken off."""
 
     @property
+    def clock(self) -> str | None:
+        """The raw column whose times order the rows of an episode, where steps are derived from it."""
+        return self.columns["time"].raw if "time" in self.columns else None
+
+    @property
     def keeps_all(self) -> bool:
         """Whether it is known without looking that no row will be dropped: each has a next observation or an end."""
         if "next_observation" not in self.derived:
@@ -119,9 +125,10 @@ def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tup
         notes += (*source.notes, *said, *leave_out_empty(found, source))
         require(found, source)
         refuse_two_words(found, source.name, source.ends)
-        unpacked, more = unpack(source, _places(found, source))
-        notes += more
-        drafts.append(Draft(unpacked, found))
+        ordered, clock, said = order_by_time(source, found)
+        unpacked, more = unpack(ordered, _places(found, ordered))
+        notes += (*said, *more)
+        drafts.append(Draft(unpacked, found, clock))
     lay_out(drafts)
     types = _id_types(drafts)
     plans = tuple(_plan(draft, index, types) for index, draft in enumerate(drafts))
@@ -187,6 +194,9 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
 
     for notion in ("policy_id", "episode_id", "step", "reward", "terminated", "truncated"):
         add(notion, types[notion], found[notion].columns[None] if notion in found else None)
+    if draft.clock is not None:
+        numbers = {settle(source.fields_in(draft.clock), draft.clock)}
+        add("time", "float" if "float" in numbers else "int", draft.clock)
     logp = "action_prob" not in found and "action_logp" in found
     chosen = found.get("action_logp" if logp else "action_prob")
     add("propensity", "float", chosen.columns[None] if chosen else None)
@@ -226,7 +236,7 @@ def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -
         elif field.kind == "bool" and name in MEASURED:
             said = "numbers; if true and false stand for 1 and 0, store these"
             raise unknown(piece.files[0], raw, field, said, _spared(name))
-        elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "other"}):
+        elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "time", "other"}):
             told = piece.explain_text({raw: type_}) if field.kind == "string" else None
             raise told or unknown(piece.files[0], raw, field, EXPECTED[type_], _spared(name))
 
@@ -264,7 +274,7 @@ def _mapping(draft: Draft) -> dict[str, str | tuple[str, ...]]:
     ended = draft.source.ends == "terminated"
     absent = {
         "episode_id": "derived: cut at terminated or truncated rows" if marked else "derived: one episode",
-        "step": "derived: row order",
+        "step": "derived: row order" if draft.clock is None else f"derived: order of {draft.clock!r}",
         "next_observation": "derived: next row",
         "terminated": "derived: the last row of every episode" if ended else "absent: false",
         "truncated": "absent: false",
@@ -279,7 +289,9 @@ def _mapping(draft: Draft) -> dict[str, str | tuple[str, ...]]:
 def _notes_of(plan: Plan, draft: Draft) -> list[str]:
     """What was assumed of one source, in sentences."""
     name, found, notes = plan.source.name, draft.found, []
-    if "step" in plan.derived:
+    if plan.clock is not None:
+        notes.append(f"{name}: no step column; the rows of each episode are in the order of column {plan.clock!r}")
+    elif "step" in plan.derived:
         both = "next_observation" in plan.derived
         what = "steps and next observations are" if both else "steps are"
         notes.append(

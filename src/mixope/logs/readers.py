@@ -16,15 +16,22 @@ from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
+from mixope.logs.sources.buffers import Held, recipe_of
+from mixope.logs.sources.dialects import dialect_of
+from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.frames import frame_of
+from mixope.logs.sources.frames import frame_of, refuse_splits
 from mixope.logs.sources.layouts import refuse_parts
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
 from mixope.logs.sources.streams import find_stream, is_stream, stream_name
+from mixope.logs.sources.trajectories import is_episode, is_list_of_steps, table_of_steps
 
-SAID = "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a file, or Logs"
+SAID = (
+    "expected a path or address, a list of these, an Arrow table, a data frame, a dict of arrays, a list of episodes or"
+    " of dicts, a data set of Minari, a buffer of d3rlpy or Stable-Baselines3, a file, or Logs"
+)
 
 
 def read(
@@ -34,6 +41,7 @@ def read(
     ends: str | None = None,
     label: str | Sequence[str] | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     roles: Mapping[str, str] | None = None,
     missing: str | None = None,
     scratch: str | os.PathLike[str] | None = None,
@@ -43,14 +51,17 @@ def read(
     :param sources: paths, globs, folders, addresses (``"s3://bucket/logs/**/*.parquet"``), ``"label=path"``,
         ``"minari:ID"``, ``"logs.duckdb::table"``, lists of paths, Arrow tables and datasets, data frames (anything with
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
-        open binary files (``sys.stdin.buffer``), ``{label: source}``, or ``Logs``. A folder may also be a Minari data
-        set, a Delta table or an Iceberg table.
+        lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts, data
+        sets of Minari, buffers of d3rlpy and Stable-Baselines3, open binary files (``sys.stdin.buffer``),
+        ``{label: source}``, or ``Logs``. A folder may also be a data set of Minari, LeRobot or Hugging Face, a Delta
+        table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open Bandit.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
         episode) or ``"truncated"`` (the recorder stopped; without a next observation they are dropped).
     :param label: the logger, one for all sources or one per source.
     :param format: where the name of a file does not say it.
+    :param encoding: of text that is not UTF-8, such as ``"latin-1"``; UTF-16 with its mark needs no word.
     :param roles: column of the observation → ``"id"``, ``"category"`` or ``"number"``, where the guess is wrong.
     :param missing: ``"keep"`` takes missing values of the observation as they are: in a category a class of its own, in
         a number the mean with a column that says so. Otherwise they are refused.
@@ -65,7 +76,7 @@ def read(
     if not sources:
         raise UsageError(f"read() needs at least one source: {SAID}.")
     state = {"roles": check_roles(roles), "missing": check_missing(missing)}
-    said = Said(check_columns(columns), check_done(done), check_ends(ends), format, state)
+    said = Said(check_columns(columns), check_done(done), check_ends(ends), format, check_encoding(encoding), state)
     labels = _labels(label, len(sources))
     with lying_in(scratch):
         opened = [o for s, name in zip(sources, labels, strict=True) for o in _open(s, name, said)]
@@ -75,9 +86,9 @@ def read(
     return logs
 
 
-def open_sources(*given: Any, format: str | None = None) -> list[Source]:
+def open_sources(*given: Any, format: str | None = None, encoding: str | None = None) -> list[Source]:
     """The tables behind some sources with the columns that they have, whatever these mean."""
-    said = Said({}, None, None, format, {"roles": {}, "missing": None})
+    said = Said({}, None, None, format, check_encoding(encoding), {"roles": {}, "missing": None})
     return [source for each in given for source in _open(each, None, said)]
 
 
@@ -105,9 +116,11 @@ class Said:
         done: str | None,
         ends: str | None,
         format: str | None,
+        encoding: str | None,
         state: Mapping[str, Any],
     ) -> None:
-        self.columns, self.done, self.ends, self.format, self.state = columns, done, ends, format, state
+        self.columns, self.done, self.ends, self.state = columns, done, ends, state
+        self.format, self.encoding = format, encoding
 
     def source(
         self,
@@ -118,7 +131,10 @@ class Said:
         stamps: Sequence[Stamp] = (),
     ) -> list[Source]:
         """A source with these words attached."""
-        said = self.columns, self.done, self.ends, tuple(notes)
+        known = dialect_of(name, pieces, self.columns)
+        if known.constants:
+            pieces = [replace(each, constants={**known.constants, **each.constants}) for each in pieces]
+        said = {**known.columns, **self.columns}, self.done, self.ends, (*notes, *known.notes)
         return [Source(name, tuple(pieces), label, *said, stamps=tuple(stamps), **self.state)]
 
     def again(self, source: Source, label: str | None) -> Source:
@@ -128,6 +144,7 @@ class Said:
 
     def files(self, name: str, found: Finds, label: str | None) -> list[Source]:
         """A source of files, each of which is still what it was before it was opened."""
+        found = in_utf8(found, self.format, self.encoding)
         stamps = [stamp for file in found.files if file.store is None for stamp in stamped(file.files)]
         stamps += stamped_stored([(file.store, file.path, file.state) for file in found.files if file.store])
         pieces = open_files(found.files, self.format)
@@ -138,7 +155,7 @@ class Said:
             name,
             pieces,
             label if named else label or found.label,
-            found.notes,
+            (*found.notes, *(note for piece in pieces if isinstance(piece, ArrowTable) for note in piece.notes)),
             [stamp for stamp in stamps if stamp.name in read_again],
         )
         more: dict[str, Any] = {"recorded": found.roles, "record": found.record, "home": found.home}
@@ -153,10 +170,16 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return said.files(given.files[0].path, given, label)
     if isinstance(given, str | os.PathLike):
         return _open_path(given, label, said)
+    refuse_splits(given)
     if isinstance(given, Mapping):
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
+    recipe = recipe_of(given)
+    if recipe is not None:
+        return _open_object(recipe.held(given), label, said)
+    if is_list_of_steps(given) or is_episode(given):
+        return _open_steps(given if isinstance(given, list | tuple) else [given], label, said)
     frame = frame_of(given)
     if frame is not None:
         return said.files(frame.name, frame.find(), label)
@@ -200,10 +223,25 @@ def _open_mapping(given: Mapping[Any, Any], label: str | None, said: Said) -> li
     return [source for key, value in given.items() for source in _open(value, key, said)]
 
 
+def _open_steps(given: Sequence[Any], label: str | None, said: Said) -> list[Source]:
+    """Episodes or rows that are held one by one."""
+    table = table_of_steps(given, said.columns)
+    return said.source("list", [ArrowTable(table, ("list",))], label)
+
+
+def _open_object(held: Held, label: str | None, said: Said) -> list[Source]:
+    """Steps that an object of another library holds."""
+    named = label if "policy_id" in held.table.column_names else label or held.label
+    sources = said.source(held.name, [ArrowTable(held.table, (held.name,))], named, held.notes)
+    return [replace(source, recorded=held.roles) for source in sources]
+
+
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
-    named = paths or isinstance(value, str | os.PathLike | Mapping | Logs)
-    return named or frame_of(value) is not None or is_stream(value) or _is_table(value)
+    named = (
+        paths or isinstance(value, str | os.PathLike | Mapping | Logs) or is_list_of_steps(value) or recipe_of(value)
+    )
+    return bool(named) or frame_of(value) is not None or is_stream(value) or _is_table(value)
 
 
 def _is_table(value: Any) -> bool:

@@ -52,7 +52,7 @@ def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, Boo
     if "episode_id" in plan.derived:
         data["episode_id"] = _cut(ended, plan.columns["episode_id"].type)
     if "step" in plan.derived and "step" in needed:
-        data["step"] = pa.array(_count(codes_of(data)))
+        data["step"] = pa.array(_count(codes_of(data), data.get("time")))
     if plan.from_one and "step" in needed:
         data["step"] = _from_the_same(data["step"], data["policy_id"], plan.from_one)
     if LINKED & plan.derived:
@@ -93,7 +93,7 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
     if "next_observation" in plan.derived:
         needed += plan.observation
     if "step" in needed and "step" in plan.derived:
-        needed += ["policy_id", "episode_id"]
+        needed += ["policy_id", "episode_id", *(["time"] if plan.clock is not None else [])]
     if "step" in needed and plan.from_one:
         needed.append("policy_id")
     if plan.derived:
@@ -151,9 +151,10 @@ def _encode(column: Any) -> IntArray:
     return np.asarray(encoded.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _count(codes: IntArray) -> IntArray:
-    """The position of each row among the rows of its episode, in row order."""
-    order = np.argsort(codes, kind="stable")
+def _count(codes: IntArray, times: Any = None) -> IntArray:
+    """The position of each row among the rows of its episode, in row order or in that of their times."""
+    keys = (codes,) if times is None else (np.asarray(times.to_numpy(zero_copy_only=False)), codes)
+    order = np.lexsort(keys)
     position = np.arange(len(codes))
     first = np.concatenate([[True], codes[order][1:] != codes[order][:-1]]) if len(codes) else np.zeros(0, bool)
     counts = np.empty(len(codes), dtype=np.int64)

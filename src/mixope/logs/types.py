@@ -1,8 +1,8 @@
 """What a raw column holds, in five words: int, float, string, bool or null; or a list of one of them.
 
 Widths, dictionaries and views are details of storage and vanish here, and so do decimals, which databases write where
-others write integers and floats. Everything else (dates, structs, nested lists) is ``other``: it has no meaning as an
-id or as a number, and the reader refuses it by name.
+others write integers and floats. A ``time`` orders rows (:mod:`mixope.logs.sources.times`). Everything else (structs,
+nested lists) is ``other``: neither has a meaning as an id or as a number, and the reader refuses it by name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.schema import Type
 
-Kind = Literal["int", "float", "string", "bool", "null", "list", "other"]
+Kind = Literal["int", "float", "string", "bool", "null", "list", "time", "other"]
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 AS_STRINGS = "store such ids as strings, or number them anew"
@@ -64,10 +64,10 @@ def field_of(arrow_type: Any) -> Field:
     words = str(arrow_type)
     if types.is_dictionary(arrow_type):
         inner = field_of(arrow_type.value_type)
-        return Field(inner.kind if inner.kind != "list" else "other", words)
+        return Field(inner.kind if inner.kind not in {"list", "time"} else "other", words)
     if _is_list(arrow_type):
         inner = field_of(arrow_type.value_type)
-        nested = inner.kind in {"list", "other", "null"}
+        nested = inner.kind in {"list", "time", "other", "null"}
         width = arrow_type.list_size if types.is_fixed_size_list(arrow_type) else None
         return Field("other", words) if nested else Field("list", words, element=inner.kind, width=width)
     kind = _scalar_kind(arrow_type)
@@ -97,6 +97,8 @@ def _scalar_kind(arrow_type: Any) -> Kind:
         return "float" if arrow_type.scale > 0 else "int"
     if types.is_string(arrow_type) or types.is_large_string(arrow_type) or string_view(arrow_type):
         return "string"
+    if types.is_timestamp(arrow_type) or types.is_date(arrow_type):
+        return "time"
     return "null" if types.is_null(arrow_type) else "other"
 
 
@@ -115,7 +117,7 @@ def settle(entries: Sequence[tuple[str, Field]], column: str) -> Literal["int", 
     for where, field in entries:
         if field.kind == "float" and field.wide:
             raise beyond(where, column)
-        if field.kind in {"other", "list"}:
+        if field.kind in {"other", "list", "time"}:
             raise unknown(where, column, field, "integers, strings or floats")
     numbers = [kind for kind in ("int", "float", "bool") if kind in words]
     if "string" in words and numbers:

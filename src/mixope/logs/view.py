@@ -114,7 +114,8 @@ def with_episodes(plan: Plan, inner: str, *, ordered: bool) -> str:
         to = SQL_TYPE[plan.columns["episode_id"].type]
         inner = f"SELECT *, CAST(CAST(coalesce({number}, 0) AS BIGINT) AS {to}) AS episode_id FROM ({inner})"
     if "step" in plan.derived:
-        inner = f"SELECT *, row_number() OVER ({EPISODE} ORDER BY {ROW}) - 1 AS step FROM ({inner})"
+        order = ROW if plan.clock is None else f"time, {ROW}"
+        inner = f"SELECT *, row_number() OVER ({EPISODE} ORDER BY {order}) - 1 AS step FROM ({inner})"
     following = ["lead(1) OVER w IS NULL AS terminated"] if "terminated" in plan.derived else []
     if "next_observation" in plan.derived:
         following += [

@@ -182,6 +182,8 @@ def _read_file(path: Path, columns: Renaming | None) -> Table:
     import pyarrow as pa
 
     known = extension(path)
+    if path.suffix == ".py":
+        raise UsageError(f"{path} is code, not a table; name the function in it: {path.stem}:NAME")
     if known not in FORMATS:
         raise UsageError(
             f"cannot read a policy table from {str(path)!r}: expected one of {', '.join(FORMATS)}; "

@@ -122,7 +122,7 @@ def read_csv(path: Path, columns: Renaming | None) -> Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    _, delimiter = read_header(str(path), tabs=path.name.lower().removesuffix(".gz").endswith(".tsv"))
+    _, delimiter = read_header(str(path), tabs=path.name.lower().removesuffix(".gz").endswith(".tsv"), log=False)
     parsing = csv.ParseOptions(delimiter=delimiter)
     # Only an empty cell is missing ("NA" may be a state), and true and false are words like others.
     options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, true_values=[], false_values=[])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.intervals import Interval, probability_positive, quantile
 from mixope.logs.sources import arrow_batches, quote
 from mixope.trials.records import Effect
@@ -102,7 +102,7 @@ def count(panel: Panel, metric: str, where: str = "true") -> Histories:
     names = {"before": panel.base, "state": panel.states, "next": panel.states}
     keys = [quote(f"{when} {name}") for when, columns in names.items() for name in columns]
     value = quote(f"metric {metric}")
-    sums = ("count(*)", f"sum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"sum(step * {value})")
+    sums = ("count(*)", f"fsum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"fsum(step * {value})")
     added = ", ".join(f"{what} AS {name}" for what, name in zip(sums, SUMS, strict=True))
     query = f"SELECT bucket, action, {', '.join(keys)}, {added}"
     with panel.open() as (connection, rows):
@@ -112,23 +112,23 @@ def count(panel: Panel, metric: str, where: str = "true") -> Histories:
 
 
 def _encoded(table: Any, panel: Panel) -> Histories:
-    """Tuples of words as numbers; states are those before and after a period."""
-    now = _words(table, "state", panel.states)
+    """Tuples of classes as numbers; states are those before and after a period."""
+    now = _classes(table, "state", panel.states)
     known = np.asarray(table.column(f"next {panel.states[0]}").is_valid().to_numpy())
-    later = _words(table.filter(known), "next", panel.states)
+    later = _classes(table.filter(known), "next", panel.states)
     states, numbers = np.unique(np.concatenate([now, later]), axis=0, return_inverse=True)
     numbers = numbers.ravel().astype(np.int64)
     next_state = np.full(len(known), -1, dtype=np.int64)
     next_state[known] = numbers[len(known) :]
     places = [panel.states.index(name) for name in panel.oldest]
-    befores = np.concatenate([_words(table, "before", panel.base), states[:, places]])
+    befores = np.concatenate([_classes(table, "before", panel.base), states[:, places]])
     pasts = np.unique(befores, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
     arms = panel.facts.names
-    action = _strings(table.column("action"))
+    action = np.asarray(table.column("action").to_numpy(zero_copy_only=False)).astype(str)
     counts = Counts(
         arms,
         panel.states,
-        tuple(tuple(map(str, row)) for row in states.tolist()),
+        tuple(panel.words(row) for row in states.tolist()),
         table.column("bucket").to_numpy().astype(np.int64),
         np.searchsorted(np.array(arms), action).astype(np.int64),
         numbers[: len(known)],
@@ -138,12 +138,9 @@ def _encoded(table: Any, panel: Panel) -> Histories:
     return Histories(counts, pasts[: len(known)], pasts[len(known) :])
 
 
-def _words(table: Any, when: str, names: Sequence[str]) -> AnyArray:
-    return np.stack([_strings(table.column(f"{when} {name}")) for name in names], axis=1)
-
-
-def _strings(column: Any) -> AnyArray:
-    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(str)
+def _classes(table: Any, when: str, names: Sequence[str]) -> IntArray:
+    columns = [table.column(f"{when} {name}").to_numpy(zero_copy_only=False) for name in names]
+    return np.stack(columns, axis=1).astype(np.int64)
 
 
 def jackknife(counts: Counts, compute: Callable[[Counts], FloatArray]) -> tuple[FloatArray, FloatArray, int]:

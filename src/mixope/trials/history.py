@@ -20,6 +20,8 @@ from mixope.trials.counts import SUMS, Counts, Histories
 PRIOR = 10.0
 """Rows that the prediction without history is worth where history is short."""
 SIGNIFICANT = 3.0
+GROUPS = 16
+"""Buckets are taken together for what takes long to solve."""
 MOST_STATES = 1_500
 """With more states and histories than this the long run is not solved again."""
 
@@ -123,12 +125,13 @@ def _moved(histories: Histories, treatment: int, control: int) -> tuple[float, f
         plain, deep = (_difference(each, treatment, control) for each in both)
         return deep - plain
 
-    buckets = np.unique(histories.counts.bucket)
-    chosen = [(histories.counts.take(histories.counts.bucket != b), longer.take(longer.bucket != b)) for b in buckets]
+    plain = histories.merged()
+    groups = np.unique(plain.bucket % GROUPS)
+    chosen = ((plain.take(plain.bucket % GROUPS != g), longer.take(longer.bucket % GROUPS != g)) for g in groups)
     others = np.array([move(each) for each in chosen])
-    n = len(buckets)
+    n = len(groups)
     error = np.sqrt((n - 1) / n * np.sum((others - others.mean()) ** 2))
-    return move((histories.counts, longer)), float(error)
+    return move((plain, longer)), float(error)
 
 
 def _difference(counts: Counts, treatment: int, control: int) -> float:

@@ -11,7 +11,9 @@ States are classes. A number with many values is cut at its quantiles, and a not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,15 +23,18 @@ from mixope.errors import DataError
 from mixope.logs import Logs
 from mixope.logs.database import connect
 from mixope.logs.readers import open_sources, read_found
-from mixope.logs.sources import arrow_batches, literal, quote, reading
-from mixope.logs.sources.found import Finds
-from mixope.logs.sources.scratch import ROWS, found_once
-from mixope.trials.classes import coded_state
+from mixope.logs.sources import literal, quote, reading
+from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.scratch import Scratch, lying_in
+from mixope.logs.sources.stores import Store
+from mixope.trials.classes import Coded, coded_state, season_state
 from mixope.trials.design import Design
 from mixope.trials.table import arms_of, raw_view, refuse_gaps, refuse_missing, with_states
 
 BUCKETS = 64
-NONE = "none"
+MEMORY = "900MB"
+"""What bringing the rows into order may take; beyond it, the disk is used."""
+NONE = -1
 """What stands for the state before the first period."""
 
 
@@ -39,16 +44,24 @@ class Panel:
 
     design: Design
     name: str
-    rows: Finds
+    steps: Finds
+    """Rows with a next state."""
+    last: Finds | None
+    """Rows without one, if there are any."""
     states: tuple[str, ...]
+    classes: Mapping[str, tuple[str, ...]]
+    """What the numbers of each column mean."""
     notes: tuple[str, ...]
 
     @contextmanager
     def open(self) -> Iterator[tuple[Any, str]]:
-        """A connection, and the rows as a relation of it."""
-        (source,) = open_sources(self.rows)
-        with connect() as connection, reading(self.name):
-            yield connection, source.pieces[0].relation(connection)
+        """A connection, and all rows as a relation of it."""
+        found = [source for part in (self.steps, self.last) if part is not None for source in open_sources(part)]
+        with connect(MEMORY) as connection, reading(self.name):
+            pieces = (piece.relation(connection) for source in found for piece in source.pieces)
+            rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {piece}" for piece in pieces)
+            connection.execute(f"CREATE TEMP VIEW panel AS {rows}")
+            yield connection, "panel"
 
     @property
     def base(self) -> tuple[str, ...]:
@@ -59,6 +72,11 @@ class Panel:
     def oldest(self) -> tuple[str, ...]:
         """Those of the earliest period in the state."""
         return tuple(earlier(name, self.design.lags) for name in self.base)
+
+    def words(self, codes: Sequence[int]) -> tuple[str, ...]:
+        """What the numbers of a state mean."""
+        pairs = zip(self.states, codes, strict=True)
+        return tuple("none" if code == NONE else self.classes[name][code] for name, code in pairs)
 
     @cached_property
     def facts(self) -> Facts:
@@ -78,7 +96,7 @@ class Panel:
         }
         if self.facts.fixed:
             columns["policy_id"] = "assigned"
-        return read_found(self.rows, columns=columns, ends="truncated")
+        return read_found(self.steps, columns=columns, ends="truncated")
 
 
 @dataclass(frozen=True)
@@ -101,24 +119,24 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
-def make_panel(data: Any, design: Design, format: str | None = None) -> Panel:
-    """Read the table, check it, and bring it into order."""
-    sources = open_sources(data, format=format)
+def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
+    """Read the table (``how``: its format and encoding), check it, and bring it into order."""
+    sources = open_sources(data, **how)
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)
-    with connect() as connection, reading(name):
+    with connect(MEMORY) as connection, reading(name):
         raw = raw_view(connection, sources, design)
         refuse_gaps(connection, raw, design, name)
         arms = arms_of(connection, raw, design, name)
-        states = [coded_state(connection, raw, state, design, name) for state in design.states]
-        notes += [note for _, note in states if note]
-        coded = dict(zip(design.states, (expression for expression, _ in states), strict=True))
+        coded = {state: coded_state(connection, raw, state, design, name) for state in design.states}
+        notes += [found.note for found in coded.values() if found.note]
         if design.season is not None:
-            coded["season"] = f"CAST(day % {design.season} AS VARCHAR)"
+            coded["season"] = season_state(design.season)
         query, names = _ordered(raw, coded, design)
-        rows = found_once(arrow_batches(connection.sql(query), ROWS), name, {"arms": list(arms)})
-        panel = Panel(design, name, rows, names, tuple(notes))
+        steps, last = _written(connection, query, name, {"arms": list(arms)})
+    classes = {earlier(state, lag): found.classes for state, found in coded.items() for lag in range(design.lags + 1)}
+    panel = Panel(design, name, steps, last, names, classes, tuple(notes))
     _refuse_doubles(panel)
     return panel
 
@@ -126,17 +144,18 @@ def make_panel(data: Any, design: Design, format: str | None = None) -> Panel:
 FOLLOWS = "lead(day) OVER w = day + 1"
 
 
-def _ordered(raw: str, coded: Mapping[str, str], design: Design) -> tuple[str, tuple[str, ...]]:
+def _ordered(raw: str, coded: Mapping[str, Coded], design: Design) -> tuple[str, tuple[str, ...]]:
     """The query of the panel, and the names of the state's columns with those of earlier periods."""
     exposed = f"CASE WHEN exposed THEN assigned ELSE {literal(design.control)} END"
     metrics = [quote(f"metric {metric}") for metric in design.metrics]
     inner = ["unit", "day", "assigned", f"{exposed if design.exposure else 'assigned'} AS action", *metrics]
-    inner += [f"{expression} AS {quote(f'state {name}')}" for name, expression in coded.items()]
+    inner += [f"{found.sql} AS {quote(f'state {name}')}" for name, found in coded.items()]
     shown = {
         **{name: name for name in ("unit", "day", "assigned", "action", *metrics)},
-        "step": "day - min(day) OVER (PARTITION BY unit)",
-        "bucket": f"CAST(md5_number_lower(CAST(unit AS VARCHAR)) % {BUCKETS} AS INTEGER)",
+        "step": "day - first_value(day) OVER w",
+        "bucket": f"CAST(hash(CAST(unit AS VARCHAR)) % {BUCKETS} AS SMALLINT)",
         "doubled": "coalesce(day = lag(day) OVER w, false)",
+        "usable": f"coalesce({FOLLOWS}, false)",
         "follows": FOLLOWS,
     }
     for name in coded:
@@ -147,6 +166,30 @@ def _ordered(raw: str, coded: Mapping[str, str], design: Design) -> tuple[str, t
         f"SELECT {listed} FROM (SELECT {', '.join(inner)} FROM {raw}) WINDOW w AS (PARTITION BY unit ORDER BY day)",
         names,
     )
+
+
+def _written(connection: Any, query: str, name: str, record: Mapping[str, Any]) -> tuple[Finds, Finds | None]:
+    """The rows on this disk, those with a next state apart from those without."""
+    with lying_in(tempfile.gettempdir()):
+        kept = Scratch()
+    connection.execute(f"COPY ({query}) TO {literal(kept.root)} (FORMAT parquet, PARTITION_BY (usable), OVERWRITE)")
+    parts = [_files(kept, name, usable, record) for usable in ("true", "false")]
+    if parts[0] is None:
+        raise DataError(
+            "No unit has rows in two periods that follow each other",
+            where=name,
+            expected="units that are watched for several periods, one row for each",
+        )
+    return parts[0], parts[1]
+
+
+def _files(kept: Scratch, name: str, usable: str, record: Mapping[str, Any]) -> Finds | None:
+    folder = os.path.join(kept.root, f"usable={usable}")
+    if not os.path.isdir(folder):
+        return None
+    store = Store(kept.filesystem, f"{name}/", f"{folder}/", kept)
+    files = (Found(f"{name}/{file}", typed=True, format="parquet", store=store) for file in sorted(os.listdir(folder)))
+    return Finds(tuple(files), record=record)
 
 
 def _around(name: str, lags: int) -> dict[str, str]:
@@ -164,7 +207,7 @@ def _back(column: str, periods: int) -> str:
     if periods == 0:
         return column
     there = f"lag(day, {periods}) OVER w = day - {periods}"
-    return f"CASE WHEN {there} THEN lag({column}, {periods}) OVER w ELSE {literal(NONE)} END"
+    return f"CASE WHEN {there} THEN lag({column}, {periods}) OVER w ELSE {NONE} END"
 
 
 def earlier(name: str, periods: int) -> str:

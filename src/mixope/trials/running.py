@@ -12,7 +12,7 @@ from mixope.arrays import FloatArray, is_whole
 from mixope.comparison import compare
 from mixope.diagnostics import Diagnostic, verdict
 from mixope.differences import Comparison
-from mixope.engines import Engine
+from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
@@ -27,7 +27,7 @@ from mixope.trials.design import Design, Period, names_of
 from mixope.trials.drift import drift_check
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
-from mixope.trials.panel import BUCKETS, Panel, make_panel
+from mixope.trials.panel import BUCKETS, MEMORY, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
 from mixope.trials.seen import SeenDays, by_day, naive
 from mixope.trials.watching import about_looking, as_planned_rows, at_all_times
@@ -66,6 +66,7 @@ def experiment(
     sequential: bool = False,
     planned: int | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     engine: str | Engine | None = None,
     seed: int = 0,
 ) -> Experiment:
@@ -105,7 +106,7 @@ def experiment(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
     planned_rows = as_planned_rows(planned)
-    panel = make_panel(data, design, format)
+    panel = make_panel(data, design, format=format, encoding=encoding)
     if sequential:
         asked = replace(asked, level=one_look_level(panel.facts.rows / planned_rows, level))
     ahead = _ahead(days, horizon, panel.facts.longest)
@@ -190,7 +191,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
         [asked.estimator],
         estimand=asked.estimand,
         level=asked.level,
-        engine=asked.engine,
+        engine=asked.engine or EmbeddedEngine(memory_limit=MEMORY),
         seed=asked.seed,
     )
     seen = _by_bucket(panel, metric)
@@ -203,7 +204,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
 
 
 def _by_bucket(panel: Panel, metric: str) -> ByDay:
-    query = f"SELECT bucket, action, step, count(*), sum({quote(f'metric {metric}')})"
+    query = f"SELECT bucket, action, step, count(*), fsum({quote(f'metric {metric}')})"
     with panel.open() as (connection, panel_rows):
         table = connection.execute(f"{query} FROM {panel_rows} GROUP BY ALL ORDER BY ALL").fetchall()
     place = {name: k for k, name in enumerate(panel.facts.names)}

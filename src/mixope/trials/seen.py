@@ -26,14 +26,14 @@ def naive(panel: Panel, metric: str, treatment: str, control: str, level: float)
         + ", ".join(
             f"{what} FILTER (action = {literal(arm)}) AS {name}_{side}"
             for side, arm in (("b", treatment), ("a", control))
-            for what, name in ((f"sum({value})", "y"), ("count(*)", "n"))
+            for what, name in ((f"fsum({value})", "y"), ("count(*)", "n"))
         )
         + " FROM {rows} GROUP BY unit"
     )
     names = ("y_b", "n_b", "y_a", "n_a")
     filled = ", ".join(f"coalesce({name}, 0) AS {name}" for name in names)
-    squares = ", ".join(f"sum({i} * {j})" for k, i in enumerate(names) for j in names[k:])
-    sums = ", ".join(f"sum({name})" for name in names)
+    squares = ", ".join(f"fsum({i} * {j})" for k, i in enumerate(names) for j in names[k:])
+    sums = ", ".join(f"fsum({name})" for name in names)
     with panel.open() as (connection, rows):
         inner = f"SELECT {filled} FROM ({by_unit.format(rows=rows)})"
         ((units, *found),) = connection.execute(
@@ -64,7 +64,7 @@ def by_day(panel: Panel, metric: str, treatment: str, control: str) -> SeenDays:
     longest = panel.facts.longest
     with panel.open() as (connection, rows):
         found = connection.execute(
-            f"SELECT step, action, count(*), avg({value}), coalesce(var_samp({value}), 0) FROM {rows} "
+            f"SELECT step, action, count(*), favg({value}), coalesce(var_samp({value}), 0) FROM {rows} "
             f"WHERE action IN ({literal(treatment)}, {literal(control)}) GROUP BY ALL ORDER BY ALL"
         ).fetchall()
     n, mean, spread = (np.full((longest, 2), np.nan) for _ in range(3))

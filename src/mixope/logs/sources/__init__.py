@@ -2,9 +2,12 @@
 
 A *source* is one argument of ``read``; it has one or more *pieces* (the Parquet files of a folder, a table …).
 A piece offers the same rows twice: ``relation`` for DuckDB, which never holds them all, and ``table`` for Arrow.
-Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays; ``lists``
-reads lists that are written as text; ``files`` finds files and opens them by format, and ``layouts`` knows the folders
-that are more than their files: ``delta``, ``iceberg``, ``minari``, ``lakes``. ``stores`` are reached by an address, and
+Each kind of piece has its file: ``parquet``, ``arrow``, ``text``; ``arrays`` makes tables of NumPy arrays,
+``trajectories`` of lists of episodes, and ``buffers`` of objects of other libraries; ``lists`` reads lists that are
+written as text, ``times`` reads times, and ``encodings`` other text than UTF-8. ``files`` finds files and opens them by
+format, and ``layouts`` knows the folders that are more than their files: ``delta``, ``iceberg``, ``minari``,
+``lerobot``, ``hugging``, ``lakes``. Files of other tools are known by what is in them: ``hdf5`` (``d4rl``, ``d3rlpy``),
+``lines`` (``rllib``, ``dsjson``), and ``dialects``, which go by columns. ``stores`` are reached by an address, and
 ``stored`` finds files there; ``databases`` and ``frames`` are written once to ``scratch``, and read from there.
 """
 

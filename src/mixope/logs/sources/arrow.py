@@ -30,6 +30,8 @@ class ArrowTable:
     in_memory: bool = True
     known: Mapping[str, Field] | None = None
     """What the columns are, where the rows are some of those of another piece."""
+    notes: tuple[str, ...] = ()
+    """What its reader assumed."""
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:

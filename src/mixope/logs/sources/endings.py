@@ -6,6 +6,7 @@ No file of a folder is passed over in silence: one that looks like a log of an e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from mixope.errors import DataError
@@ -15,10 +16,16 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "csv": (".csv", ".csv.gz"),
     "tsv": (".tsv", ".tsv.gz"),
     "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"),
+    "dsjson": (".dsjson", ".dsjson.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
     "npz": (".npz",),
+    "hdf5": (".h5", ".hdf5"),
 }
 """Format → the endings of file names."""
+
+LINES = (".json", ".json.gz")
+"""Endings of files that may be JSON lines: read as such if they are named one by one, or as RLlib names its own."""
+_RLLIB = re.compile(r"output-.*_worker-\d+_\d+\.json")
 
 SHOWN = 3
 """How many of the files that are not read a note names."""
@@ -27,7 +34,8 @@ SHOWN = 3
 def format_of(path: str) -> str | None:
     """The format that a file's name says."""
     lower = path.lower()
-    return next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
+    known = next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
+    return "jsonl" if known is None and _RLLIB.fullmatch(_last(path)) else known
 
 
 def ending_of(path: str) -> str:
@@ -82,5 +90,10 @@ def constants_of(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 def _looks_like_a_log(path: str) -> bool:
     """Whether a known ending stands in the middle of the name: ``b.parquet.gz``, ``b.csv.part``."""
-    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    name = _last(path).lower()
     return any(f"{ending}." in name for ends in FORMATS.values() for ending in ends)
+
+
+def _last(path: str) -> str:
+    """The name of a file without its folders."""
+    return path.replace("\\", "/").rpartition("/")[2]

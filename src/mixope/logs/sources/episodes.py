@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol
 
-import numpy as np
-
-from mixope.errors import DataError, MissingExtra
+from mixope.errors import DataError
 from mixope.logs.sources import reading
+from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
 from mixope.logs.sources.spaces import Key
 
 MAIN = "main_data.hdf5"
+AGAIN = "copy or download the whole data set anew"
 PADDED = ("actions", "rewards", "terminations", "truncations")
 """What has a row of padding in Arrow and Parquet."""
 
@@ -29,6 +28,10 @@ class Episode(Protocol):
     @property
     def where(self) -> str:
         """The file, for messages."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it is not whole."""
 
     def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
         """An array by its name and the way into a Dict or Tuple, perhaps flat; None where there is none."""
@@ -51,7 +54,7 @@ def _file_of(folder: str, storage: str, number: int) -> str:
             where=inside,
             expected=f"one {storage} file",
             got=", ".join(sorted(found)) or "none",
-            hint="copy or download the whole data set anew",
+            hint=AGAIN,
         )
     return os.path.join(inside, found[0])
 
@@ -85,6 +88,8 @@ def _table(path: str, storage: str) -> Any:
 class _Columns:
     """An episode of Arrow or Parquet."""
 
+    remedy = AGAIN
+
     def __init__(self, where: str, table: Any) -> None:
         self.where, self.content = where, table
 
@@ -107,55 +112,29 @@ class _Columns:
 
 
 def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise MissingExtra("minari", "reading a Minari data set that is stored as hdf5") from error
-    with _reading_hdf5(path):
-        file = h5py.File(path, "r")
-    with file:
+    with opened_hdf5(path, path, "reading a Minari data set that is stored as hdf5") as file:
         for number in range(episodes):
             name = f"episode_{number}"
-            with _reading_hdf5(path):
-                group = file.get(name)
+            with reading_hdf5(path):
+                group = file.content.get(name)
             if group is None:
                 raise DataError(
                     "An episode of the data set is not whole",
                     where=path,
                     expected=f"{episodes} episodes, as the metadata say",
                     got=f"no group {name!r}",
-                    hint="copy or download the whole data set anew",
+                    hint=AGAIN,
                 )
-            yield _Group(f"{path}, {name}", group)
+            yield _Stored(Group(f"{path}, {name}", group))
 
 
-@contextmanager
-def _reading_hdf5(where: str) -> Iterator[None]:
-    """What h5py finds wrong is an error about the file."""
-    try:
-        with reading(where):
-            yield
-    except (KeyError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"The log cannot be read: {error}", where=where, expected="an hdf5 file of Minari") from error
-
-
-class _Group:
+class _Stored:
     """An episode of hdf5."""
 
-    def __init__(self, where: str, group: Any) -> None:
-        self.where, self.content = where, group
+    remedy = AGAIN
+
+    def __init__(self, group: Group) -> None:
+        self.where, self.group = group.where, group
 
     def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
-        with _reading_hdf5(self.where):
-            found = self.content
-            for key in (name, *(f"_index_{key}" if isinstance(key, int) else key for key in keys)):
-                found = found.get(key) if hasattr(found, "keys") else None
-            return None if found is None or hasattr(found, "keys") else _decoded(np.asarray(found[()]))
-
-
-def _decoded(array: Any) -> Any:
-    """Text instead of bytes."""
-    if array.dtype.kind not in "OS":
-        return array
-    texts = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
-    return np.array(texts, dtype=object).reshape(array.shape)
+        return self.group.values(name, *(f"_index_{key}" if isinstance(key, int) else key for key in keys))

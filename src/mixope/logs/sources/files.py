@@ -25,10 +25,12 @@ from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
 from mixope.logs.sources.databases import find_database
-from mixope.logs.sources.endings import FORMATS, constants_of, endings, format_of, left_out, no_logs, sort_out
+from mixope.logs.sources.endings import FORMATS, LINES, constants_of, endings, format_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.hdf5 import open_hdf5
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
-from mixope.logs.sources.lines import open_lines
+from mixope.logs.sources.lerobot import open_lerobot
+from mixope.logs.sources.lines import open_decisions, open_lines
 from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.stored import find_stored
@@ -41,9 +43,12 @@ READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | Non
     "csv": partial(open_text, tabs=False),
     "tsv": partial(open_text, tabs=True),
     "jsonl": open_lines,
+    "dsjson": open_decisions,
     "arrow": open_arrow,
     "npz": open_npz,
+    "hdf5": open_hdf5,
     "minari": open_minari,
+    "lerobot": open_lerobot,
 }
 """Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
 
@@ -114,7 +119,7 @@ def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
 
 
 def _reader_of(path: str, format: str | None) -> str:
-    name = format or format_of(path)
+    name = format or format_of(path) or ("jsonl" if path.lower().endswith(LINES) else None)
     if name is None:
         expected = f"a name ending in {endings()}"
         raise DataError("Unknown format", where=path, expected=expected, hint=Advice(Setting("format")))

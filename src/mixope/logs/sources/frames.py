@@ -1,8 +1,8 @@
-"""Lazy frames: of polars, Spark, Dask and Ray. Each is written once as Parquet by its own engine, and read from there.
+"""Lazy frames of polars, Spark, Dask, Ray and Hugging Face: each is written once as Parquet, and read from there.
 
 A lazy frame is a recipe, not data: two scans could see two data sets. Frames are known by the module of their class, so
-none of these libraries is imported here. Their workers write to the scratch folder, which for a cluster of several
-machines must be an address or a folder that all of them see.
+none of these libraries is imported here. The workers of an engine write to the scratch folder, which for a cluster of
+several machines must be an address or a folder that all of them see.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.errors import DataError, MixopeError
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.scratch import VARIABLE, Scratch
-from mixope.logs.sources.stores import Store, reaching
+from mixope.logs.sources.hugging import several
+from mixope.logs.sources.scratch import ROWS, VARIABLE, Scratch
+from mixope.logs.sources.stores import Store, is_address, open_store, reaching
 
 
 def _polars(frame: Any, folder: str) -> None:
@@ -34,11 +36,28 @@ def _ray(frame: Any, folder: str) -> None:
     frame.write_parquet(folder)
 
 
+def _hugging(frame: Any, folder: str) -> None:
+    """All rows in their order, a row group of them in memory."""
+    import pyarrow.parquet as pq
+    from pyarrow import fs
+
+    store, name = open_store(folder) if is_address(folder) else (Store(fs.LocalFileSystem(), ""), folder)
+    store.filesystem.create_dir(store.path(name), recursive=True)
+    batches = iter(frame.with_format("arrow").iter(batch_size=ROWS))
+    first = next(batches, None)
+    if first is None:
+        raise DataError("The data set has no rows", where="Hugging Face dataset", expected="at least one row")
+    path = store.path(f"{name}/part-0.parquet")
+    with pq.ParquetWriter(path, first.schema, filesystem=store.filesystem) as file:
+        for batch in chain([first], batches):
+            file.write_table(batch.cast(first.schema))
+
+
 @dataclass(frozen=True)
 class Recipe:
-    """How the frames of one library are known and written; ``home`` is the engine that they belong to."""
+    """How the frames of one library are known and written; ``home`` is the engine that they belong to, if any."""
 
-    home: str
+    home: str | None
     title: str
     modules: tuple[str, ...]
     classes: tuple[str, ...]
@@ -50,7 +69,12 @@ RECIPES = (
     Recipe("spark", "Spark DataFrame", ("pyspark",), ("DataFrame",), _spark),
     Recipe("dask", "Dask DataFrame", ("dask", "dask_expr"), ("DataFrame",), _dask),
     Recipe("ray", "Ray Dataset", ("ray",), ("Dataset", "MaterializedDataset"), _ray),
+    Recipe(None, "Hugging Face dataset", ("datasets",), ("Dataset", "IterableDataset"), _hugging),
 )
+
+
+SPLITS = ("DatasetDict", "IterableDatasetDict")
+"""Classes of Hugging Face that hold several data sets."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +95,8 @@ class Frame:
         inner = f"{kept.address}/frame"
         try:
             self.recipe.write(self.content, inner)
+        except MixopeError:
+            raise
         except Exception as error:  # whatever the engine raises while it follows the recipe
             said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise DataError(
@@ -100,6 +126,13 @@ def frame_of(given: Any) -> Frame | None:
         if kind.__name__ in recipe.classes and kind.__module__.partition(".")[0] in recipe.modules:
             return Frame(given, recipe)
     return None
+
+
+def refuse_splits(given: Any) -> None:
+    """An error that names the splits, where something is a dict of data sets of Hugging Face."""
+    kind = type(given)
+    if kind.__name__ in SPLITS and kind.__module__.partition(".")[0] == "datasets":
+        raise several(kind.__name__, list(given), f"pass one of them: data[{next(iter(given), '…')!r}]")
 
 
 def _written(store: Store, kept: Scratch) -> list[str]:

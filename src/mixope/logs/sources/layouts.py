@@ -1,9 +1,11 @@
 """Folders that are more than the files in them: a record in the folder says which rows are live, or how they are kept.
 
-    Delta    _delta_log/                live files are read
-    Minari   data/metadata.json         read as steps: an episode has one observation more than it has steps
-    Iceberg  metadata/v1.metadata.json  the last snapshot is read, by pyiceberg
-    Hudi     .hoodie/                   refused
+    Delta         _delta_log/                live files are read
+    Minari        data/metadata.json         read as steps: an episode has one observation more than it has steps
+    Iceberg       metadata/v1.metadata.json  the last snapshot is read, by pyiceberg
+    Hudi          .hoodie/                   refused
+    LeRobot       meta/info.json             the rows below data/ are read, as many as the record says
+    Hugging Face  state.json                 the files that it names are read
 
 Read file by file, such a folder gives deleted rows, old versions of rows, or rows that are no steps. So it is known
 from its marks, wherever on the way from the root of the file system to a file these lie, and in every sub-folder.
@@ -18,8 +20,10 @@ from dataclasses import dataclass
 from mixope.errors import DataError
 from mixope.logs.sources.delta import find_delta, is_delta
 from mixope.logs.sources.found import Finds
+from mixope.logs.sources.hugging import find_hugging, is_hugging
 from mixope.logs.sources.iceberg import find_iceberg
 from mixope.logs.sources.lakes import is_hudi, is_iceberg, refuse_hudi
+from mixope.logs.sources.lerobot import find_lerobot, is_lerobot
 from mixope.logs.sources.minari import find_minari, is_minari, whole_minari
 
 
@@ -46,6 +50,8 @@ LAYOUTS = (
     Layout("an Iceberg table", is_iceberg, find_iceberg, _itself(is_iceberg)),
     Layout("a Hudi table", is_hudi, refuse_hudi, _itself(is_hudi), refused=True),
     Layout("a Minari data set", is_minari, find_minari, whole_minari),
+    Layout("a LeRobot data set", is_lerobot, find_lerobot, _itself(is_lerobot)),
+    Layout("a data set of Hugging Face", is_hugging, find_hugging, _itself(is_hugging)),
 )
 
 

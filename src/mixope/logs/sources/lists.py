@@ -9,13 +9,14 @@ the user says that they are numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
 from mixope.logs.schema import Role
-from mixope.logs.sources import Piece, Source, literal, quote, reading, unique
+from mixope.logs.sources import Piece, Source, literal, quote, reading
+from mixope.logs.sources.converted import Conversion, Converted
 from mixope.logs.types import Field, Kind
 
 LOOKED = 1000
@@ -33,87 +34,6 @@ _ALIKE = r"(?i)\[[\[\]()\s0-9.,;e+-]*\]"
 _SCALAR, _WRAPPED = r"(?:np|numpy)\.\w+\(([^()]*)\)", r"(?s)(?:array|tensor)\(\s*([\[(].*[\])])\s*(?:,\s*\w+=.*)?\)"
 """How NumPy 2 writes the elements of a list, and how arrays and tensors write themselves."""
 _SQL: dict[Kind, str] = {"float": "DOUBLE[]", "int": "BIGINT[]"}
-
-
-@dataclass(frozen=True)
-class TextLists:
-    """A piece some of whose columns are text with lists in it; they are read as lists."""
-
-    inner: Piece
-    lists: Mapping[str, Field]
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Those of the piece, and so for all that follows."""
-        return self.inner.files
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """With lists instead of text."""
-        return {name: self.lists.get(name, field) for name, field in self.inner.fields.items()}
-
-    @property
-    def constants(self) -> Mapping[str, str | int]:
-        """Nothing changes."""
-        return self.inner.constants
-
-    @property
-    def in_memory(self) -> bool:
-        """Nothing changes."""
-        return self.inner.in_memory
-
-    @property
-    def null_free(self) -> frozenset[str]:
-        """A text that is there is a list that is there."""
-        return self.inner.null_free
-
-    @property
-    def all_false(self) -> frozenset[str]:
-        """Nothing changes."""
-        return self.inner.all_false
-
-    def relation(self, connection: Any) -> str:
-        """The same rows with lists."""
-        return f"(SELECT * REPLACE ({self._parsed(self.inner.fields)}) FROM {self.inner.relation(connection)})"
-
-    def table(self, columns: Sequence[str]) -> Any:
-        """The same columns with lists."""
-        found = self.inner.table(columns)
-        if not any(name in self.lists for name in columns):
-            return found
-        name = unique("texts")
-        with reading(self.files[0]), connect() as connection:
-            connection.register(name, found)
-            return connection.sql(f"SELECT * REPLACE ({self._parsed(columns)}) FROM {name}").to_arrow_table()
-
-    def _parsed(self, names: Iterable[str]) -> str:
-        """The lists among some columns as SQL."""
-        lists = [(name, self.lists[name]) for name in names if name in self.lists]
-        return ", ".join(f"{_values(name, field.element or 'float')} AS {quote(name)}" for name, field in lists)
-
-    def counts(self) -> tuple[int, ...]:
-        """Nothing changes."""
-        return self.inner.counts()
-
-    def known_rows(self) -> int | None:
-        """Nothing changes."""
-        return self.inner.known_rows()
-
-    def split(self, rows: int) -> list[tuple[str, Piece]]:
-        """The parts of the piece, each with lists."""
-        return [(name, replace(self, inner=part)) for name, part in self.inner.split(rows)]
-
-    def bounds(self, column: str) -> tuple[Any, Any] | None:
-        """Lists have none."""
-        return None if column in self.lists else self.inner.bounds(column)
-
-    def digests(self) -> tuple[str, ...]:
-        """Nothing changes."""
-        return self.inner.digests()
-
-    def explain_text(self, kinds: Mapping[str, Kind]) -> DataError | None:
-        """Of the other columns."""
-        return self.inner.explain_text({name: kind for name, kind in kinds.items() if name not in self.lists})
 
 
 class Place(NamedTuple):
@@ -170,7 +90,8 @@ def unpack(source: Source, places: Iterable[Place]) -> tuple[Source, list[str]]:
 def _with(piece: Piece, lists: Mapping[str, Field]) -> Piece:
     texts = {name for name, field in piece.fields.items() if field.kind == "string"}
     mine = {name: field for name, field in lists.items() if name in texts}
-    return TextLists(piece, mine) if mine else piece
+    read = {name: Conversion(field, _values(name, field.element or "float")) for name, field in mine.items()}
+    return Converted(piece, read) if read else piece
 
 
 def _holders(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Piece, str]]:

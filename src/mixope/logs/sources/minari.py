@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mixope.errors import DataError
-from mixope.logs.schema import Role
 from mixope.logs.sources import Piece, outside, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
-from mixope.logs.sources.episodes import MAIN, Episode, episode_files, read_episodes
+from mixope.logs.sources.episodes import AGAIN, MAIN, episode_files, read_episodes
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.spaces import CONVERT, Leaf, leaves_of
+from mixope.logs.sources.steps import Spaces, columns_of
 from mixope.logs.sources.stores import Store
 
 SCHEME = "minari:"
 RECORD = "metadata.json"
 STORAGES = ("hdf5", "arrow", "parquet")
-INFOS = ("action_prob", "action_logp", "policy_id")
-FLAGS = {"terminations": "terminated", "truncations": "truncated"}
-AGAIN = "copy or download the whole data set anew"
 
 
 def is_minari(folder: str) -> bool:
@@ -77,7 +73,7 @@ def find_minari(folder: str) -> Finds:
     record = Record.of(folder)
     files = (os.path.join(folder, RECORD), *episode_files(folder, record.storage, record.episodes))
     found = Found(folder, format="minari", parts=files)
-    return Finds((found,), _notes(record), record.algorithm, record.roles, alone=True)
+    return Finds((found,), _notes(record), record.algorithm, record.spaces.roles, alone=True)
 
 
 @dataclass(frozen=True)
@@ -88,8 +84,7 @@ class Record:
     storage: str
     episodes: int
     steps: int
-    observation: tuple[Leaf, ...]
-    action: tuple[Leaf, ...]
+    spaces: Spaces
     algorithm: str | None
 
     @classmethod
@@ -100,37 +95,15 @@ class Record:
         storage = said.get("data_format", "hdf5")
         if storage not in STORAGES:
             raise DataError("Unknown storage", where=where, expected=", ".join(STORAGES), got=repr(storage))
-        action = leaves_of(said.get("action_space"), where, "action")
-        _refuse_mixed(action, where)
         algorithm = said.get("algorithm_name")
         return cls(
             folder,
             storage,
             _count(said, "total_episodes", where),
             _count(said, "total_steps", where),
-            leaves_of(said.get("observation_space"), where, "observation"),
-            action,
+            Spaces.of(said.get("observation_space"), said.get("action_space"), where),
             algorithm if isinstance(algorithm, str) and algorithm.strip() else None,
         )
-
-    @property
-    def roles(self) -> dict[str, Role]:
-        """Classes are categories, also beside numbers; a single one is the id of the state."""
-        if [leaf.keys for leaf in self.observation] == [()] and self.observation[0].width in (None, 1):
-            return {}
-        names = [name for leaf in self.observation for name in _columns(leaf) if leaf.holds == "classes"]
-        return dict.fromkeys(names, "category")
-
-    @property
-    def joined(self) -> bool:
-        """Whether an action has several classes, which make one id together."""
-        return self.action[0].holds != "numbers" and (len(self.action) > 1 or (self.action[0].width or 1) > 1)
-
-
-def _columns(leaf: Leaf) -> list[str]:
-    """The names that a table gives to the columns of a part of the observation."""
-    name = f"observation{leaf.suffix}"
-    return [name] if leaf.width in (None, 1) else [f"{name}.{i}" for i in range(leaf.width or 0)]
 
 
 def _metadata(where: str) -> Mapping[str, Any]:
@@ -157,21 +130,8 @@ def _count(said: Mapping[str, Any], name: str, where: str) -> int:
     return found
 
 
-def _refuse_mixed(action: Sequence[Leaf], where: str) -> None:
-    """Classes make one id together, numbers a vector; nothing else makes one action."""
-    kinds = {leaf.holds for leaf in action}
-    if len(kinds) > 1 or (kinds == {"text"} and len(action) > 1):
-        raise DataError(
-            "The parts of the action do not make one action",
-            where=where,
-            expected="classes only, numbers only, or one text",
-            got=", ".join(f"{leaf.suffix.removeprefix('.')}: {leaf.holds}" for leaf in action),
-            hint=CONVERT,
-        )
-
-
 def _notes(record: Record) -> tuple[str, ...]:
-    if not record.joined:
+    if not record.spaces.joined:
         return ()
     return (f"{record.folder}: an action has several classes; together they are one id, with commas between: '0,2'",)
 
@@ -186,14 +146,21 @@ def open_minari(
         yield ArrowTable(table, (folder,), outside(constants, table.column_names))
 
 
-def _arrays(record: Record) -> dict[str, Any]:
-    """The columns of all episodes, held against the number of steps in the record."""
+def some_episodes(folder: str, numbers: Container[int]) -> tuple[Any, Finds]:
+    """A table of some episodes of a data set, and what the record says of them."""
+    return table_of_arrays(_arrays(Record.of(folder), numbers), folder), find_minari(folder)
+
+
+def _arrays(record: Record, numbers: Container[int] | None = None) -> dict[str, Any]:
+    """The columns of all or some episodes, held against the number of steps in the record."""
     found: dict[str, list[Any]] = {}
     steps = 0
     for number, episode in enumerate(read_episodes(record.folder, record.storage, record.episodes)):
-        columns = _episode(record, episode, number)
+        columns = columns_of(record.spaces, episode, number)
         steps += len(columns["reward"])
-        for name in found.keys() ^ columns.keys() if number else ():
+        if numbers is not None and number not in numbers:
+            continue
+        for name in found.keys() ^ columns.keys() if found else ():
             raise DataError("Some episodes have a column that others lack", where=episode.where, column=name)
         for name, array in columns.items():
             found.setdefault(name, []).append(array)
@@ -206,66 +173,3 @@ def _arrays(record: Record) -> dict[str, Any]:
             hint=AGAIN,
         )
     return {name: np.concatenate(arrays) for name, arrays in found.items()}
-
-
-def _episode(record: Record, episode: Episode, number: int) -> dict[str, Any]:
-    """The steps of one episode."""
-    reward = episode.values("rewards")
-    if reward is None or np.ndim(reward) == 0:
-        raise _short(episode, "rewards", "one reward per step", "none")
-    steps = len(reward)
-    columns: dict[str, Any] = {"episode_id": np.full(steps, number), "step": np.arange(steps)}
-    for leaf in record.observation:
-        values = _leaf(episode, "observations", leaf, steps + 1)
-        columns[f"observation{leaf.suffix}"] = values[:-1]
-        columns[f"next_observation{leaf.suffix}"] = values[1:]
-    actions = {f"action{leaf.suffix}": _leaf(episode, "actions", leaf, steps) for leaf in record.action}
-    columns |= {"action": _joined(list(actions.values()))} if record.joined else actions
-    columns["reward"] = _one_each(episode, "rewards", reward, steps)
-    for stored, name in FLAGS.items():
-        columns[name] = _one_each(episode, stored, episode.values(stored), steps)
-    for name in INFOS:
-        values = episode.values("infos", (name,))
-        if values is not None:
-            columns[name] = _one_each(episode, f"infos/{name}", _shifted(values, steps), steps)
-    return columns
-
-
-def _leaf(episode: Episode, name: str, leaf: Leaf, rows: int) -> Any:
-    values = episode.values(name, leaf.keys)
-    shape = f"{rows} values" if leaf.width is None else f"{rows} × {leaf.width} values"
-    if values is None:
-        raise _short(episode, name + leaf.suffix, shape, "none")
-    try:
-        return leaf.shaped(values, rows)
-    except (TypeError, ValueError) as error:
-        raise _short(episode, name + leaf.suffix, shape, f"an array of shape {np.shape(values)}: {error}") from error
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """Several classes as one id."""
-    columns = [column for part in parts for column in (part.T if part.ndim > 1 else [part])]
-    return np.array([",".join(map(str, row)) for row in zip(*columns, strict=True)], dtype=object)
-
-
-def _shifted(values: Any, steps: int) -> Any:
-    """Without the entry of reset, which belongs to no step."""
-    return values[1:] if np.ndim(values) and len(values) == steps + 1 else values
-
-
-def _one_each(episode: Episode, name: str, values: Any, steps: int) -> Any:
-    if values is None or np.size(values) != steps:
-        got = "none" if values is None else f"{np.size(values)} values"
-        raise _short(episode, name, f"{steps} values, one per step", got)
-    return np.reshape(values, steps)
-
-
-def _short(episode: Episode, name: str, expected: str, got: str) -> DataError:
-    return DataError(
-        "An episode of the data set is not whole",
-        where=episode.where,
-        column=name,
-        expected=expected,
-        got=got,
-        hint=AGAIN,
-    )

@@ -1,4 +1,4 @@
-"""The spaces of a Gymnasium environment as Minari writes them in JSON: which columns an observation or action has.
+"""The spaces of Gymnasium, as Minari writes them in JSON or as objects: which columns an observation or action has.
 
 Box                         numbers, one column per element
 Discrete                    one id
@@ -10,7 +10,7 @@ Dict, Tuple                 the columns of their parts, with the key or the posi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -66,6 +66,32 @@ def leaves_of(text: Any, where: str, what: str) -> tuple[Leaf, ...]:
     if not leaves or len(set(names)) < len(names) or any(key == "" for leaf in leaves for key in leaf.keys):
         raise DataError(f"The parts of the {what} have no names of their own", where=where, hint=CONVERT)
     return leaves
+
+
+def described(space: Any, where: str) -> dict[str, Any]:
+    """A space of Gymnasium, known by the name of its class, as Minari writes it."""
+    names = [each.__name__ for each in type(space).__mro__]
+    kind = next((name for name in names if name in DESCRIBED), names[0])
+    try:
+        return {"type": kind, **DESCRIBED.get(kind, _nothing)(space, where)}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataError(f"A space cannot be understood: {error}", where=where, got=repr(space)[:200]) from error
+
+
+def _nothing(space: Any, where: str) -> dict[str, Any]:
+    return {}
+
+
+DESCRIBED: dict[str, Callable[[Any, str], dict[str, Any]]] = {
+    "Box": lambda space, where: {"shape": [int(side) for side in space.shape], "dtype": str(np.dtype(space.dtype))},
+    "Discrete": _nothing,
+    "MultiDiscrete": lambda space, where: {"nvec": np.asarray(space.nvec).tolist()},
+    "MultiBinary": lambda space, where: {"n": [int(side) for side in space.shape]},
+    "Text": _nothing,
+    "Dict": lambda space, where: {"subspaces": {k: described(v, where) for k, v in space.spaces.items()}},
+    "Tuple": lambda space, where: {"subspaces": [described(part, where) for part in space.spaces]},
+}
+"""Class → what its record says besides the type."""
 
 
 def _leaves(space: Mapping[str, Any], keys: tuple[Key, ...], where: str, what: str) -> Iterator[Leaf]:

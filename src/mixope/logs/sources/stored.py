@@ -22,6 +22,9 @@ from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.lakes import HOODIE, METADATA, is_version, refuse_hudi
 from mixope.logs.sources.stores import Store, open_store, reaching
 
+RECORDS = ("dataset_dict.json", "dataset_info.json", "meta/info.json", "main_data.hdf5", "0/metadata.json")
+"""What lies in data sets of Hugging Face, LeRobot and Minari, which are read from this machine only."""
+
 
 def find_stored(address: str) -> Finds:
     """The files behind an address."""
@@ -101,8 +104,15 @@ def _hidden(name: str) -> bool:
 
 
 def _refuse_marked(folder: str, names: Iterable[str]) -> None:
-    """No table with a record of its own may lie among the files."""
+    """No table or data set with a record of its own may lie among the files."""
     for name in names:
+        if f"/{name}".endswith(tuple(f"/{record}" for record in RECORDS)):
+            raise DataError(
+                "The folder holds a data set with a record of its own, which is read from this machine only",
+                where=f"{folder}/{name}",
+                expected="files that are logs by themselves, or a table of a lake",
+                hint="copy the folder to this machine, and give its path",
+            )
         parts = name.split("/")
         marks = [i for i, part in enumerate(parts) if part in (LOG, HOODIE)]
         if len(parts) > 1 and parts[-2] == METADATA and is_version(parts[-1]):

@@ -10,11 +10,11 @@ Columns are then read as text and cast by TRY_CAST. The same reader serves SQL a
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
-import zlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -22,21 +22,19 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from mixope.cells import BARE_SQL, bare
-from mixope.errors import Advice, DataError, Setting
+from mixope.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import HINT, Piece, file_list, literal, outside, quote, reading
+from mixope.logs.sources.encodings import first_line, not_utf8
 from mixope.logs.sources.stores import Store, here
 from mixope.logs.types import Field, Kind
 
 SAMPLE = 200_000
 WHOLE_BYTES = 64_000_000
 
-LONGEST_HEADER = 1_000_000
 EXACT_DIGITS = 15
 """Whole numbers of so many digits are exact in float64."""
-BLOCK = 1 << 20
-"""Bytes of a compressed file that are unpacked at a time."""
 
 SQL_TYPES: dict[Kind, str] = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN"}
 SQL_TYPES |= {"string": "VARCHAR", "null": "VARCHAR"}
@@ -185,9 +183,9 @@ def _file_column(header: Sequence[str]) -> str:
     return name
 
 
-def read_header(name: str, *, tabs: bool, store: Store | None = None) -> tuple[tuple[str, ...], str]:
+def read_header(name: str, *, tabs: bool, store: Store | None = None, log: bool = True) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
-    text = _first_line(name, here(name, store))
+    text = first_line(name, here(name, store), log=log)
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
@@ -202,36 +200,6 @@ def read_header(name: str, *, tabs: bool, store: Store | None = None) -> tuple[t
         hint = "the first line must hold the names of the columns" if values else "rename or drop one of them"
         raise DataError("Two columns have the same name", where=name, column=twice[0], hint=hint)
     return header, delimiter
-
-
-def _first_line(name: str, path: str) -> str:
-    """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
-    with reading(name), open(path, "rb") as file:
-        packed = name.lower().endswith(".gz")
-        line = (gzip.GzipFile(fileobj=file) if packed else file).readline(LONGEST_HEADER)
-    try:
-        text = next(iter(line.splitlines()), b"").decode("utf-8-sig").strip("\r\n")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise DataError(
-            "The file is not UTF-8 text",
-            where=name,
-            hint=Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file"),
-        )
-    if packed:
-        _check_gzip(name, path)
-    return text
-
-
-def _check_gzip(name: str, path: str) -> None:
-    """Hold the content against the sum at its end, which DuckDB does not look at; a block at a time."""
-    with reading(name), gzip.open(path) as content:
-        try:
-            while content.read(BLOCK):
-                pass
-        except zlib.error as error:
-            raise OSError(str(error)) from error
 
 
 class Looked(NamedTuple):
@@ -275,7 +243,7 @@ def look(name: str, header: Sequence[str], delimiter: str, path: str | None = No
     """Every column of one file, from its values; ``path`` is where it lies, if not where its name says."""
     path = path or name
     rows = _reader((path,), header, delimiter)
-    with reading(name), connect() as connection:
+    with _as_utf8(name, path), connect() as connection:
         if os.path.getsize(path) <= WHOLE_BYTES:
             found = _look(connection, rows, header)
         else:
@@ -284,6 +252,20 @@ def look(name: str, header: Sequence[str], delimiter: str, path: str | None = No
     if not found:
         raise DataError("The file has a header and no rows", where=name, expected="at least one row")
     return found
+
+
+@contextmanager
+def _as_utf8(name: str, path: str) -> Iterator[None]:
+    """Inside, text that DuckDB cannot read because it is not UTF-8 is an error that says what it is."""
+    import duckdb
+
+    try:
+        with reading(name):
+            yield
+    except DataError as error:
+        if isinstance(error.__cause__, duckdb.Error) and re.search("(?i)unicode|utf-?8", str(error.__cause__)):
+            raise not_utf8(name, path) from error
+        raise
 
 
 def _look(connection: Any, rows: str, columns: Sequence[str]) -> Columns:

@@ -1,0 +1,121 @@
+"""Groups of hdf5 files: arrays by name, checked as they are read. What h5py finds wrong is an error about the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mixope.errors import DataError, MissingExtra
+from mixope.logs.sources import reading
+from mixope.logs.sources.spaces import CONVERT
+
+MOST_SIDES = 2
+"""An array has rows, and perhaps numbers in each row."""
+
+
+class Rows(NamedTuple):
+    """The columns that were found, and what was assumed about them."""
+
+    arrays: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+class Group:
+    """A group of an hdf5 file, or the whole file: where it is, for messages, and its arrays."""
+
+    def __init__(self, where: str, content: Any) -> None:
+        self.where, self.content = where, content
+
+    @property
+    def names(self) -> list[str]:
+        """What lies in it."""
+        with reading_hdf5(self.where):
+            return [str(name) for name in self.content]
+
+    def values(self, *way: str) -> Any:
+        """An array by the names on the way to it; None where there is none. Text instead of bytes."""
+        with reading_hdf5(self.where):
+            found = self.content
+            for name in way:
+                found = found.get(name) if hasattr(found, "keys") else None
+            return None if found is None or hasattr(found, "keys") else _decoded(np.asarray(found[()]))
+
+    def steps(self, name: str, rows: int | None = None) -> Any:
+        """An array with one entry per step, of which there are ``rows``; an error where there is no such array."""
+        values = self.values(name)
+        expected = "one entry per step" if rows is None else f"{rows} entries, one per step"
+        if values is None or values.ndim == 0 or (rows is not None and len(values) != rows):
+            got = "none" if values is None else f"an array of shape {values.shape}"
+            problem = "An array of the file is missing or not whole"
+            raise DataError(problem, where=self.where, column=name, expected=expected, got=got)
+        if values.ndim > MOST_SIDES:
+            raise DataError(
+                "The entries of an array are pictures or tables",
+                where=self.where,
+                column=name,
+                expected="one number or a few in each step",
+                got=f"an array of shape {values.shape}",
+                hint=CONVERT,
+            )
+        return values
+
+    def each(self, name: str, rows: int) -> Any:
+        """An array with one value per step, whether it is stored as (n,) or as (n, 1)."""
+        values = self.steps(name, rows)
+        if values.size != rows:
+            raise DataError(
+                "There are several values per step",
+                where=self.where,
+                column=name,
+                expected="one value per step",
+                got=f"an array of shape {values.shape}",
+            )
+        return values.reshape(rows)
+
+    def flags(self, name: str, rows: int) -> Any:
+        """An array of true and false, or of 1 and 0, one per step."""
+        values = self.each(name, rows)
+        if values.dtype.kind not in "biuf":
+            raise DataError("An array does not hold flags", where=self.where, column=name, expected="true/false or 0/1")
+        return values
+
+
+@contextmanager
+def opened_hdf5(place: str, where: str, purpose: str) -> Iterator[Group]:
+    """A file, open while the block runs."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtra("minari", purpose) from error
+    with reading_hdf5(where):
+        file = h5py.File(place, "r")
+    with file:
+        yield Group(where, file)
+
+
+@contextmanager
+def reading_hdf5(where: str) -> Iterator[None]:
+    """What h5py finds wrong is an error about the file."""
+    try:
+        with reading(where):
+            yield
+    except (KeyError, RuntimeError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise DataError(f"The log cannot be read: {error}", where=where, expected="a whole hdf5 file") from error
+
+
+def _decoded(array: Any) -> Any:
+    """Text instead of bytes."""
+    if array.dtype.kind not in "OS":
+        return array
+    texts = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
+    return np.array(texts, dtype=object).reshape(array.shape)
+
+
+def counted(ends: Any) -> dict[str, Any]:
+    """The number of the episode and of the step in it, for rows in the order of time; ``ends``: its last rows."""
+    rows = np.arange(len(ends))
+    first = np.concatenate([[True], np.asarray(ends[:-1], bool)]) if len(ends) else np.zeros(0, bool)
+    return {"episode_id": np.cumsum(first) - 1, "step": rows - np.maximum.accumulate(np.where(first, rows, 0))}

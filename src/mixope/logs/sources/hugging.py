@@ -1,0 +1,88 @@
+"""Folders that ``save_to_disk`` of Hugging Face datasets wrote, read without that library.
+
+    state.json          names the Arrow files that hold the rows, in order
+    dataset_info.json   what the columns are; not needed here
+    dataset_dict.json   instead of both: the folder holds several data sets, its splits
+
+Files that ``state.json`` does not name are left from another time and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from mixope.errors import DataError
+from mixope.logs.sources import reading
+from mixope.logs.sources.found import Finds, Found
+
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+AGAIN = "write it anew: dataset.flatten_indices().save_to_disk(…)"
+
+
+def is_hugging(folder: str) -> bool:
+    """Whether a folder is such a data set, or several of them."""
+    if os.path.isfile(os.path.join(folder, SPLITS)):
+        return True
+    if not os.path.isfile(os.path.join(folder, STATE)):
+        return False
+    return os.path.isfile(os.path.join(folder, INFO)) or '"_data_files"' in _text(os.path.join(folder, STATE))
+
+
+def find_hugging(folder: str) -> Finds:
+    """The files of the data set; of several data sets an error that names them."""
+    splits = os.path.join(folder, SPLITS)
+    if os.path.isfile(splits):
+        raise several(folder, record_of(splits).get("splits"), f"give one of them: {os.path.join(folder, '…')}")
+    where = os.path.join(folder, STATE)
+    said = record_of(where)
+    files = said.get("_data_files")
+    if said.get("_indices_data_files") or said.get("_indices_files"):
+        raise DataError("The data set keeps its rows and their order apart", where=where, hint=AGAIN)
+    if not isinstance(files, list) or not files:
+        raise DataError("The data set names no files", where=where, expected="a list, _data_files", hint=AGAIN)
+    return Finds(tuple(Found(_place(folder, file, where), format="arrow") for file in files))
+
+
+def several(where: str, splits: Any, hint: str) -> DataError:
+    """The error for several data sets where one is needed."""
+    named = splits if isinstance(splits, list | tuple) else []
+    return DataError(
+        "There are several data sets, and nothing says which rows are the log",
+        where=where,
+        expected="one of the splits",
+        got=", ".join(map(str, named)) or "none",
+        hint=hint,
+    )
+
+
+def _place(folder: str, file: Any, where: str) -> str:
+    name = file.get("filename") if isinstance(file, dict) else None
+    if not isinstance(name, str) or "\0" in name or os.path.basename(name) != name:
+        raise DataError("A file of the data set has no name", where=where, got=repr(file)[:80], hint=AGAIN)
+    found = os.path.join(folder, name)
+    if not os.path.isfile(found):
+        raise DataError("A file of the data set is missing", where=found, hint="copy the whole folder anew")
+    return found
+
+
+def record_of(where: str) -> Mapping[str, Any]:
+    """The JSON object of a file."""
+    try:
+        with reading(where), open(where, encoding="utf-8") as file:
+            said = json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"The record of the data set is not JSON: {error}", where=where) from error
+    if not isinstance(said, dict):
+        raise DataError("The record of the data set is no JSON object", where=where)
+    return said
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeError):
+        return ""
