@@ -37,8 +37,9 @@ def about_looking(sequential: bool, planned: int) -> tuple[str, ...]:
     if not sequential:
         return (Advice(ONE_LOOK, Setting("sequential", True)),)
     return (
-        f"intervals hold however often one looks; they are narrowest at {planned:,} rows, a number to be fixed before"
-        " the test. Probabilities and checks are those of this look",
+        f"intervals hold however often one looks, from the first look whose verdict is trustworthy on; they are"
+        f" narrowest at {planned:,} rows, a number to be fixed before the test. Probabilities and checks are those of"
+        " this look",
     )
 
 
