@@ -7,6 +7,7 @@ import pytest
 
 import mixope
 from mixope.environments import simulate, truth, walk
+from mixope.report.decision import decision
 from mixope.report.words import meaning
 from rounds import worlds
 
@@ -83,9 +84,9 @@ def test_a_target_that_earns_more_is_never_said_to_earn_less_than_another_unit()
     assert found.value < found.logged_mean
     assert found.against_logs.value == pytest.approx(np.mean(sums))
     assert found.against_logs.difference.interval.low > 0
-    assert "the target is better" in meaning(found)
+    assert "“target” is better than what ran" in decision(found)
     assert "P(better) > 0.999" in str(found)
-    for text in (meaning(found), str(found)):
+    for text in (decision(found), meaning(found), str(found)):
         assert f"{found.logged_mean:.4g}" not in text
 
 

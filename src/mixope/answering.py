@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mixope.against import Contest
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
 from mixope.diagnostics.coverage import coverage_shift, is_small
@@ -35,6 +35,7 @@ from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
+from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, returns, visits
 from mixope.problem import Problem
 from mixope.processes import one_thread
 from mixope.questions import Question, ask, naming_targets, target_named
@@ -218,8 +219,29 @@ class Run:
             beside=beside,
             band=self._band(task, solution),
             weights=self._bins(solution),
+            pictures=self._pictures(task, solution, usable),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
             notes=tuple(self.rounds.notes),
+        )
+
+    @cached_property
+    def _in_turn(self) -> IntArray:
+        return loggers_in_turn(self.survey.episodes.logger)
+
+    @cached_property
+    def _returns(self) -> tuple[ReturnBar, ...]:
+        return returns(self.survey.episodes.reward)
+
+    def _pictures(self, task: Task, solution: Solution, scores: FloatArray | None) -> Pictures:
+        """What a report draws besides, from what is there."""
+        if solution.is_reference:
+            return Pictures(returns=self._returns)
+        level, off = task.question.level, solution.measures.approximation or 0.0
+        return Pictures(
+            growth=() if scores is None else growth(solution.value, scores[self._in_turn], level, off),
+            returns=self._returns,
+            visits=visits(self.seen.transitions, solution) if isinstance(self.seen, Counted) else None,
+            reliability=reliability(task.problem),
         )
 
     def _against(
@@ -330,6 +352,7 @@ def build(
     beside: tuple[Estimate, ...] = (),
     band: Band | None = None,
     weights: tuple[WeightBin, ...] = (),
+    pictures: Pictures = Pictures(),
     step_scores: FloatArray | None = None,
     notes: tuple[str, ...] = (),
 ) -> Estimate:
@@ -381,6 +404,7 @@ def build(
         band=(band.low, band.high) if band is not None and bounded else None,
         no_band_because=NO_BAND if evidence.on_features else None if band is None or bounded else UNBOUNDED,
         weights=weights,
+        pictures=pictures,
         scores=evidence.scores,
         step_scores=step_scores,
         counted=not evidence.on_features,

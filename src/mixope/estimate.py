@@ -11,6 +11,7 @@ from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
 from mixope.intervals import Interval
+from mixope.pictures import Pictures
 from mixope.rendering import ReportedRecord, Rows
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.weights import WeightBin
@@ -182,6 +183,8 @@ class Estimate(ReportedRecord):
     corrects_coverage: bool = field(default=False, repr=False)
     against_logs: Earned = Earned()
     """What all loggers together earned, and the target less that."""
+    pictures: Pictures = field(default=Pictures(), repr=False, compare=False)
+    """What a report draws besides."""
 
     @property
     def rivals(self) -> tuple[tuple[str, Earned], ...]:
@@ -221,6 +224,7 @@ class Estimate(ReportedRecord):
             "against_logs": self.against_logs.to_dict(),
             "effective_sample_size": self.effective_sample_size,
             "weights": [asdict(found) for found in self.weights],
+            "pictures": asdict(self.pictures),
             "uncovered_mass": self.uncovered_mass,
             "outside_mass": self.outside_mass,
             "logged_mean": self.logged_mean,

@@ -34,6 +34,7 @@ from mixope.rendering import Record, Rows
 from mixope.trials.design import Design, Period, names_of
 from mixope.trials.lengths import errors_by_length
 from mixope.trials.panel import make_panel
+from mixope.trials.running import compare_arms, difference_of
 
 SURE = 0.9
 """Of the range in which the amount of data lies."""
@@ -71,7 +72,7 @@ class Plan(Record):
     standard_error: float
     half_width: float
     """Of the interval that the pilot has."""
-    verdict: Verdict | None
+    verdict: Verdict
     needs: tuple[Need, ...]
     notes: tuple[str, ...] = ()
 
@@ -82,7 +83,7 @@ class Plan(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        found = {**asdict(self), "verdict": None if self.verdict is None else str(self.verdict)}
+        found = {**asdict(self), "verdict": str(self.verdict)}
         return self._written({**found, "needs": [asdict(need) for need in self.needs], "notes": list(self.notes)})
 
     def tables(self) -> Mapping[str, Rows]:
@@ -286,20 +287,23 @@ def plan_experiment(
     )
     panel = make_panel(data, design, format=format, encoding=encoding)
     facts, treated = panel.facts, _treatment(panel.facts.names, design.control, treatment)
-    found = errors_by_length(panel, metric, treated)
-    pilot = _Pilot(found.difference, float(found.error[-1]), found.degrees, float(precision), level, sequential)
-    longer = pilot.periods(f"{period}s", facts.longest, found.power, facts.units)
+    power = errors_by_length(panel, metric, treated).power
+    table = compare_arms(panel, metric, level=level)
+    effect = difference_of(table, treated, design.control)
+    pilot = _Pilot(effect.difference, effect.standard_error, facts.units - 1.0, float(precision), level, sequential)
+    both = [e for e in table if e.target in (treated, design.control)]
+    longer = pilot.periods(f"{period}s", facts.longest, power, facts.units)
     return Plan(
         f"{treated} less {design.control} in the long run, {metric} per {unit} and {period}",
         float(precision),
         level,
         sequential,
-        found.difference,
+        pilot.value,
         pilot.error,
         pilot.half_width(facts.units),
-        None,
+        _worst(both),
         (pilot.clusters(f"{unit}s", facts.units), longer),
-        (*panel.notes, *_about_length(longer)),
+        (*panel.notes, *_about_pilot(both), *_about_length(longer)),
     )
 
 

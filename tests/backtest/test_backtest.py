@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from html import escape
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ from scipy.stats import binomtest
 import mixope
 from mixope import environments
 from mixope.backtesting import Backtest, BacktestRow, backtest, counted_policy, strange_rows, without
-from mixope.backtesting.records import judged_together, share_interval
+from mixope.backtesting.records import BEYOND_CHANCE, WARN, judged_together, share_interval
+from mixope.differences.records import probability_words
 from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
-from mixope.report.words import kind, outcome
+from mixope.report.document import document
+from mixope.report.html import render
+from mixope.report.words import demand, kind, outcome
 from mixope.seen import count
 
 
@@ -264,8 +268,31 @@ def test_one_of_many_loggers_outside_its_interval_is_chance_in_the_table_and_in_
 def test_a_row_beyond_chance_is_a_check_that_warns(n):
     found = judged([5.0, *[0.0] * (n - 1)])
     assert [row.beyond_chance for row in found.rows] == [True, *[False] * (n - 1)]
-    assert (kind(found.rows[0]), kind(found), found.check.status) == ("bad", "bad", "warn")
+    assert (kind(found.rows[0]), kind(found), found.check.status) == ("bad", "caution", "warn")
+    assert kind(found) == kind(found.check)
     assert found.rows[0].chance == pytest.approx(n * 2 * stats.norm.sf(5.0))
+
+
+def test_one_logger_beyond_chance_does_not_make_all_of_them_so():
+    """The sentence, the table and the check follow one rule: χ² of all, and the farthest of them."""
+    found = judged([4.2, *[0.0] * 29])
+    assert found.probability > 0.1
+    assert found.check.status == "warn"
+    assert [row.beyond_chance for row in found.rows] == [True, *[False] * 29]
+    assert "together they are no farther off than chance" in found.summary
+    assert f"but {found.rows[0].label} is off by more than chance" in found.summary
+
+
+@pytest.mark.parametrize("deviates", [[0.1, 0.2], [2.5, 0.1, 0.1], [4.2, *[0.0] * 29], [2.9, -2.9, 2.8, -2.9]])
+def test_the_page_shows_the_numbers_of_the_check(deviates):
+    """The value and the threshold below the table are the check's; the chance of a row is what it was judged by."""
+    found = judged(deviates)
+    text = " ".join(render(document(found)).split())
+    assert escape(demand(found.check)) in text
+    for row in found.rows:
+        assert escape(probability_words(row.chance)) in text
+    beyond = found.probability < BEYOND_CHANCE or any(row.beyond_chance for row in found.rows)
+    assert beyond == (found.check.status == "warn") == (found.check.value > WARN)
 
 
 def test_the_degrees_are_those_of_the_correlations_of_the_errors():

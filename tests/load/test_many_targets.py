@@ -82,9 +82,10 @@ def test_ranks_and_sentences_do_not_grow_with_the_targets(many):
 
 def test_only_the_best_have_figures_of_their_own(many, monkeypatch):
     drawn = []
-    monkeypatch.setattr("mixope.report.figures._twice", lambda plot, rows, name, *said: drawn.append(name))
+    monkeypatch.setattr("mixope.report.drawings.draw", lambda *_, name, **__: drawn.append(name) or "")
     figures(documents.document(many))
-    assert {name for name in drawn if name.startswith("forest")} == {f"forest-{k}" for k in range(12)}
+    for what in ("forest", "weights", "growth", "visits"):
+        assert [name for name in drawn if name.startswith(what)][::2] == [f"{what}-{k}-wide" for k in range(12)]
 
 
 @pytest.fixture

@@ -20,8 +20,10 @@ from mixope.differences import (
 from mixope.estimand import Estimand
 from mixope.estimate import Advantage, Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
+from mixope.inspection import Cell, Grid
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.intervals import Interval
+from mixope.pictures import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
 from mixope.statistics.weights import weight_bins
 
 CHECKS = (
@@ -82,6 +84,19 @@ COVERAGE = Coverage(
     3311,
     (Gap((1, 2, "east"), 3, 0.55, 11, 0.000757), Gap((4, 4, "west"), 2, 0.7, 6, 0.0005)),
     tuple(LoggerCoverage(f"logger-{k}", 0.5 + 0.1 * k, 0.01 * k) for k in range(4)),
+    ("row", "column", "wind"),
+    Grid(
+        ("row", "column"),
+        tuple(map(str, range(5))),
+        ("0", "1", "2–3"),
+        (Cell(0, 0, 90, 0.0), Cell(1, 0, 20, 0.31), Cell(4, 2, 3, 1.0)),
+    ),
+)
+PICTURES = Pictures(
+    tuple(Grown(n, -0.19 - 1 / n, -0.19 - 3 / n, -0.19 + 2 / n) for n in (10, 20, 40, 80)),
+    (ReturnBar(-100.0, -50.0, 60), ReturnBar(-50.0, 0.0, 0), ReturnBar(0.0, 50.0, 20)),
+    Visits(("row", "wind"), (Visit((3, "east"), 0.4, 0.5), Visit((1, "west"), 0.3, 0.1)), 14),
+    Reliability("the recorded propensities", tuple(ReliabilityBin(p, p + 0.02, 0.01, 400.0) for p in (0.1, 0.5, 0.8))),
 )
 WEIGHTS = weight_bins(np.array([0.0, 0.1, 0.8, 1.0, 3.0, 20.0]), np.array([50.0, 300.0, 500.0, 400.0, 90.0, 3.0]))
 
@@ -125,6 +140,7 @@ def estimate(**changes) -> Estimate:
         provenance=PROVENANCE,
         weights=WEIGHTS,
         against_logs=earned(-0.832),
+        pictures=PICTURES,
     )
     return replace(made, **changes)
 
@@ -141,6 +157,7 @@ def reference(**changes) -> Estimate:
         "diagnostics": (),
         "loggers": plain,
         "weights": (),
+        "pictures": Pictures(returns=PICTURES.returns),
     }
     return estimate(**{**made, "interval": Interval(-0.89, -0.77, 0.95, "clustered score, t"), **changes})
 

@@ -11,7 +11,7 @@ from mixope.report.document import document
 from mixope.report.html import render
 
 from . import browser, records
-from .test_page import hostile_backtest, hostile_page
+from .test_page import FIGURES, hostile_backtest, hostile_page
 
 pytestmark = pytest.mark.long
 
@@ -121,7 +121,7 @@ def test_a_dark_page_is_dark_and_legible(dark, light):
 
 def test_each_figure_is_shown_once(light):
     for key in ("full@1280", "full@390"):
-        assert light[key]["counted"]["drawings"] == 5
+        assert light[key]["counted"]["drawings"] == FIGURES
 
 
 @pytest.mark.parametrize("name", ["full", "hostile", "strange"])

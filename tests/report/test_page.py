@@ -37,11 +37,13 @@ HOSTILE = (
 
 TAGS = {
     *("html", "head", "meta", "title", "style", "body", "article", "header", "nav", "section", "div", "span", "p", "a"),
-    *("h1", "h2", "h3", "ul", "li", "dl", "dt", "dd", "pre", "code", "figure", "figcaption"),
+    *("h1", "h2", "h3", "details", "summary", "ul", "li", "dl", "dt", "dd", "pre", "code", "figure", "figcaption"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td"),
     *("svg", "g", "path", "defs", "use", "text", "clippath", "rect"),
 }
 """All elements that a page may have."""
+FIGURES = 8
+"""Forest, growth, weights, visits, map, backtest, returns and reliability."""
 
 
 def page(record=None, **extras):
@@ -126,10 +128,23 @@ def test_every_section_is_there_and_has_content(record, extras):
     assert all(len(words.split()) > 4 for words in sections.values()), sections
 
 
-def test_the_first_line_is_verdict_number_unit_estimand_and_interval():
+def test_the_first_line_is_the_verdict_and_the_decision():
     (first,) = parse(page()).all("h1")
     words = " ".join(first.text.split())
-    assert words == "!caution -0.1917 reward per step, long-run average; 95 % interval -0.2682 to -0.1152"
+    how = "by 0.600 reward per step (95 % interval 0.500 to 0.700), P(better) > 0.999"
+    assert words == f"!caution “new” looks better than what ran, {how}"
+
+
+def test_the_value_and_its_interval_stand_below_the_decision():
+    said = parse(page()).all("header")[0].text
+    assert "it would earn about -0.1917 per step in the long run (95\xa0% interval -0.2682 to -0.1152)" in said
+    assert "What ran, those who wrote the logs, earns -0.8320 (-0.9020 to -0.7620) per step." in said
+
+
+def test_the_target_is_called_what_the_user_calls_it():
+    found = parse(page(records.estimate(beside=(records.beside(),)), target="policies/new.csv"))
+    assert "“policies/new.csv” looks better" in found.all("h1")[0].text
+    assert {e.text for e in found.all("th") if e.text in ("new", "policies/new.csv")} == {"policies/new.csv"}
 
 
 @pytest.mark.parametrize(
@@ -145,21 +160,23 @@ def test_a_verdict_is_a_word_and_a_sign(verdict, sign):
     [(Estimand("discounted", gamma=0.9), "discounted (γ = 0.9)"), (Estimand("horizon", horizon=50), "first 50 steps")],
 )
 def test_the_estimand_is_named(estimand, words):
-    assert words in parse(page(records.estimate(estimand=estimand))).all("h1")[0].text
+    assert words in parse(page(records.estimate(estimand=estimand))).all("header")[0].text
 
 
 def test_what_is_missing_is_said_in_one_sentence():
-    bare, rich = parse(page()), parse(full())
+    bare, rich = parse(page(records.estimate(pictures=records.Pictures()))), parse(full())
     said = [e.text for e in bare.all("p") if e.attributes.get("class") == "missing"]
-    assert len(said) == 5
+    assert len(said) == 8
     assert all(sentence.endswith(".") for sentence in said)
-    assert [e.text for e in rich.all("p") if e.attributes.get("class") == "missing"] == [said[3 - 1]]
+    (left,) = [e.text for e in rich.all("p") if e.attributes.get("class") == "missing"]
+    assert left in said
+    assert left.startswith("No residual on held-out episodes")
 
 
 def test_every_figure_is_drawn_for_wide_and_narrow_pages_and_described():
     found = parse(full())
     figures, drawings = found.all("figure"), found.all("svg")
-    assert len(figures) == 5
+    assert len(figures) == FIGURES
     assert len(drawings) == 2 * len(figures)
     assert all(e.attributes["role"] == "img" and len(e.attributes["aria-label"]) > 20 for e in drawings)
     assert len(found.all("figcaption")) == len(figures)

@@ -1,14 +1,12 @@
 """Plots: nothing but records and axes; extremes are cut with an arrow, labels stay short, ticks can be told apart."""
 
 import warnings
-from functools import partial
 
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mixope.differences import Rank
-from mixope.estimate import LoggerShare
 from mixope.intervals import Interval
 from mixope.report import plots
 from mixope.report.plots import shortened, width
@@ -77,13 +75,17 @@ def test_forest_draws_every_label(narrow):
     assert {mark.label for mark in MARKS} <= set(words)
 
 
-def test_bars_of_loggers_without_weight_draw_as_nothing():
-    for plot in (partial(plots.shares, total=10), plots.sizes):
-        without, weighed = axes(), axes()
-        plot(without, [LoggerShare("a", 10, 0.5)])
-        plot(weighed, [LoggerShare("a", 10, 0.5, 0.25, 5.0)])
-        assert "a" in {text.get_text() for text in without.findobj(Text)}
-        assert sum(bar.get_width() for bar in without.patches) < sum(bar.get_width() for bar in weighed.patches)
+@pytest.mark.parametrize(("band", "far"), [((-1.0, 0.3), False), ((-1.0, 4.0), True), ((-50.0, 60.0), True)])
+def test_a_band_that_dwarfs_the_axis_is_told_in_words_and_leaves_the_interval_readable(band, far):
+    others = [MARKS[0], MARKS[3]]
+    marks = [*others, plots.band_mark(-0.19, band, others)]
+    drawn = axes()
+    plots.forest(drawn, marks, unit="u")
+    low, high = drawn.get_xlim()
+    (words,) = [text.get_text() for text in drawn.findobj(Text) if text.get_text() == marks[-1].words]
+    assert len(drawn.patches) == (0 if far else 1)
+    assert words.endswith("beyond this axis") == far
+    assert (low, high) == plots.limits(others if far else marks)
 
 
 @pytest.mark.parametrize(

@@ -36,4 +36,17 @@ def test_batches_add_up_to_what_all_rows_give():
 
 def test_nothing_weighed_has_no_bins():
     assert weight_bins(np.zeros(3), np.ones(3)) == ()
+    assert WeightCount.of(np.zeros(3), np.ones(3)).bins() == ()
     assert WeightCount.of(np.zeros(0), np.zeros(0)).bins() == ()
+
+
+@pytest.mark.parametrize("mean", [80.0, 1e-9, 2.0**40])
+def test_bins_are_multiples_of_the_mean_whatever_it_is(mean):
+    """Totals of episodes weigh a row by the steps of an episode: all weights stood in the last bin, or in the first."""
+    weight = np.random.default_rng(4).choice([0.0, 0.3, 0.7, 1.5, 3.0, 12.0], size=1000)
+    weight *= mean / weight.mean()
+    parts = [WeightCount.of(batch, np.ones(len(batch))) for batch in np.array_split(weight, 3)]
+    found = reduce(WeightCount.merge, parts).bins()
+    for each, plain in zip(found, weight_bins(weight, np.ones(1000)), strict=True):
+        assert (each.low, each.high) == (plain.low, plain.high)
+        assert (each.rows_share, each.weight_share) == pytest.approx((plain.rows_share, plain.weight_share))

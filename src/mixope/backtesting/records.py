@@ -175,11 +175,15 @@ class Backtest(ReportedRecord):
 
     @property
     def _together(self) -> str:
-        """The χ² over loggers in words."""
-        probability, beyond = self.probability or 0.0, self.check is not None and self.check.status != "pass"
+        """The χ² over loggers in words, and a logger that is off by more than chance though all together are not."""
+        probability = self.probability or 0.0
+        beyond = probability < BEYOND_CHANCE
         verdict = "are off by more than chance" if beyond else "are no farther off than chance"
         said = f"{probability:.2f}" if probability >= 0.005 else f"{probability:.0e}"
-        return f"together they {verdict} (χ² = {self.chi_squared:.1f} with {self._degrees:.1f} degrees, p = {said})"
+        alone = [row.label for row in self.supported if row.beyond_chance and not beyond]
+        rest = f", but {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} off by more than chance" if alone else ""
+        law = f"χ² = {self.chi_squared:.1f} with {self._degrees:.1f} degrees, p = {said}"
+        return f"together they {verdict} ({law}){rest}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers that do not exist are None. What is derived, is from numbers as written."""

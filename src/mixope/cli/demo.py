@@ -202,7 +202,8 @@ class Story:
 
     def details(self) -> None:
         """Every step as its command shows it, the truth last."""
-        from mixope.report.terminal import bullets, comparison_table, heading
+        from mixope.report.layout import bullets, heading
+        from mixope.report.terminal import comparison_table
 
         logs, target, loggers = self.work.files
         self._step(1, "what is in the logs", f"mixope inspect {logs} --target {target}")

@@ -113,7 +113,8 @@ def command(
         notes.extend(output.taken(seen.engine))
         if html is not None:
             coverage = coverage_of(seen, policy)
-            output.write_page(result, html, command=output.command_line(context), coverage=coverage, backtest=tested)
+            said = {"command": output.command_line(context), "coverage": coverage, "backtest": tested, "target": target}
+            output.write_page(result, html, **said)
     if json:
         tell(notes)
         print_json({**result.to_dict(), **({"backtest": tested.to_dict()} if tested else {})})

@@ -99,7 +99,6 @@ def console(stream: TextIO | None = None) -> Console:
 
 def show(record: Record, **options: Any) -> None:
     """A record on stdout."""
-    from mixope.report import plans, returned, trials  # noqa: F401 (each adds its view)
     from mixope.report.terminal import view
 
     console().print(view(record, phrase=on_command_line, **options))

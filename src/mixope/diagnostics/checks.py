@@ -187,7 +187,7 @@ def mean_weight(evidence: Evidence) -> Diagnostic | None:
     if mean is None:
         return None
     words = f"the weights account for {mean:.3g} of the mass that they should"
-    return replace(graded("mean weight", abs(mean - 1.0), 0.2, 0.5, words), value=mean)
+    return replace(graded("mean weight", abs(mean - 1.0), 0.2, 0.5, words), value=mean, bound="within")
 
 
 def known_bias(evidence: Evidence) -> Diagnostic | None:
@@ -202,11 +202,11 @@ def has_interval(evidence: Evidence) -> Diagnostic | None:
     ends = (evidence.value,) if interval is None else (evidence.value, interval.low, interval.high)
     if not np.all(np.isfinite(ends)):
         said = "the value is" if not np.isfinite(evidence.value) else "the ends of the interval are"
-        return Diagnostic("interval", 0.0, 1.0, "fail", f"{said} not finite: the logs do not bound it")
+        return Diagnostic("interval", 0.0, 1.0, "fail", f"{said} not finite: the logs do not bound it", "at least")
     if interval is not None:
         return None
     because = evidence.uncertainty.because or "there are no scores"
-    return Diagnostic("interval", 0.0, 1.0, "warn", Advice("there is no interval: ", because))
+    return Diagnostic("interval", 0.0, 1.0, "warn", Advice("there is no interval: ", because), "at least")
 
 
 def rewards_seen(evidence: Evidence) -> Diagnostic | None:
@@ -214,7 +214,7 @@ def rewards_seen(evidence: Evidence) -> Diagnostic | None:
     if evidence.survey.lowest != 0.0 or evidence.survey.highest != 0.0:
         return None
     words = "every logged reward is 0, so that these logs cannot tell what anybody earns; were rewards recorded?"
-    return Diagnostic("rewards seen", 0.0, 0.0, "warn", words)
+    return Diagnostic("rewards seen", 0.0, 0.0, "warn", words, "other than")
 
 
 def reward_range(evidence: Evidence) -> Diagnostic | None:
@@ -234,6 +234,7 @@ def reward_range(evidence: Evidence) -> Diagnostic | None:
         high if value > high else low,
         "pass" if inside or reaches else "fail",
         f"the value {where} {_what_is_possible(evidence, low, high)}",
+        "at most" if value > high else "at least",
     )
 
 

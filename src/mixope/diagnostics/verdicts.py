@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 Status = Literal["pass", "warn", "fail"]
+Bound = Literal["at most", "at least", "within", "other than"]
 
 
 class Verdict(StrEnum):
@@ -21,13 +22,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One check: what was measured, where it starts to matter, how it came out, in words."""
+    """One check: what was measured, where it starts to matter, how it came out, in words.
+
+    ``bound`` says on which side of the threshold the value should lie; ``"within"`` is within the threshold of 1.
+    """
 
     name: str
     value: float
     threshold: float
     status: Status
     sentence: str
+    bound: Bound = "at most"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -40,11 +45,12 @@ class Diagnostic:
 
 def graded(name: str, value: float, warn: float, fail: float, sentence: str, *, high_is_bad: bool = True) -> Diagnostic:
     """A number against the threshold that it has passed, or the first one; one that does not exist is a warning."""
+    bound: Bound = "at most" if high_is_bad else "at least"
     if math.isnan(value):
-        return Diagnostic(name, value, warn, "warn", f"{sentence} (it cannot be computed on these logs)")
+        return Diagnostic(name, value, warn, "warn", f"{sentence} (it cannot be computed on these logs)", bound)
     sign = 1.0 if high_is_bad else -1.0
     status: Status = "fail" if sign * (value - fail) > 0 else "warn" if sign * (value - warn) > 0 else "pass"
-    return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence)
+    return Diagnostic(name, value, fail if status == "fail" else warn, status, sentence, bound)
 
 
 def verdict(diagnostics: tuple[Diagnostic, ...]) -> Verdict:

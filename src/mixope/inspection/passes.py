@@ -15,22 +15,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
+from mixope.arrays import AnyArray, FloatArray
 from mixope.diagnostics import episodes_are_new, judge_dropped
 from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import Advice, DataError
+from mixope.inspection.coverage import cover
 from mixope.inspection.records import (
     Bar,
     Columns,
     Component,
     Contents,
     Coverage,
-    Gap,
     Inspection,
     Lengths,
-    LoggerCoverage,
     LoggerRows,
     Remark,
     Space,
@@ -40,9 +38,7 @@ from mixope.inspection.records import (
 )
 from mixope.inspection.states import categories, columns_of_counts, columns_of_rows, requests_of
 from mixope.logs import EPISODE_KEYS, Logs, LogSource, Schema, explain_episodes, explain_rows
-from mixope.policies import DiscretePolicy, Policy, PolicySource
-from mixope.policies.own_code import asking
-from mixope.problem import align_actions, state_probabilities
+from mixope.policies import PolicySource
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows, sample
 from mixope.sizes import refuse_too_large
@@ -55,7 +51,6 @@ from mixope.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 _SEVERITY = {"pass": "note", "warn": "warning", "fail": "warning"}
 """Rows that are dropped stop no inspection."""
 BINS = 8
-SHOWN_GAPS = 10
 NOT_COVERED = (
     "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
 )
@@ -363,69 +358,3 @@ def _component(name: str, found: _Measured) -> Component:
         at_highest=found.at_highest,
         not_finite=found.rows - found.finite,
     )
-
-
-def cover(transitions: Transitions, policy: Policy, shown: int = SHOWN_GAPS) -> Coverage:
-    """The target's actions against the logged ones, weighted by the rows of each state."""
-    visited = np.flatnonzero(_state_rows(transitions) > 0)
-    actions = policy.actions if isinstance(policy, DiscretePolicy) else transitions.actions
-    logged, law = _logged(transitions, actions), np.zeros(transitions.n_pairs)
-    covered, uncovered, gaps, worst = 0.0, 0.0, 0, list[Gap]()
-    for states in batches(visited, len(actions)):
-        share = _state_rows(transitions)[states] / transitions.n_rows
-        probabilities = _laws(policy, transitions, states)
-        unseen = (probabilities > 0) & ~logged[states].toarray()
-        mass = np.where(unseen, share[:, None] * probabilities, 0.0)
-        covered += float(share[~unseen.any(axis=1)].sum())
-        uncovered, gaps = uncovered + float(mass.sum()), gaps + int(unseen.sum())
-        order = np.argsort(-mass, axis=None, kind="stable")[: min(shown, int(unseen.sum()))]
-        found = [
-            Gap(
-                state=tuple(np.atleast_1d(transitions.observations[states[s]]).tolist()),
-                action=actions[a : a + 1].tolist()[0],
-                probability=float(probabilities[s, a]),
-                state_rows=int(_state_rows(transitions)[states[s]]),
-                mass=float(mass[s, a]),
-            )
-            for s, a in zip(*np.unravel_index(order, mass.shape), strict=True)
-        ]
-        worst = sorted([*worst, *found], key=lambda gap: -gap.mass)[:shown]
-        mine = slice(*np.searchsorted(transitions.pair_state, [states[0], states[-1] + 1]))
-        place = np.searchsorted(states, transitions.pair_state[mine])
-        law[mine] = align_actions(probabilities, actions, transitions.actions)[place, transitions.pair_action[mine]]
-    return Coverage(covered, uncovered, gaps, tuple(worst), _by_logger(transitions, law))
-
-
-def _by_logger(transitions: Transitions, law: FloatArray) -> tuple[LoggerCoverage, ...]:
-    """Σ n(s)/N π(a|s) over the pairs that each logger has logged, and over those that nobody else has."""
-    mass = _state_rows(transitions)[transitions.pair_state] / transitions.n_rows * law
-    seen = np.unique(transitions.logger * transitions.n_pairs + transitions.pair)
-    logger, pair = seen // transitions.n_pairs, seen % transitions.n_pairs
-    alone = np.bincount(pair, minlength=transitions.n_pairs)[pair] == 1
-    covered, only = (sum_by(logger, mass[pair] * part, len(transitions.loggers)) for part in (1.0, alone))
-    return tuple(
-        LoggerCoverage(label, float(a), float(b))
-        for label, a, b in zip(transitions.loggers, covered, only, strict=True)
-    )
-
-
-def _laws(policy: Policy, transitions: Transitions, states: IntArray) -> FloatArray:
-    """π of the actions to look for, in some states."""
-    if isinstance(policy, DiscretePolicy):
-        with asking(policy):
-            return policy.probs(transitions.observations[states])
-    return state_probabilities(policy, transitions, states)
-
-
-def _logged(transitions: Transitions, actions: AnyArray) -> sparse.csr_matrix:
-    """Whether each of ``actions`` was logged in each state."""
-    position = {action: column for column, action in enumerate(actions.tolist())}
-    column = np.array([position.get(action, -1) for action in transitions.actions.tolist()])[transitions.pair_action]
-    known = column >= 0
-    entries = np.ones(int(known.sum()), dtype=bool), (transitions.pair_state[known], column[known])
-    return sparse.csr_matrix(entries, shape=(transitions.n_states, len(actions)))
-
-
-def _state_rows(transitions: Transitions) -> FloatArray:
-    rows = np.bincount(transitions.state, weights=transitions.rows, minlength=transitions.n_states)
-    return np.asarray(rows, dtype=np.float64)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mixope.errors import DataError
+from mixope.inspection.grids import Grid
 from mixope.rendering import Record, Rows
 
 Words = str | tuple[str, ...]
@@ -154,7 +155,8 @@ class Coverage:
     """What of the target the logs have seen, at the states as they were logged.
 
     ``covered_rows`` is the share of rows in states where every action of the target was logged;
-    ``uncovered_mass`` is Σ_s n(s)/N Σ_{a unseen at s} π(a|s).
+    ``uncovered_mass`` is Σ_s n(s)/N Σ_{a unseen at s} π(a|s). ``factors`` are the names of what a state consists of,
+    where it is no id; ``grid`` is a map of the states, where they lie on one.
     """
 
     covered_rows: float
@@ -162,6 +164,8 @@ class Coverage:
     gaps: int
     worst: tuple[Gap, ...]
     loggers: tuple[LoggerCoverage, ...] = ()
+    factors: tuple[str, ...] = ()
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True)

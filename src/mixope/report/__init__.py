@@ -1,8 +1,9 @@
 """Reports: records in, something to read out. Records know nothing of it (:mod:`mixope.rendering` finds it for them).
 
     words      numbers and sentences
-    terminal   what ``print`` and the command line show
-    document   what a page shows; html, figures, plots and svg make it
+    decision   the headline: better or worse than what ran, by how much, how sure
+    terminal   what ``print`` and the command line show, of tables and facts (layout)
+    document   what a page shows; html, figures, sights, plots, graphs and svg make it
     cards      what a notebook shows
     charts     the one picture of a record, in its card or on axes of matplotlib
 
@@ -26,7 +27,7 @@ __all__ = ["card", "plot", "text", "write_html"]
 
 def text(record: Record) -> str:
     """What ``print`` shows: the terminal's rendering without colours, on lines of a fixed width."""
-    from mixope.report import plans, returned, terminal, trials  # noqa: F401 (each adds its views)
+    from mixope.report import terminal
 
     return terminal.text(record)
 
@@ -50,7 +51,8 @@ def write_html(record: ReportedRecord, path: str | os.PathLike[str], **extras: A
 
     Any record takes the ``command`` that made it and a ``phrase``, the words for what the reader could set. An estimate
     or a comparison also takes a ``backtest``, the outer ``band`` (low and high), the ``coverage`` that an inspection
-    found, and the ``truth`` where it is known; of a comparison the last three may be mappings from targets.
+    found, and the ``truth`` where it is known; of a comparison the last three may be mappings from targets. ``target``
+    is what the page calls the policy of an estimate.
     """
     from mixope.files import write_whole
     from mixope.report import html

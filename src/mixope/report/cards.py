@@ -22,8 +22,8 @@ from mixope.inspection import Contents, Inspection
 from mixope.logs import Logs
 from mixope.report import folds
 from mixope.report.charts import Chart, chart
+from mixope.report.decision import choice, decision
 from mixope.report.words import (
-    difference_words,
     earned_words,
     interval_words,
     judged,
@@ -87,12 +87,8 @@ def _(record: Estimate) -> Card:
     return Card(
         kind(record),
         str(record.verdict),
-        value_words(record),
-        (
-            interval_words(record),
-            _subject(record),
-            *([_against(record)] if record.against_logs.value is not None and judged(record) else []),
-        ),
+        decision(record),
+        (value_words(record), interval_words(record), *_ran(record), _subject(record)),
         _most_urgent(_check(found) for found in record.diagnostics),
         folds.present(
             folds.checks(record.diagnostics),
@@ -111,12 +107,10 @@ def _subject(record: Estimate) -> str:
     return f"“{record.target}” by {record.estimator}, from {rows}"
 
 
-def _against(record: Estimate) -> str:
-    """The target beside those who wrote the logs."""
+def _ran(record: Estimate) -> list[str]:
+    """What those who wrote the logs earn themselves, where that is known."""
     logs = record.against_logs
-    if logs.difference is None:
-        return f"the logs themselves earn {earned_words(logs)}"
-    return f"the target less the logs themselves: {difference_words(logs)}; {logs.difference.conclusion}"
+    return [f"what ran earns {earned_words(logs)}"] if judged(record) and logs.value is not None else []
 
 
 @card.register
@@ -133,10 +127,10 @@ def _(record: Comparison) -> Card:
     return Card(
         "bad" if best is None else kind(best),
         "no target can be ranked" if best is None else f"{best.target}: {best.verdict}",
-        f"{whole(len({e.target for e in record.estimates}))} targets" if best is None else value_words(best),
+        choice(record) if several or best is None else decision(best),
         (
-            *([] if best is None else [interval_words(best), _subject(best)]),
-            *((chosen.summary, *chosen.advice) if chosen else ()),
+            *([] if best is None else [value_words(best), interval_words(best), *_ran(best), _subject(best)]),
+            *((chosen.summary, *chosen.advice) if chosen and several else ()),
         ),
         _most_urgent(urgent),
         folds.present(

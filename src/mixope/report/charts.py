@@ -139,9 +139,9 @@ def chart(record: object, most: int = MOST) -> Chart | None:
 @chart.register
 def _(record: Estimate, most: int = MOST) -> Chart:
     marks = [plots.mark_of(e, e.estimator) for e in (record, *record.beside)]
-    if record.band:
-        marks.append(plots.Mark("outer band", record.value, *record.band, "band"))
     own = plots.own_marks([(f"{name}, itself", found) for name, found in record.rivals])
+    if record.band:
+        marks.append(plots.band_mark(record.value, record.band, [*marks, *own]))
     listed = own if len(marks) + len(own) <= most else own[-1:]  # all logs together
     return _ranges([*marks[: most - len(listed)], *listed], f"{record.unit}, {record.estimand}")
 

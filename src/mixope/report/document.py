@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mixope.backtesting import Backtest
+from mixope.diagnostics import Diagnostic
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Coverage
 from mixope.rendering import ReportedRecord
-from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, judged, kind, value_words
+from mixope.report.decision import choice, title
+from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
 from mixope.statistics.weights import WeightBin
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
@@ -50,6 +52,16 @@ class Answer:
     def better(self) -> tuple[Estimate, ...]:
         """Estimates with a better verdict."""
         return tuple(e for e in self.beside if _RANK[kind(e)] < _RANK[kind(self.estimate)])
+
+    @property
+    def urgent(self) -> list[Diagnostic]:
+        """The checks that failed, then those that ask for caution."""
+        return [d for d in by_urgency(self.estimate.diagnostics) if d.status != "pass"]
+
+    @property
+    def passed(self) -> list[Diagnostic]:
+        """The others."""
+        return [d for d in self.estimate.diagnostics if d.status == "pass"]
 
     @property
     def weighs(self) -> bool:
@@ -158,8 +170,8 @@ def document(record: object, **extras: Any) -> Document:
 def _(record: Backtest, *, command: str | None = None, phrase: Phrase = in_python) -> Document:
     known = record.provenance
     sections = (("backtest", "Backtest"), ("alerts", "Notes"), *([("manifest", "Manifest")] if known else []))
-    title = f"Backtest: {record.summary}"
-    return Document(record, "backtest.html.j2", title, sections, "reward per step", record, known, command, phrase)
+    words = f"Backtest: {record.summary}"
+    return Document(record, "backtest.html.j2", words, sections, "reward per step", record, known, command, phrase)
 
 
 @document.register(Estimate)
@@ -173,9 +185,13 @@ def _(
     band: Any = None,
     truth: float | Mapping[str, float] | None = None,
     coverage: Coverage | Mapping[str, Coverage] | None = None,
+    target: str | None = None,
 ) -> Document:
-    """Of a comparison, ``band``, ``truth`` and ``coverage`` may be mappings from targets."""
-    compared = record if isinstance(record, Comparison) else Comparison((record,))
+    """Of a comparison, ``band``, ``truth`` and ``coverage`` may be mappings from targets.
+
+    ``target`` is what the user calls the policy of a single estimate.
+    """
+    compared = record if isinstance(record, Comparison) else Comparison((_called(record, target),))
     every = list(_with_companions(compared.estimates))
     by_target: dict[str, list[Estimate]] = {}
     for estimate in every:
@@ -201,7 +217,7 @@ def _(
     return Document(
         record=record,
         template="result.html.j2",
-        title=_title(answers),
+        title=_title(answers, compared),
         sections=tuple((name, name.capitalize()) for name in names),
         unit=every[0].unit,
         backtest=backtest,
@@ -215,11 +231,18 @@ def _(
     )
 
 
-def _title(answers: Sequence[Answer]) -> str:
-    """Every target with its verdict; of many, how many there are."""
-    if len(answers) > MOST_DETAILED:
-        return f"{len(answers):,} targets compared"
-    return "; ".join(f"{a.estimate.target}: {a.estimate.verdict}, {value_words(a.estimate)}" for a in answers)
+def _called(record: Estimate, target: str | None) -> Estimate:
+    """The estimate, and those beside it, by another name of their target."""
+    if target is None:
+        return record
+    return replace(record, target=target, beside=tuple(replace(e, target=target) for e in record.beside))
+
+
+def _title(answers: Sequence[Answer], compared: Comparison) -> str:
+    """The decision: on the target, or between several."""
+    if len(answers) == 1:
+        return title(answers[0].estimate)
+    return choice(compared)
 
 
 def _answer(mine: list[Estimate], band: Any, coverage: Coverage | None, truth: float | None) -> Answer:

@@ -1,39 +1,23 @@
-"""Which figures a document has: each drawn twice, for wide and for narrow pages, with a caption and a description."""
+"""Which figures a document has: values with their ranges here, the others in :mod:`mixope.report.sights`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 
-from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from mixope.backtesting import Backtest
 from mixope.differences import Differences, Selection
-from mixope.errors import clean
-from mixope.estimate import LoggerShare
 from mixope.report import plots
 from mixope.report.document import Answer, Document
-from mixope.report.svg import draw
+from mixope.report.drawings import Drawing, Figures, twice
+from mixope.report.sights import of_logs, of_target
 from mixope.report.words import level_words, rounded, standing
 
-WIDE, NARROW = 760, 344
 MOST_LOGGERS = 12
 MOST_PAIRS = 15
 MOST_RANKED = 30
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure of the page: SVG for wide and for narrow pages, and the line under it."""
-
-    wide: Markup
-    narrow: Markup
-    caption: str
-
-
-Figures = dict[str, Drawing]
 
 
 def figures(shown: Document, prefix: str = "") -> Figures:
@@ -48,37 +32,12 @@ def figures(shown: Document, prefix: str = "") -> Figures:
             made[f"selection-{k}"] = _selection(shown, chosen, f"{prefix}selection-{k}")
     for k, found in enumerate(shown.differences):
         made[f"differences-{k}"] = _differences(shown, found, f"{prefix}differences-{k}")
+    if shown.answers:
+        made |= of_logs(shown.first, prefix)
     for k, answer in enumerate(shown.detailed):
-        loggers = answer.estimate.loggers
         made[f"forest-{k}"] = _forest(shown, answer, f"{prefix}forest-{k}")
-        if weighed := [logger for logger in loggers if logger.weight_share is not None]:
-            plot = partial(plots.shares, total=max(sum(logger.rows for logger in loggers), 1))
-            made[f"weights-{k}"] = _bars(plot, weighed, f"{prefix}weights-{k}", _WEIGHTS)
-        if sized := [logger for logger in loggers if logger.effective_sample_size is not None]:
-            made[f"sizes-{k}"] = _bars(plots.sizes, sized, f"{prefix}sizes-{k}", _SIZES)
-        if answer.bins:
-            made[f"bins-{k}"] = _bins(answer, f"{prefix}bins-{k}")
+        made |= of_target(shown, answer, k, prefix)
     return made
-
-
-_WEIGHTS = "How much of the estimate rests on each logger (filled), beside its share of the rows (outline)."
-_SIZES = "How many rows of the target's own each logger's weighted rows are worth (filled), of its rows (outline)."
-
-
-_BINS = (
-    "How the weights are spread: rows by the multiple of the mean weight that they have (outline), and how much of all"
-    " weight they carry (filled)."
-)
-
-
-def _twice(plot: Callable[..., None], rows: int, name: str, caption: str, says: str) -> Drawing:
-    wide, narrow = (
-        Markup(
-            draw(partial(plot, narrow=slim), width, plots.height(rows, slim), name=f"{name}-{size}", says=clean(says))
-        )
-        for slim, width, size in ((False, WIDE, "wide"), (True, NARROW, "narrow"))
-    )
-    return Drawing(wide, narrow, caption)
 
 
 def _targets(shown: Document, prefix: str) -> Drawing:
@@ -92,15 +51,17 @@ def _targets(shown: Document, prefix: str) -> Drawing:
 def _forest(shown: Document, answer: Answer, name: str) -> Drawing:
     marks = [plots.mark_of(e, e.estimator) for e in (answer.estimate, *answer.beside)]
     said = ["Every estimate with its interval; the first answers."]
-    if answer.band:
-        marks.append(plots.Mark("outer band", answer.estimate.value, *answer.band, "band"))
-        said.append("The shade is the outer band: what was never logged earns the least, or the most.")
-    if answer.truth is not None:
-        marks.append(plots.Mark("truth", answer.truth, None, None, "truth"))
-        said.append("The star and solid line are the truth.")
     rivals = answer.estimate.rivals
     listed = rivals if len(rivals) <= MOST_LOGGERS else (*rivals[: MOST_LOGGERS - 1], rivals[-1])
     own = plots.own_marks([(f"{name}, itself", found) for name, found in listed])
+    if answer.band:
+        band = plots.band_mark(answer.estimate.value, answer.band, [*marks, *own])
+        marks.append(band)
+        where = "is far wider than this axis and stands in words" if band.far else "is the shade"
+        said.append(f"The outer band {where}: what was never logged earns the least, or the most.")
+    if answer.truth is not None:
+        marks.append(plots.Mark("truth", answer.truth, None, None, "truth"))
+        said.append("The star and solid line are the truth.")
     marks += own
     if own:
         said.append("Diamonds and dotted lines are what those who wrote the logs earn themselves, likewise.")
@@ -113,23 +74,7 @@ def _forest(shown: Document, answer: Answer, name: str) -> Drawing:
 def _draw_marks(marks: list[plots.Mark], shown: Document, name: str, caption: str) -> Drawing:
     says = "Forest plot. " + "; ".join(f"{mark.label}: {mark.words}" for mark in marks)
     plot: Callable[[Axes], None] = partial(plots.forest, marks=marks, unit=shown.scale)
-    return _twice(plot, len(marks), name, caption, says)
-
-
-def _bars(plot: Callable[..., None], loggers: Sequence[LoggerShare], name: str, caption: str) -> Drawing:
-    listed = loggers[:MOST_LOGGERS]
-    more = f" The first {len(listed)} of {len(loggers)} loggers." if len(loggers) > len(listed) else ""
-    says = f"Bar chart. {caption}{more} The table holds the numbers."
-    return _twice(partial(plot, loggers=listed), len(listed), name, caption + more, says)
-
-
-def _bins(answer: Answer, name: str) -> Drawing:
-    said = "; ".join(
-        f"{plots.multiple(b)}: {b.weight_share:.1%} of the weight in {b.rows_share:.1%} of the rows"
-        for b in answer.bins
-    )
-    plot = partial(plots.bins, weights=answer.bins)
-    return _twice(plot, len(answer.bins), name, _BINS, f"Bar chart. {said}")
+    return twice(plot, len(marks), name, caption, says)
 
 
 def _selection(shown: Document, chosen: Selection, name: str) -> Drawing:
@@ -145,7 +90,7 @@ def _selection(shown: Document, chosen: Selection, name: str) -> Drawing:
         said.append(f"The first {len(listed)} of {len(chosen.ranks):,}; the table has all.")
     says = "Selection plot. " + "; ".join(f"{rank.target}: {rounded(rank.value)}, {standing(rank)}" for rank in listed)
     plot = partial(plots.selection, ranks=listed, kinds=kinds, unit=shown.scale)
-    return _twice(plot, len(listed), name, " ".join(said), says)
+    return twice(plot, len(listed), name, " ".join(said), says)
 
 
 def _differences(shown: Document, found: Differences, name: str) -> Drawing:
@@ -161,7 +106,7 @@ def _differences(shown: Document, found: Differences, name: str) -> Drawing:
         said.append(f"The first {len(listed)} of {len(found.pairs)} pairs; the table has all.")
     says = "Forest plot of differences. " + "; ".join(f"{mark.label}: {mark.words}" for mark in marks)
     plot = partial(plots.differences, marks=marks, unit=f"difference in {shown.scale}")
-    return _twice(plot, len(marks), name, " ".join(said), says)
+    return twice(plot, len(marks), name, " ".join(said), says)
 
 
 def _backtest(shown: Backtest, unit: str, prefix: str) -> Drawing:
@@ -176,4 +121,4 @@ def _backtest(shown: Backtest, unit: str, prefix: str) -> Drawing:
         f"{row.label}: predicted {rounded(row.predicted)}, earned {rounded(row.earned)}" for row in listed
     )
     plot = partial(plots.backtest, rows=listed, unit=unit)
-    return _twice(plot, len(listed), f"{prefix}backtest", caption + more, says)
+    return twice(plot, len(listed), f"{prefix}backtest", caption + more, says)

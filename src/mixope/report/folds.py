@@ -11,7 +11,19 @@ from mixope.differences.records import probability_words
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Contents, Inspection
 from mixope.logs import CANONICAL
-from mixope.report.words import difference_words, earned_words, number, outcome, percent, span, standing, whole
+from mixope.report.words import (
+    by_urgency,
+    demand,
+    difference_words,
+    earned_words,
+    number,
+    outcome,
+    percent,
+    span,
+    standing,
+    state_words,
+    whole,
+)
 
 MOST_LISTED = 100
 """Rows of a table; the JSON has all."""
@@ -40,14 +52,14 @@ def title(words: str, n: int) -> str:
 
 def checks(found: Sequence[Diagnostic]) -> Fold:
     """All checks of an estimate."""
-    rows = tuple((outcome(d), d.name, number(d.value), d.sentence) for d in found)
-    return Fold(title("Checks", len(found)), ("", "check", "#value", "in words"), rows)
+    rows = tuple((outcome(d), d.name, d.sentence, demand(d)) for d in by_urgency(found))
+    return Fold(title("Checks", len(found)), ("", "check", "in words", "value and threshold"), rows)
 
 
 def checks_of_all(estimates: Sequence[Estimate]) -> Fold:
     """Of several estimates, the checks that did not pass."""
     rows = [(e.target, e.estimator, outcome(d), d.name, d.sentence) for e in estimates for d in e.diagnostics]
-    unsound = [row for row in rows if row[2] != "ok"]
+    unsound = sorted((row for row in rows if row[2] != "ok"), key=lambda row: row[2] != "failed")
     said = title(f"Checks that did not pass, of {len(rows):,}", len(unsound))
     return Fold(said, ("target", "estimator", "", "check", "in words"), tuple(unsound[:MOST_LISTED]))
 
@@ -116,8 +128,12 @@ def gaps(record: Inspection) -> Fold | None:
     """What of the target was never logged, where one was given."""
     if record.coverage is None:
         return None
+    names_of = record.coverage.factors
     rows = tuple(
-        (", ".join(map(str, g.state)), str(g.action), f"{g.probability:.4g}", whole(g.state_rows), percent(g.mass, 4))
+        (
+            *(state_words(names_of, g.state), str(g.action)),
+            *(f"{g.probability:.4g}", whole(g.state_rows), percent(g.mass, 4)),
+        )
         for g in record.coverage.worst
     )
     names = ("state", "action", "#probability", "#rows there", "#share of steps")

@@ -19,13 +19,14 @@ from mixope.differences.records import probability_words
 from mixope.errors import clean, phrased
 from mixope.report import words
 from mixope.report.cards import Card
+from mixope.report.decision import decision
 from mixope.report.document import Document, versions
 from mixope.report.figures import figures
 from mixope.version import __version__
 
 _WORDS = (
-    *("interval_words", "judged", "kind", "level_words", "meaning", "number", "outcome", "percent", "signed", "span"),
-    *("standing", "times", "unanswered", "value_words", "whole", "why"),
+    *("demand", "interval_words", "judged", "kind", "level_words", "meaning", "number", "outcome", "percent", "signed"),
+    *("span", "standing", "state_words", "times", "unanswered", "whole", "why"),
 )
 """What templates say about a record, by the name of the function in :mod:`mixope.report.words`."""
 
@@ -58,7 +59,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update({name: getattr(words, name) for name in _WORDS})
-    made.globals.update(probability_words=probability_words, versions=versions, version=__version__)
+    made.globals.update(probability_words=probability_words, decision=decision, versions=versions, version=__version__)
     made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
     return made
 

@@ -32,9 +32,8 @@ KINDS = {
 @card.register
 def _(found: Plan) -> Card:
     enough = found.half_width <= found.precision
-    refused = "reference" if found.verdict is None else KINDS[found.verdict]
     return Card(
-        refused if refused != "good" else "good" if enough else "caution",
+        KINDS[found.verdict] if enough or found.verdict is not Verdict.TRUSTWORTHY else "caution",
         "the pilot is enough" if enough else "more data are needed",
         headline(found),
         (found.question, f"the pilot: {pilot_words(found)}"),

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from mixope.errors import Phrase, in_python
 from mixope.planning import SURE, Need, Plan
-from mixope.report.terminal import Cell, Pieces, facts, notes, remarks, table, view
+from mixope.report.layout import Cell, Pieces, facts, notes, remarks, table
 from mixope.report.words import level_words, number, whole
 
 
@@ -37,10 +37,10 @@ def pilot_words(found: Plan) -> str:
     return f"{number(found.value)} ± {found.half_width:.3g} at {level_words(found.level)}{watched}"
 
 
-@view.register
-def _(found: Plan, *, phrase: Phrase = in_python) -> Group:
+def plan_view(found: Plan, phrase: Phrase = in_python) -> Group:
+    """What is needed first, then what it rests on."""
     lines: list[tuple[str, Cell]] = [("asked", found.question), ("pilot", pilot_words(found))]
-    lines += [] if found.verdict is None else [("its verdict", str(found.verdict))]
+    lines.append(("its verdict", str(found.verdict)))
     rows = [
         (need.what, whole(need.have), "no amount" if need.need is None else whole(need.need), _range(need))
         for need in found.needs

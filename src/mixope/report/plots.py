@@ -18,10 +18,9 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from mixope.backtesting import BacktestRow
 from mixope.differences import Rank
 from mixope.errors import clean
-from mixope.estimate import Earned, Estimate, LoggerShare
+from mixope.estimate import Earned, Estimate
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Sheet
 from mixope.report.words import kind, rounded, signed, whole
-from mixope.statistics.weights import WeightBin
 
 MARKER = {"good": "o", "caution": "^", "bad": "X", "reference": "o", "logger": "D", "truth": "*", "band": "|"}
 ROW = {True: 44, False: 28}
@@ -30,19 +29,25 @@ AXIS = 52
 """CSS pixels of the axis under the rows and its label."""
 EDGE = 10
 """CSS pixels on either side of the axes."""
+DWARFS = 2.0
+"""So many times as wide as the axis is too wide to be drawn on it."""
 LABEL = 230
 """The most CSS pixels that a label beside the axes may take; tables show it whole."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A value with or without a range, and what it is: a verdict's kind, or logger, truth, band."""
+    """A value with or without a range, and what it is: a verdict's kind, or logger, truth, band.
+
+    A band that is ``far`` too wide for the axis of the others is told in words.
+    """
 
     label: str
     value: float
     low: float | None
     high: float | None
     kind: str
+    far: bool = False
 
     @property
     def words(self) -> str:
@@ -51,13 +56,21 @@ class Mark:
             return rounded(self.value)
         half = (self.high - self.low) / 2
         span = f"{rounded(self.low, half)} to {rounded(self.high, half)}"
-        return span if self.kind == "band" else f"{rounded(self.value, half)} ({span})"
+        if self.kind == "band":
+            return f"{span}, beyond this axis" if self.far else span
+        return f"{rounded(self.value, half)} ({span})"
 
 
 def mark_of(estimate: Estimate, label: str) -> Mark:
     """An estimate with its interval."""
     found = estimate.interval
     return Mark(label, estimate.value, found.low if found else None, found.high if found else None, kind(estimate))
+
+
+def band_mark(value: float, band: tuple[float, float], others: Sequence[Mark]) -> Mark:
+    """The outer band beside other marks; where it dwarfs their axis, only in words."""
+    low, high = limits(others)
+    return Mark("outer band", value, *band, "band", far=band[1] - band[0] > DWARFS * (high - low))
 
 
 def own_marks(rivals: Sequence[tuple[str, Earned]]) -> list[Mark]:
@@ -79,7 +92,7 @@ def forest(axes: Axes, marks: Sequence[Mark], *, unit: str, narrow: bool = False
     low, high = limits(marks)
     for mark in marks:
         colour = COLOURS[mark.kind][0]
-        if mark.kind == "band" and mark.low is not None and mark.high is not None:
+        if mark.kind == "band" and not mark.far and mark.low is not None and mark.high is not None:
             axes.axvspan(max(mark.low, low), min(mark.high, high), color=colour, alpha=0.1, linewidth=0, zorder=0)
         elif mark.kind in ("logger", "truth") and low <= mark.value <= high:
             style = ":" if mark.kind == "logger" else "-"
@@ -146,47 +159,22 @@ def backtest(axes: Axes, rows: Sequence[BacktestRow], *, unit: str, narrow: bool
     for y, (mark, truth) in enumerate(zip(marks, earned, strict=True)):
         _span(axes, y + above, mark, low, high)
         _span(axes, y + below, truth, low, high)
-    _rows(axes, [mark.label for mark in marks], [f"z {signed(row.z, 1)}" for row in rows], narrow)
+    _rows(axes, [mark.label for mark in marks], [f"z {signed(row.z)}" for row in rows], narrow)
     _scale(axes, low, high, unit, narrow)
 
 
-def bins(axes: Axes, weights: Sequence[WeightBin], *, narrow: bool = False) -> None:
-    """How many rows have which weight (outline), and how much of all weight they carry (filled)."""
-    words = [f"{found.weight_share:.1%} of weight, {found.rows_share:.1%} of rows" for found in weights]
-    bars = [(found.weight_share, found.rows_share) for found in weights]
-    _bars(axes, [multiple(found) for found in weights], bars, words, _SHARES, narrow, percent=True)
-
-
-def multiple(found: WeightBin) -> str:
-    """The bounds of a bin, as multiples of the mean weight."""
-    if found.low is None:
-        return "0 or less"
-    return f"{found.low:g} × or more" if found.high is None else f"{found.low:g} to {found.high:g} ×"
-
-
-def shares(axes: Axes, loggers: Sequence[LoggerShare], *, total: int, narrow: bool = False) -> None:
-    """The share of all rows (outline) and of the weight (filled) that every logger has."""
-    bars = [(logger.weight_share or 0.0, logger.rows / total) for logger in loggers]
-    words = [f"{weight:.1%} of {rows:.1%}" for weight, rows in bars]
-    _bars(axes, [logger.label for logger in loggers], bars, words, _SHARES, narrow, percent=True)
-
-
-def sizes(axes: Axes, loggers: Sequence[LoggerShare], *, narrow: bool = False) -> None:
-    """How many rows of the target's own every logger's weighted rows are worth (filled), of its rows (outline)."""
-    bars = [(logger.effective_sample_size or 0.0, float(logger.rows)) for logger in loggers]
-    words = [f"{whole(size)} of {whole(rows)}" for size, rows in bars]
-    _bars(
-        axes, [logger.label for logger in loggers], bars, words, "effective (filled) and logged rows (outline)", narrow
-    )
+def visits(axes: Axes, found: Sequence[tuple[str, float, float]], *, narrow: bool = False) -> None:
+    """Of every state its share of the target's steps (filled), and of the logged rows (outline)."""
+    bars = [(target, logged) for _, logged, target in found]
+    words = [f"target {target:.1%}, logs {logged:.1%}" for target, logged in bars]
+    unit = "share of steps: target (filled), logs (outline)"
+    _bars(axes, [name for name, *_ in found], bars, words, unit, narrow, percent=True)
 
 
 def counts(axes: Axes, labels: Sequence[str], found: Sequence[int], *, unit: str, narrow: bool = False) -> None:
     """How many there are of each."""
     bars = [(float(number), 0.0) for number in found]
     _bars(axes, labels, bars, [whole(number) for number in found], unit, narrow)
-
-
-_SHARES = "share of weight (filled) and of rows (outline)"
 
 
 def _bars(
@@ -224,11 +212,15 @@ def limits(marks: Sequence[Mark], first: int = 1) -> tuple[float, float]:
 
 
 def _numbers(mark: Mark) -> list[float]:
+    if mark.far:
+        return []
     return [v for v in (mark.value, mark.low, mark.high) if v is not None and math.isfinite(v)]
 
 
 def _span(axes: Axes, y: float, mark: Mark, low: float, high: float, wide: int = 2) -> None:
     """The range and the point of a mark, cut at the edges."""
+    if mark.far:
+        return
     _line(axes, y, mark, low, high, 6 if mark.kind == "band" else wide)
     if mark.kind != "band":
         _point(axes, y, mark, low, high)
@@ -265,7 +257,7 @@ def _point(axes: Axes, y: float, mark: Mark, low: float, high: float) -> None:
 
 def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool) -> None:
     """Labels on the left, numbers on the right; above the row where the page is narrow."""
-    across, _ = _size(axes)
+    across, _ = size(axes)
     axes.set_ylim(len(labels) - 0.5, -0.7 if narrow else -0.5)
     place = axes.get_yaxis_transform()
     if narrow:
@@ -285,7 +277,7 @@ def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool)
         axes.text(1.0 + EDGE * 1.5 / _across(axes), y, word, transform=place, va="center", color=MUTED)
 
 
-def _size(axes: Axes) -> tuple[float, float]:
+def size(axes: Axes) -> tuple[float, float]:
     """Of the figure, in CSS pixels."""
     figure = axes.figure
     return 72 * figure.bbox.width / figure.dpi, 72 * figure.bbox.height / figure.dpi
@@ -293,14 +285,14 @@ def _size(axes: Axes) -> tuple[float, float]:
 
 def _across(axes: Axes) -> float:
     """Of the axes, in CSS pixels."""
-    return axes.get_position().width * _size(axes)[0]
+    return axes.get_position().width * size(axes)[0]
 
 
 def room(axes: Axes, left: float, right: float) -> None:
     """Leave that many CSS pixels on the sides, and room for the scale below, unless others lay out the figure."""
     if not isinstance(axes.figure, Sheet):
         return
-    across, down = _size(axes)
+    across, down = size(axes)
     below = min(AXIS - 6, down / 2)
     axes.set_position((left / across, below / down, 1 - (left + right) / across, 1 - (below + 6) / down))
 
@@ -309,18 +301,18 @@ def _scale(axes: Axes, low: float, high: float, unit: str, narrow: bool, *, perc
     axes.set_xlim(low, high)
     ticks = [t for t in MaxNLocator(3 if narrow else 5).tick_values(low, high) if low <= t <= high]
     words = [f"{w}%" for w in tick_words([100 * t for t in ticks])] if percent else tick_words(ticks)
-    shown = [(t, w) for t, w in zip(ticks, words, strict=True) if _fits(axes, (t - low) / (high - low), w)]
+    shown = [(t, w) for t, w in zip(ticks, words, strict=True) if fits(axes, (t - low) / (high - low), w)]
     axes.set_xticks([t for t, _ in shown], [w for _, w in shown])
-    axes.set_xlabel(shortened(unit, 0.8 * _size(axes)[0]))
+    axes.set_xlabel(shortened(unit, 0.8 * size(axes)[0]))
     axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=RULE, linewidth=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", colors=RULE, labelcolor=INK)
 
 
-def _fits(axes: Axes, share: float, words: str) -> bool:
+def fits(axes: Axes, share: float, words: str) -> bool:
     """Whether a word under the axis, centred at that share of it, stays inside the figure."""
-    place, across = axes.get_position(), _size(axes)[0]
+    place, across = axes.get_position(), size(axes)[0]
     centre, half = across * (place.x0 + share * place.width), width(words) / 2
     return bool(half <= centre <= across - half)
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from mixope.diagnostics import Verdict
 from mixope.distributions import Amount, Returns
 from mixope.errors import Phrase, in_python
-from mixope.report.terminal import STYLE, Pieces, heading, notes, remarks, table, view
+from mixope.report.layout import STYLE, Pieces, heading, notes, remarks, table
 from mixope.report.words import rounded
 
 MOST = 4
@@ -30,8 +30,8 @@ def amount_words(amount: Amount) -> str:
     return f"{rounded(amount.value, half)} ({low} to {high})"
 
 
-@view.register
-def _(found: Returns, *, phrase: Phrase = in_python) -> Group:
+def returns_view(found: Returns, phrase: Phrase = in_python) -> Group:
+    """Means and tails of all targets, then their quantiles."""
     head = f"{found.estimand}, {found.estimand.unit}; intervals at {found.level:.4g}; {found.n_episodes:,} episodes"
     rows = [
         (

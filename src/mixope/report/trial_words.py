@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mixope.report.words import rounded
-from mixope.trials.records import ArmResult, Effect, Experiment
+from mixope.trials.records import ArmResult, Effect, Experiment, Sensitivity
 
 SMALL = 0.001
 
@@ -71,6 +71,13 @@ def trust(arm: ArmResult) -> str:
     if not bad:
         return f"all {len(checks)} checks passed"
     return f"{len(bad)} of {len(checks)} checks did not pass: {', '.join(check.name for check in bad)}"
+
+
+def compared(found: Sensitivity) -> list[str]:
+    """What a factor of hidden reasons may be held against."""
+    if found.logged_factor is None:
+        return []
+    return [f"For comparison: the state that is logged moves the odds of the arm by up to {found.logged_factor:.3g}."]
 
 
 def who(found: Experiment) -> str:

@@ -76,9 +76,7 @@ def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
         case BacktestRow():
             off = "bad" if found.beyond_chance else "caution"
             return "reference" if not found.supported else "good" if found.covered else off
-    if not found.supported or found.check is None or found.check.status != "pass":
-        return "bad"  # none could be predicted, or they are off beyond chance
-    return "good" if found.agree == len(found.supported) else "caution"
+    return "bad" if found.check is None else kind(found.check)  # None where nothing could be predicted
 
 
 def outcome(found: Diagnostic | BacktestRow) -> str:
@@ -87,6 +85,34 @@ def outcome(found: Diagnostic | BacktestRow) -> str:
         return _STATUSES[found.status][1]
     off = "no" if found.beyond_chance else "no, perhaps by chance"
     return "no prediction" if not found.supported else "yes" if found.covered else off
+
+
+def by_urgency(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Those that failed, those that ask for caution, those that passed; each in the order of the checks."""
+    return sorted(found, key=lambda check: list(_STATUSES)[::-1].index(check.status))
+
+
+def demand(found: Diagnostic) -> str:
+    """The value of a check and on which side of its threshold it should lie: must, where it failed."""
+    must = "must" if found.status == "fail" else "should"
+    return f"{_measured(found.value)}, {must} be {_side(found)}"
+
+
+def _side(found: Diagnostic) -> str:
+    limit = _measured(found.threshold)
+    return f"within {limit} of 1" if found.bound == "within" else f"{found.bound} {limit}"
+
+
+def _measured(value: float) -> str:
+    """Three digits; counts as they are."""
+    return "–" if math.isnan(value) else f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def state_words(names: Sequence[str], state: Sequence[object]) -> str:
+    """A state by the names of its factors; an id by itself."""
+    if len(names) != len(state):
+        return ", ".join(map(str, state))
+    return ", ".join(f"{name} = {value}" for name, value in zip(names, state, strict=True))
 
 
 def judged(estimate: Estimate) -> bool:
@@ -169,10 +195,12 @@ def meaning(estimate: Estimate) -> str:
     """What the number says, in one breath."""
     if not judged(estimate):
         return "This is what the logs average per step. It says nothing about a policy that did not write them."
-    earns = f"about {rounded(estimate.value, _half(estimate))} {_per(estimate)} {_WHEN[estimate.estimand.kind]}"
+    about = f"about {rounded(estimate.value, _half(estimate))} {_per(estimate)} {_WHEN[estimate.estimand.kind]}"
+    earns = f"{about} ({interval_words(estimate)})" if estimate.interval else about
     steps = f", in {length_words(estimate)} on average" if length_words(estimate) else ""
     said = f"If “{estimate.target}” acted where these logs were written, it would earn {earns}{steps}."
-    return Advice(f"{said} ", *_beside_the_logs(estimate))
+    missing = [] if estimate.interval else [" There is ", interval_words(estimate), "."]
+    return Advice(said, *missing, " ", *_beside_the_logs(estimate))
 
 
 def length_words(estimate: Estimate) -> str:
@@ -189,16 +217,11 @@ def _per(estimate: Estimate) -> str:
 
 
 def _beside_the_logs(estimate: Estimate) -> list[str]:
-    """The same of those who wrote the logs, and the difference."""
+    """The same of those who wrote the logs; the headline has the difference."""
     logs = estimate.against_logs
     if logs.value is None:
         return ["What those who wrote the logs earn cannot be said: ", logs.because or "it was not asked", "."]
-    said = f"Those who wrote the logs earn {earned_words(logs)} {_per(estimate)} themselves"
-    if logs.difference is None:
-        return [f"{said}."]
-    if logs.difference.interval.low <= 0 <= logs.difference.interval.high:
-        return [f"{said}, which cannot be told apart: the difference is {advantage_words(logs)}."]
-    return [f"{said}; {logs.difference.conclusion}, by {advantage_words(logs)}."]
+    return [f"What ran, those who wrote the logs, earns {earned_words(logs)} {_per(estimate)}."]
 
 
 def earned_words(found: Earned) -> str:

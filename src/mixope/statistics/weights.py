@@ -5,15 +5,19 @@ A few bins say what an effective sample size hides: whether many rows carry a li
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
 
-EDGES = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+EDGES = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
 """Bounds of the bins of weights, as multiples of the mean weight."""
-_BINS = len(EDGES) + 1
+_FINE, _OCTAVES = 8, 64
+"""Weights are counted in so many parts of every power of two, for so many powers on either side of one."""
+_COUNTED = 2 * _FINE * _OCTAVES
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,10 @@ def weight_bins(weight: FloatArray, rows: FloatArray) -> tuple[WeightBin, ...]:
 
 @dataclass(frozen=True)
 class WeightCount:
-    """Rows and weight by bin, and the largest weight, of some rows: a commutative monoid.
+    """Rows and weight by size, and the largest weight, of some rows: a commutative monoid.
 
-    Bins are multiples of one, so that the mean weight must be near one.
+    The mean weight is known at the end only, so weights are counted finely and put into bins by multiples of it then,
+    to the nearest eighth of a power of two: exactly, where the mean is one.
     """
 
     rows: FloatArray
@@ -48,9 +53,12 @@ class WeightCount:
 
     @classmethod
     def of(cls, weight: FloatArray, rows: FloatArray) -> WeightCount:
-        """Of weights that so many rows have each."""
-        where = np.where(weight > 0, np.searchsorted(np.array(EDGES), weight, side="right"), 0)
-        return cls(sum_by(where, rows, _BINS), sum_by(where, weight * rows, _BINS), float(weight.max(initial=0.0)))
+        """Of weights that so many rows have each; the first place is for those that are zero or less."""
+        size = np.log2(weight, out=np.zeros(len(weight)), where=weight > 0)
+        place = np.clip(np.floor(_FINE * (size + _OCTAVES)), 0, _COUNTED - 1).astype(np.int64)
+        where = np.where(weight > 0, 1 + place, 0)
+        n = 1 + _COUNTED
+        return cls(sum_by(where, rows, n), sum_by(where, weight * rows, n), float(weight.max(initial=0.0)))
 
     def merge(self, other: WeightCount) -> WeightCount:
         """Of the rows of both."""
@@ -58,10 +66,14 @@ class WeightCount:
 
     def bins(self) -> tuple[WeightBin, ...]:
         """Shares; empty where nothing is weighed."""
-        if self.weight.sum() <= 0:
+        rows, weight = float(self.rows.sum()), float(self.weight.sum())
+        if not (weight > 0 and math.isfinite(weight)):
             return ()
+        mean = round(_FINE * math.log2(weight / rows))
+        starts = [1 + _FINE * (_OCTAVES + round(math.log2(edge))) + mean for edge in EDGES[1:]]
+        ends = np.clip([0, 1, *starts, 1 + _COUNTED], 0, 1 + _COUNTED)
         bounds = [(None, 0.0), *zip(EDGES, (*EDGES[1:], None), strict=True)]
-        shares = zip(self.rows / self.rows.sum(), self.weight / self.weight.sum(), strict=True)
         return tuple(
-            WeightBin(low, high, float(r), float(w)) for (low, high), (r, w) in zip(bounds, shares, strict=True)
+            WeightBin(low, high, float(self.rows[a:b].sum()) / rows, float(self.weight[a:b].sum()) / weight)
+            for (low, high), (a, b) in zip(bounds, pairwise(ends.tolist()), strict=True)
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
 from mixope.intervals import Interval, probability_positive, quantile
 from mixope.logs.sources import arrow_batches, quote
 from mixope.trials.records import Effect
@@ -101,28 +101,37 @@ def count(panel: Panel, metric: str, where: str = "true") -> Histories:
     """The counts of a panel under one metric; of some rows only where ``where``, an SQL condition, says so."""
     names = {"before": panel.base, "state": panel.states, "next": panel.states}
     keys = [quote(f"{when} {name}") for when, columns in names.items() for name in columns]
-    value = quote(f"metric {metric}")
-    sums = ("count(*)", f"fsum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"fsum(step * {value})")
-    added = ", ".join(f"{what} AS {name}" for what, name in zip(sums, SUMS, strict=True))
-    query = f"SELECT bucket, action, {', '.join(keys)}, {added}"
+    query = f"SELECT bucket, action, {', '.join(keys)}, {added_up(metric)}"
     with panel.open() as (connection, rows):
         found = connection.sql(f"{query} FROM {rows} WHERE {where} GROUP BY ALL ORDER BY ALL")
         table = arrow_batches(found, 1 << 20).read_all()
     return _encoded(table, panel)
 
 
+def added_up(metric: str) -> str:
+    """The sums of a group, as SQL."""
+    value = quote(f"metric {metric}")
+    sums = ("count(*)", f"fsum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"fsum(step * {value})")
+    return ", ".join(f"{what} AS {name}" for what, name in zip(sums, SUMS, strict=True))
+
+
 def _encoded(table: Any, panel: Panel) -> Histories:
-    """Tuples of classes as numbers; states are those before and after a period."""
+    """What came before, as numbers beside those of the counts."""
+    counts, states = encode(table, panel)
+    places = [panel.states.index(name) for name in panel.oldest]
+    befores = np.concatenate([_classes(table, "before", panel.base), states[:, places]])
+    _, pasts = _numbered(befores)
+    return Histories(counts, pasts[: len(counts.rows)], pasts[len(counts.rows) :])
+
+
+def encode(table: Any, panel: Panel) -> tuple[Counts, IntArray]:
+    """Groups of a panel as counts, and the classes of every state; states are those before and after a period."""
     now = _classes(table, "state", panel.states)
     known = np.asarray(table.column(f"next {panel.states[0]}").is_valid().to_numpy())
     later = _classes(table.filter(known), "next", panel.states)
-    states, numbers = np.unique(np.concatenate([now, later]), axis=0, return_inverse=True)
-    numbers = numbers.ravel().astype(np.int64)
+    states, numbers = _numbered(np.concatenate([now, later]))
     next_state = np.full(len(known), -1, dtype=np.int64)
     next_state[known] = numbers[len(known) :]
-    places = [panel.states.index(name) for name in panel.oldest]
-    befores = np.concatenate([_classes(table, "before", panel.base), states[:, places]])
-    pasts = np.unique(befores, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
     arms = panel.facts.names
     action = np.asarray(table.column("action").to_numpy(zero_copy_only=False)).astype(str)
     counts = Counts(
@@ -135,7 +144,19 @@ def _encoded(table: Any, panel: Panel) -> Histories:
         next_state,
         *(table.column(name).to_numpy().astype(np.float64) for name in SUMS),
     )
-    return Histories(counts, pasts[: len(known)], pasts[len(known) :])
+    return counts, states
+
+
+def _numbered(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The different rows in their order, and the number of every row among them."""
+    numbers, n = np.zeros(len(rows), dtype=np.int64), 1
+    for column in rows.T:
+        width = int(column.max() - column.min()) + 1
+        found, numbers = distinct(numbers * width + column - column.min(), n * width)
+        n = len(found)
+    first = np.empty(n, dtype=np.int64)
+    first[numbers[::-1]] = np.arange(len(rows))[::-1]
+    return rows[first], numbers
 
 
 def _classes(table: Any, when: str, names: Sequence[str]) -> IntArray:

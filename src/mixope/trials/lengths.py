@@ -29,12 +29,10 @@ MOST_LENGTHS = 10
 
 @dataclass(frozen=True)
 class Lengths:
-    """Standard errors after so many periods; of the whole test its difference and the degrees of freedom besides."""
+    """Standard errors after so many periods; the last is that of the whole test."""
 
     periods: IntArray
     error: FloatArray
-    difference: float
-    degrees: int
 
     @property
     def power(self) -> float:
@@ -58,8 +56,7 @@ def errors_by_length(panel: Panel, metric: str, treatment: str) -> Lengths:
         )
     periods = np.unique(np.linspace(LEAST, longest, min(MOST_LENGTHS, longest - LEAST + 1)).round().astype(np.int64))
     found = [jackknife(_first(panel, metric, int(k)), lambda c: _difference(c, *pair)) for k in periods]
-    value, _, degrees = found[-1]
-    return Lengths(periods, np.array([float(error[0]) for _, error, _ in found]), float(value[0]), degrees)
+    return Lengths(periods, np.array([float(error[0]) for _, error, _ in found]))
 
 
 def _first(panel: Panel, metric: str, periods: int) -> Counts:

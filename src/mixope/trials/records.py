@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimate import Provenance
@@ -12,6 +12,8 @@ from mixope.intervals import Interval
 from mixope.rendering import ReportedRecord, Rows
 
 SURE = 0.95
+Broken = Literal["confounding", "markov", "coverage"]
+"""An assumption that may not hold."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,64 @@ class Driver:
 
 
 @dataclass(frozen=True)
+class SensitivityPoint:
+    """What is possible where hidden reasons change the odds of an arm by up to a factor.
+
+    ``low`` and ``high`` bound the difference, ``sure_low`` and ``sure_high`` include its sampling error; then the
+    bounds of each arm.
+    """
+
+    factor: float
+    low: float
+    high: float
+    sure_low: float
+    sure_high: float
+    treatment_low: float
+    treatment_high: float
+    control_low: float
+    control_high: float
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """How far an assumption may be violated before the decision could flip.
+
+    A factor for ``confounding`` and ``markov`` (None: not up to the largest that is looked for), a share of visits for
+    ``coverage``. At ``sign`` zero enters the bounds, at ``interval`` the bounds with their sampling error.
+    """
+
+    assumption: Broken
+    sign: float | None
+    interval: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The difference without the assumptions that no log can prove: a curve over hidden confounding, and what it takes.
+
+    ``curve`` begins at a factor of 1, which is what was reported. ``logged_factor`` helps to judge the others: by how
+    much the state that *is* logged moves the odds of the arm, in 95 % of the rows no more than that; None where some
+    states have one arm only.
+    """
+
+    curve: tuple[SensitivityPoint, ...]
+    logged_factor: float | None
+    robustness: tuple[Robustness, ...]
+
+    def __getitem__(self, assumption: Broken) -> Robustness:
+        return next(found for found in self.robustness if found.assumption == assumption)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "curve": [asdict(point) for point in self.curve],
+            "logged_factor": self.logged_factor,
+            "robustness": [asdict(found) for found in self.robustness],
+        }
+
+
+@dataclass(frozen=True)
 class ArmResult:
     """One treatment against the control, on one metric."""
 
@@ -119,6 +179,8 @@ class ArmResult:
     at_once: Effect
     carried: Effect
     drivers: tuple[Driver, ...]
+    sensitivity: Sensitivity | None = None
+    """None where it is not computed: a note says why."""
 
     @property
     def decision(self) -> str:
@@ -141,6 +203,7 @@ class ArmResult:
             "at_once": self.at_once.to_dict(),
             "carried": self.carried.to_dict(),
             "drivers": [asdict(driver) for driver in self.drivers],
+            "sensitivity": None if self.sensitivity is None else self.sensitivity.to_dict(),
         }
 
 
@@ -173,7 +236,7 @@ class Experiment(ReportedRecord):
         first = self.arms[0].to_dict() if len(self.arms) == 1 else {}
         return self._written(
             {
-                **{name: first[name] for name in ("naive", "long_run") if name in first},
+                **{name: first[name] for name in ("naive", "long_run", "sensitivity") if name in first},
                 "control": self.control,
                 "unit": self.unit,
                 "period": self.period,
@@ -190,7 +253,8 @@ class Experiment(ReportedRecord):
         )
 
     def tables(self) -> Mapping[str, Rows]:
-        """The lines of every arm, the days, the drivers and the checks."""
+        """The lines of every arm, the days, the drivers, the checks, and what it takes to flip the decision."""
+        known = [(arm, arm.sensitivity) for arm in self.arms if arm.sensitivity is not None]
         return {
             "lines": [{**_key(arm), **line.row()} for arm in self.arms for line in arm.lines],
             "days": [{**_key(arm), **asdict(day)} for arm in self.arms for day in arm.days],
@@ -200,6 +264,8 @@ class Experiment(ReportedRecord):
                 for d in arm.drivers
             ],
             "checks": [{**_key(arm), **check.row()} for arm in self.arms for check in arm.long_run.checks],
+            "sensitivity": [{**_key(arm), **asdict(point)} for arm, found in known for point in found.curve],
+            "robustness": [{**_key(arm), **asdict(each)} for arm, found in known for each in found.robustness],
         }
 
 

@@ -27,9 +27,11 @@ from mixope.trials.design import Design, Period, names_of
 from mixope.trials.drift import drift_check
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
+from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import BUCKETS, MEMORY, Panel, make_panel
-from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun
+from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun, Sensitivity
 from mixope.trials.seen import SeenDays, by_day, naive
+from mixope.trials.sensitivity import Wanted, sensitivity_of
 from mixope.trials.watching import about_looking, as_planned_rows, at_all_times
 
 Kind = Literal["average", "discounted", "horizon", "day"]
@@ -37,6 +39,9 @@ DRIVERS = 8
 AHEAD = 90
 """How many periods are looked ahead where nobody says."""
 MOST_AHEAD = 10_000
+UNBOUNDED = (
+    "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
+)
 FOR_EVER = Estimand("discounted", gamma=1 - 1e-5)
 """The long-run average of units that differ for ever: what a unit never changes (its country, say) splits the states
 into parts that are closed. Over so many periods every part counts by the units that enter it."""
@@ -183,24 +188,34 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
     histories = count(panel, metric)
     counts = histories.merged()
     names = panel.facts.names
-    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
-    logs = panel.logs(metric)
-    table = compare(
-        logs,
-        policies,
-        [asked.estimator],
-        estimand=asked.estimand,
-        level=asked.level,
-        engine=asked.engine or EmbeddedEngine(memory_limit=MEMORY),
-        seed=asked.seed,
-    )
+    table = compare_arms(panel, metric, asked.estimand, asked.level, asked.estimator, asked.engine, asked.seed)
     seen = _by_bucket(panel, metric)
+    wanted = Wanted(asked.estimand, asked.day)
+    outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
     found = []
     for treatment in names:
         if treatment != panel.design.control:
-            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen)
+            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen, outcomes)
             found.append(one.result(table))
+    if outcomes is None:
+        notes.append(UNBOUNDED)
     return found
+
+
+def compare_arms(
+    panel: Panel,
+    metric: str,
+    estimand: Estimand = FOR_EVER,
+    level: float = 0.95,
+    estimator: str = "auto",
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Every arm as a policy, "always this arm", by the same scans."""
+    names = panel.facts.names
+    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
+    chosen = engine or EmbeddedEngine(memory_limit=MEMORY)
+    return compare(panel.logs(metric), policies, [estimator], estimand=estimand, level=level, engine=chosen, seed=seed)
 
 
 def _by_bucket(panel: Panel, metric: str) -> ByDay:
@@ -226,6 +241,7 @@ class _One:
     histories: Histories
     counts: Counts
     seen: ByDay
+    outcomes: Outcomes | None
 
     @property
     def control(self) -> str:
@@ -256,6 +272,7 @@ class _One:
             at_once=at_once,
             carried=carried,
             drivers=drivers,
+            sensitivity=self._sensitivity(long_run),
         )
 
     def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
@@ -264,16 +281,19 @@ class _One:
         first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
         day = self.asked.day
         if day is None:
-            effect, by = _difference(table, self.treatment, self.control), first.estimator
+            effect, by = difference_of(table, self.treatment, self.control), first.estimator
+            treated, plain = first.value, second.value
         else:
-            effect, by = effect_of(path[day - 1], errors[day - 1], degrees, level, "jackknife over units"), "chain"
+            found, error = float(path[day - 1]), float(errors[day - 1])
+            effect, by = effect_of(found, error, degrees, level, "jackknife over units"), "chain"
+            treated, plain = (float(chain_of(self.counts, arm).path(day)[-1]) for arm in self.pair)
         checks = _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
         checks += self._forecast()
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
         said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
-        return LongRun(effect, verdict(tuple(checks)), by, said, first.value, second.value, tuple(checks))
+        return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
 
     def _forecast(self) -> list[Diagnostic]:
         tested = self.panel.facts.longest
@@ -283,6 +303,10 @@ class _One:
         first = (tested + 1) // 2
         early = count(self.panel, self.metric, f"step < {first}").merged()
         return [forecast(early, self.seen, *self.pair, first).check]
+
+    def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
+        wanted = Wanted(self.asked.estimand, self.asked.day)
+        return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
 
     def _others(self, tested: int) -> list[Line]:
         level, ahead = self.asked.level, max(self.ahead, tested)
@@ -329,7 +353,7 @@ def _meaning(asked: _Asked) -> str:
     return "long-run average" if asked.estimand == FOR_EVER else str(asked.estimand)
 
 
-def _difference(table: Comparison, treatment: str, control: str) -> Effect:
+def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
     """The pair as the comparison has it, or turned round."""
     if not table.differences:
         reasons = [str(e.no_interval_because) for e in table if e.no_interval_because]

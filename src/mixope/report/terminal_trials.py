@@ -6,9 +6,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mixope.errors import Phrase, in_python, phrased
+from mixope.errors import Phrase, phrased
 from mixope.report import trial_words as say
-from mixope.report.terminal import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table, view
+from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
 from mixope.report.words import percent, rounded
 from mixope.trials.records import ArmResult, Day, Experiment, Line
 
@@ -20,8 +20,8 @@ KIND = {
 }
 
 
-@view.register
-def _(found: Experiment, *, phrase: Phrase = in_python) -> Group:
+def experiment_view(found: Experiment, phrase: Phrase) -> Group:
+    """Every arm on every metric, then what all of them rest on."""
     pieces: Pieces = []
     for arm in found.arms:
         pieces += _arm(found, arm, phrase)
@@ -43,6 +43,10 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
     pieces.append(table(head, [_line(line) for line in arm.lines], folded=("what it is",)))
     pieces += [heading(f"{arm.arm} less {found.control}, by {found.period} since entry"), _path(found, arm)]
     pieces += [heading("the states behind it"), _drivers(found, arm)]
+    if arm.sensitivity is not None:
+        flips = [(each.assumption, each.sentence) for each in arm.sensitivity.robustness]
+        pieces += [heading("what would flip it"), table(("assumption", "in words"), flips, folded=("in words",))]
+        pieces += [Text(said) for said in say.compared(arm.sensitivity)]
     bad = [check for check in arm.long_run.checks if check.status != "pass"]
     if bad:
         checks = [(status(check.status), check.name, phrased(check.sentence, phrase)) for check in bad]

@@ -1,0 +1,26 @@
+"""What a report draws, made with the estimate: from sums and scores that are there, without another scan.
+
+episodes     the estimate as the log grows; what episodes earned
+states       visits of the logs and of the target
+behaviour    probabilities of actions against their frequencies
+"""
+
+from mixope.pictures.behaviour import reliability
+from mixope.pictures.episodes import growth, loggers_in_turn, returns
+from mixope.pictures.records import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
+from mixope.pictures.states import visits
+
+__all__ = [
+    "Grown",
+    "Pictures",
+    "Reliability",
+    "ReliabilityBin",
+    "ReturnBar",
+    "Visit",
+    "Visits",
+    "growth",
+    "loggers_in_turn",
+    "reliability",
+    "returns",
+    "visits",
+]

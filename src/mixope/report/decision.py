@@ -1,0 +1,118 @@
+"""The headline: is the target better than what ran, by how much, and how sure is that?
+
+A verdict comes before a number: where the logs do not support an answer the headline says so, and has none. Where the
+checks ask for caution a target *looks* better; where they passed it *is*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mixope.diagnostics import Verdict
+from mixope.differences import Comparison, Difference, Differences, Selection
+from mixope.differences.records import probability_words
+from mixope.estimate import Estimate
+from mixope.intervals import Interval
+from mixope.report.words import judged, level_words, rounded
+
+UNSUPPORTED = "Not supported by these logs"
+MOST_NAMED = 4
+"""Targets that a headline names."""
+
+
+def title(found: Estimate) -> str:
+    """The decision where no verdict stands above it."""
+    refused = found.verdict is Verdict.UNSUPPORTED
+    return f"{UNSUPPORTED}: {decision(found)}" if refused else decision(found)
+
+
+def decision(found: Estimate) -> str:
+    """Whether the target is better than what ran; the verdict stands above it."""
+    who = f"“{found.target}”"
+    if not judged(found):
+        return "A reference line: what the logs average, not an estimate of the target"
+    if found.verdict is Verdict.UNSUPPORTED:
+        return f"These logs cannot tell whether {who} is better than what ran"
+    gain = found.against_logs.difference
+    if gain is None:
+        return f"Whether {who} is better than what ran is not known: there is no difference with an interval"
+    sure = _chance("better", gain.probability_better)
+    if gain.interval.low <= 0 <= gain.interval.high:
+        return f"{who} cannot be told apart from what ran: {_signed(gain.value, gain.interval, found.unit)}, {sure}"
+    how = "better" if gain.value > 0 else "worse"
+    return f"{who} {_verb(found)} {how} than what ran, by {_size(gain.value, gain.interval, found.unit)}, {sure}"
+
+
+def choice(compared: Comparison) -> str:
+    """Of several targets: which is the best, and by how much it is better than the next."""
+    names = list(dict.fromkeys(e.target for e in compared.estimates))
+    chosen = compared.selections[0] if compared.selections else None
+    if chosen is None:
+        return f"{len(names):,} targets, none of which is judged"
+    ranked, best = chosen.ranked, chosen.contenders
+    if not ranked:
+        return f"{UNSUPPORTED}: none of {len(names):,} targets can be ranked"
+    first = f"“{ranked[0].target}”"
+    if len(ranked) == 1:
+        return f"{first} is the only one of {len(names):,} targets that these logs support"
+    if not best:
+        return f"{first} has the highest value of {len(ranked):,} targets; how sure that is, is not known"
+    if len(best) > 1:
+        return f"{_named(best)} cannot be told apart: at {level_words(chosen.level)} the best target is one of them"
+    found = next((d for d in compared.differences if d.estimator == chosen.estimator), None)
+    winner = next((e for e in compared.estimates if (e.target, e.estimator) == (best[0], chosen.estimator)), None)
+    verb = "is" if winner is None else _verb(winner)
+    return f"“{best[0]}” {verb} the best of {len(ranked):,} targets{_ahead(best[0], chosen, found)}"
+
+
+def _ahead(best: str, chosen: Selection, found: Differences | None) -> str:
+    """By how much the best is better than the next, where that pair was compared."""
+    second = next(rank.target for rank in chosen.ranked if rank.target != best)
+    pairs: Sequence[Difference] = () if found is None else found.pairs
+    pair = next((p for p in pairs if {p.first, p.second} == {best, second}), None)
+    if found is None or pair is None:
+        return ""
+    turned = pair.first != best
+    low, high = (-pair.joint.high, -pair.joint.low) if turned else (pair.joint.low, pair.joint.high)
+    value = -pair.value if turned else pair.value
+    chance = 1 - pair.probability_first_is_better if turned else pair.probability_first_is_better
+    joint, unit = Interval(low, high, found.level, pair.joint.method), found.estimand.unit
+    size = f"better than “{second}”, the next, by {_size(value, joint, unit)}"
+    if low <= 0:
+        size = f"against “{second}”, the next, {_signed(value, joint, unit)}"
+    return f": {size}, {_chance('better', chance)}"
+
+
+def _verb(found: Estimate) -> str:
+    return "is" if found.verdict is Verdict.TRUSTWORTHY else "looks"
+
+
+def _size(value: float, interval: Interval, unit: str) -> str:
+    """How large a difference is, with its interval, both without their sign."""
+    ends = sorted((abs(interval.low), abs(interval.high)))
+    return _around(abs(value), ends[0], ends[1], interval, unit)
+
+
+def _signed(value: float, interval: Interval, unit: str) -> str:
+    """A difference with its interval."""
+    return f"a difference of {_around(value, interval.low, interval.high, interval, unit)}"
+
+
+def _around(value: float, low: float, high: float, interval: Interval, unit: str) -> str:
+    half = interval.width / 2
+    at = level_words(interval.level)
+    return f"{rounded(value, half)} {unit} ({at} interval {rounded(low, half)} to {rounded(high, half)})"
+
+
+def _chance(what: str, probability: float) -> str:
+    words = probability_words(probability)
+    return f"P({what}) {words if words.startswith(('<', '>')) else f'= {words}'}"
+
+
+def _named(names: Sequence[str]) -> str:
+    """All of a few, the first of many."""
+    quoted = [f"“{name}”" for name in names[:MOST_NAMED]]
+    more = len(names) - len(quoted)
+    if more:
+        return f"{', '.join(quoted)} and {more:,} more"
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
