@@ -322,4 +322,5 @@ def _about_length(need: Need) -> tuple[str, ...]:
         return (f"more {need.what} of the same units would hardly help: the error fell little while the test ran",)
     said = f"the number of {need.what} is an extrapolation: the squared error is taken to fall by the power"
     far = f"; {need.need / need.have:.1f} times the length seen is far" if need.need > MOST_TIMES * need.have else ""
-    return (f"{said} {need.power:.2f} of the length, as in the later half of the test{far}",)
+    seen = f"{need.power:.2f} of the length, as in the later half of the test, and its range leaves that doubt out"
+    return (f"{said} {seen}{far}",)
