@@ -20,7 +20,7 @@ from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate
 from mixope.inspection import Contents, Inspection
 from mixope.logs import Logs
-from mixope.report import folds
+from mixope.report import folds, trial_words
 from mixope.report.charts import Chart, chart
 from mixope.report.decision import choice, decision
 from mixope.report.words import (
@@ -39,6 +39,7 @@ from mixope.report.words import (
     value_words,
     whole,
 )
+from mixope.trials.records import Experiment
 
 MOST_CHECKS = 3
 MOST_DRAWN = 6
@@ -179,6 +180,34 @@ def _contest(chosen: Selection, details: Sequence[folds.Fold], alerts: Sequence[
         lines,
         folds.present(*details, folds.notes(alerts)),
         drawn,
+    )
+
+
+@card.register
+def _(record: Experiment) -> Card:
+    arm = record.main
+    others = [f"{one.arm} on {one.metric}: {trial_words.headline(record, one)}" for one in record.arms[1:]]
+    lines = tuple(
+        (
+            line.name,
+            trial_words.amount(line.effect.difference, line.effect.standard_error),
+            trial_words.reach(line.effect),
+        )
+        for line in arm.lines
+    )
+    return Card(
+        trial_words.kind(arm),
+        str(arm.long_run.verdict),
+        trial_words.headline(record, arm),
+        (trial_words.chance(arm), trial_words.parts(arm), trial_words.who(record)),
+        _most_urgent(_check(found) for found in arm.long_run.checks),
+        folds.present(
+            folds.Fold("Ways to compute the difference", ("method", "#difference", "interval"), lines),
+            folds.checks(arm.long_run.checks),
+            folds.notes([*others, *record.notes]),
+            folds.provenance(record.provenance) if record.provenance else None,
+        ),
+        chart(record, MOST_DRAWN),
     )
 
 

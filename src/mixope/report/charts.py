@@ -26,9 +26,10 @@ from mixope.errors import UsageError, clean
 from mixope.estimate import Estimate
 from mixope.inspection import Inspection
 from mixope.logs import Logs
-from mixope.report import plots
+from mixope.report import plots, trial_graphs, trial_words
 from mixope.report.svg import COLOURS, Sheet, draw, own_style
 from mixope.report.words import kind, rounded, standing
+from mixope.trials.records import Experiment
 
 WIDE, NARROW = 760, 344
 MOST = 40
@@ -187,6 +188,14 @@ def _(record: Selection, most: int = MOST) -> Chart | None:
     kinds = ["bad" if rank.place is None else "good" if rank.may_be_best else "reference" for rank in ranks]
     says = "Places. " + "; ".join(f"{rank.target}: {rounded(rank.value)}, {standing(rank)}" for rank in ranks)
     return Chart(len(ranks), partial(plots.selection, ranks=ranks, kinds=kinds, unit="value"), says) if ranks else None
+
+
+@chart.register
+def _(record: Experiment, most: int = MOST) -> Chart:
+    arm = record.main
+    unit = f"{arm.metric}, {arm.arm} less {record.control}"
+    plot = partial(trial_graphs.path, days=arm.days, unit=unit, period=f"{record.period} since entry")
+    return Chart(8, plot, trial_words.headline(record, arm))
 
 
 @chart.register

@@ -22,8 +22,10 @@ from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Coverage
 from mixope.rendering import ReportedRecord
 from mixope.report.decision import choice, title
+from mixope.report.trial_words import headline
 from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
 from mixope.statistics.weights import WeightBin
+from mixope.trials.records import Experiment
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}
@@ -172,6 +174,22 @@ def _(record: Backtest, *, command: str | None = None, phrase: Phrase = in_pytho
     sections = (("backtest", "Backtest"), ("alerts", "Notes"), *([("manifest", "Manifest")] if known else []))
     words = f"Backtest: {record.summary}"
     return Document(record, "backtest.html.j2", words, sections, "reward per step", record, known, command, phrase)
+
+
+@document.register
+def _(record: Experiment, *, command: str | None = None, phrase: Phrase = in_python) -> Document:
+    known, several = record.provenance, len(record.arms) > 1
+    parts = (("path", "The difference"), ("states", "States"), ("flip", "What would flip it"), ("checks", "Checks"))
+    sections = [
+        (f"{id}-{k}", f"{arm.arm}, {arm.metric}: {words.lower()}" if several else words)
+        for k, arm in enumerate(record.arms)
+        for id, words in parts
+        if id != "flip" or arm.sensitivity is not None
+    ]
+    sections += [("alerts", "Notes"), *([("manifest", "Manifest")] if known else [])]
+    unit = f"per {record.unit} and {record.period}"
+    words = headline(record, record.main)
+    return Document(record, "experiment.html.j2", words, tuple(sections), unit, None, known, command, phrase)
 
 
 @document.register(Estimate)

@@ -13,7 +13,9 @@ from mixope.report import plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, twice
 from mixope.report.sights import of_logs, of_target
+from mixope.report.trial_sights import of_experiment
 from mixope.report.words import level_words, rounded, standing
+from mixope.trials.records import Experiment
 
 MOST_LOGGERS = 12
 MOST_PAIRS = 15
@@ -23,6 +25,8 @@ MOST_RANKED = 30
 def figures(shown: Document, prefix: str = "") -> Figures:
     """All that the document has data for, by name; a target's have its number (``forest-0``)."""
     made: Figures = {}
+    if isinstance(shown.record, Experiment):
+        return of_experiment(shown.record, prefix)
     if shown.backtest:
         made["backtest"] = _backtest(shown.backtest, shown.unit, prefix)
     if len(shown.answers) > 1:

@@ -49,7 +49,7 @@ def weights(axes: Axes, bins: Sequence[WeightBin], *, effective: float, rows: in
         high = max(high, at + 0.3)
         line = (min(max(at, low), high), f"{effective:,.0f} effective of {rows:,} rows")
     most = max(max(found.rows_share, found.weight_share) for found in bins)
-    _frame(axes, (low, high), words, "weight as a multiple of the mean weight", (0.0, most), percent=True)
+    frame(axes, (low, high), words, "weight as a multiple of the mean weight", (0.0, most), percent=True)
     if line is not None:
         _line(axes, *line, kind="truth")
 
@@ -76,11 +76,11 @@ def growth(axes: Axes, points: Sequence[Grown], *, ran: float | None, unit: str,
     core = [v for found in points for v in (found.low, found.high) if abs(v - last.value) <= reach]
     core += [last.low, last.high, *([ran] if ran is not None and abs(ran - last.value) <= 2 * reach else [])]
     ticks = _log_ticks(points[0].episodes, last.episodes, narrow)
-    _frame(axes, (across[0], across[-1]), ticks, "episodes, on a logarithmic scale", (min(core), max(core)))
+    frame(axes, (across[0], across[-1]), ticks, "episodes, on a logarithmic scale", (min(core), max(core)))
     if ran is not None and ran in core:
         axes.axhline(ran, color=MUTED, linewidth=1, linestyle=":", zorder=2)
         _beside(axes, ran, points[0].value, last.value, "what ran")
-    _above(axes, shortened(unit, 0.9 * size(axes)[0]))
+    above(axes, shortened(unit, 0.9 * size(axes)[0]))
 
 
 def _log_ticks(first: int, last: int, narrow: bool) -> Ticks:
@@ -98,10 +98,10 @@ def returns(
     for bar in bars:
         _bar(axes, bar.low, bar.high, float(bar.episodes), FILLED, PAPER)
     low, high = bars[0].low, bars[-1].high
-    ticks = _ticks(low, high, 3 if narrow else 6)
+    ticks = rounds(low, high, 3 if narrow else 6)
     most = float(max(bar.episodes for bar in bars))
-    levels = [(at, word) for at, word in _ticks(0.0, most, 4) if at.is_integer()]
-    _frame(axes, (low, high), ticks, "what an episode earned", (0.0, most), levels=levels)
+    levels = [(at, word) for at, word in rounds(0.0, most, 4) if at.is_integer()]
+    frame(axes, (low, high), ticks, "what an episode earned", (0.0, most), levels=levels)
     for value, words, kind in marks:
         if low <= value <= high:
             _line(axes, value, words, kind=kind)
@@ -117,8 +117,8 @@ def reliability(axes: Axes, found: Reliability, *, narrow: bool = False) -> None
     across, up = [b.predicted for b in found.bins], [b.observed for b in found.bins]
     axes.plot(across, up, color=FILLED, linestyle="none", marker="o", markersize=6, zorder=3, clip_on=False)
     ticks = [(k / 4, f"{25 * k}%") for k in range(5)]
-    _frame(axes, (0.0, 1.0), ticks, "probability of an action", (0.0, 1.0), levels=ticks)
-    _above(axes, "how often it was taken")
+    frame(axes, (0.0, 1.0), ticks, "probability of an action", (0.0, 1.0), levels=ticks)
+    above(axes, "how often it was taken")
 
 
 def coverage(axes: Axes, grid: Grid, *, narrow: bool = False) -> None:
@@ -163,7 +163,7 @@ def _map_frame(axes: Axes, grid: Grid) -> float:
     axes.set_xlabel(shortened(grid.names[1], 0.5 * size(axes)[0]))
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    _above(axes, shortened(grid.names[0], 0.5 * size(axes)[0]))
+    above(axes, shortened(grid.names[0], 0.5 * size(axes)[0]))
     return across
 
 
@@ -173,7 +173,7 @@ def _bar(axes: Axes, left: float, right: float, up: float, fill: str, edge: str)
         axes.add_patch(Rectangle((left, 0.0), right - left, up, zorder=2, **style))  # type: ignore[arg-type]
 
 
-def _frame(
+def frame(
     axes: Axes,
     across: tuple[float, float],
     ticks: Ticks,
@@ -190,7 +190,7 @@ def _frame(
     bottom, top = (0.0 if up[0] == 0.0 else up[0] - room), up[1] + room
     axes.set_xlim(low, high)
     axes.set_ylim(bottom, top)
-    levels = levels or _ticks(bottom, top, 4, percent=percent)
+    levels = levels or rounds(bottom, top, 4, percent=percent)
     left = max((width(word) for _, word in levels), default=0.0) + 2 * EDGE
     _room(axes, left, 2 * EDGE)
     axes.set_yticks([at for at, _ in levels], [word for _, word in levels])
@@ -204,7 +204,8 @@ def _frame(
     axes.tick_params(axis="y", length=0, labelcolor=INK)
 
 
-def _ticks(low: float, high: float, most: int, *, percent: bool = False) -> Ticks:
+def rounds(low: float, high: float, most: int, *, percent: bool = False) -> Ticks:
+    """About so many round numbers between two, with their words."""
     found = [at for at in MaxNLocator(most).tick_values(low, high) if low <= at <= high]
     words = [f"{w}%" for w in tick_words([100 * at for at in found])] if percent else tick_words(found)
     return list(zip(found, words, strict=True))
@@ -228,7 +229,7 @@ def _line(axes: Axes, at: float, words: str, *, kind: str) -> None:
     axes.text(at, up, words, transform=axes.get_xaxis_transform(), ha=side, va="bottom", color=COLOURS[kind][0])
 
 
-def _above(axes: Axes, words: str) -> None:
+def above(axes: Axes, words: str) -> None:
     """What the upright scale shows."""
     up = 1.0 + 6 / (axes.get_position().height * size(axes)[1])
     axes.text(0.0, up, words, transform=axes.transAxes, ha="left", va="bottom", color=MUTED)

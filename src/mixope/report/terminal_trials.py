@@ -12,13 +12,6 @@ from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, rem
 from mixope.report.words import percent, rounded
 from mixope.trials.records import ArmResult, Day, Experiment, Line
 
-KIND = {
-    "trustworthy": "good",
-    "caution": "caution",
-    "not supported by these logs": "bad",
-    "reference only": "reference",
-}
-
 
 def experiment_view(found: Experiment, phrase: Phrase) -> Group:
     """Every arm on every metric, then what all of them rest on."""
@@ -33,7 +26,7 @@ def experiment_view(found: Experiment, phrase: Phrase) -> Group:
 def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
     verdict = arm.long_run.verdict
     lines: list[tuple[str, Cell]] = [
-        ("verdict", Text(str(verdict), style=STYLE[KIND[verdict]])),
+        ("verdict", Text(str(verdict), style=STYLE[say.kind(arm)])),
         ("how sure", say.chance(arm)),
         ("why", say.parts(arm)),
         ("checks", say.trust(arm)),

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from mixope.diagnostics import Verdict
 from mixope.report.words import rounded
 from mixope.trials.records import ArmResult, Effect, Experiment, Sensitivity
 
 SMALL = 0.001
+
+
+_KIND = {Verdict.TRUSTWORTHY: "good", Verdict.CAUTION: "caution", Verdict.UNSUPPORTED: "bad"}
+
+
+def kind(arm: ArmResult) -> str:
+    """How the answer came out: good, caution or bad."""
+    return _KIND.get(arm.long_run.verdict, "reference")
 
 
 def headline(found: Experiment, arm: ArmResult) -> str:
@@ -62,6 +71,11 @@ def parts(arm: ArmResult) -> str:
         f"{amount(once.difference, once.standard_error)} is earned at once, in the same states, and"
         f" {amount(carried.difference, carried.standard_error)} comes from units that are elsewhere in the long run"
     )
+
+
+def sentence(words: str) -> str:
+    """With a capital at the beginning and a full stop."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def trust(arm: ArmResult) -> str:

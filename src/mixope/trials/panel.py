@@ -11,6 +11,7 @@ States are classes. A number with many values is cut at its quantiles, and a not
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from mixope.errors import DataError
+from mixope.estimate import Provenance
 from mixope.logs import Logs
 from mixope.logs.database import connect
 from mixope.logs.readers import open_sources, read_found
@@ -30,6 +32,7 @@ from mixope.logs.sources.stores import Store
 from mixope.trials.classes import Coded, coded_state, season_state
 from mixope.trials.design import Design
 from mixope.trials.table import arms_of, raw_view, refuse_gaps, refuse_missing, with_states
+from mixope.version import __version__
 
 BUCKETS = 64
 MEMORY = "900MB"
@@ -52,6 +55,14 @@ class Panel:
     classes: Mapping[str, tuple[str, ...]]
     """What the numbers of each column mean."""
     notes: tuple[str, ...]
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    """The files that were read: path, rows, sha256."""
+
+    def provenance(self, seed: int) -> Provenance:
+        """Where the answer comes from; the arms are policies that need no fingerprint."""
+        said = repr(([record["sha256"] for record in self.inputs], self.design))
+        digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+        return Provenance(__version__, seed, "embedded", digest, "arms", self.inputs)
 
     @contextmanager
     def open(self) -> Iterator[tuple[Any, str]]:
@@ -136,7 +147,8 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
         query, names = _ordered(raw, coded, design)
         steps, last = _written(connection, query, name, {"arms": list(arms)})
     classes = {earlier(state, lag): found.classes for state, found in coded.items() for lag in range(design.lags + 1)}
-    panel = Panel(design, name, steps, last, names, classes, tuple(notes))
+    inputs = tuple(record for source in sources for record in source.inputs())
+    panel = Panel(design, name, steps, last, names, classes, tuple(notes), inputs)
     _refuse_doubles(panel)
     return panel
 

@@ -131,6 +131,7 @@ def experiment(
         shares={name: units for name, units, _ in facts.arms},
         arms=tuple(found),
         notes=tuple(dict.fromkeys(notes)),
+        provenance=panel.provenance(seed),
     )
 
 
@@ -377,7 +378,7 @@ def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:
             known = found.get(check.name)
             if known is None or order.index(check.status) < order.index(known.status):
                 said = f"always {estimate.target}: {check.sentence}"
-                found[check.name] = Diagnostic(check.name, check.value, check.threshold, check.status, said)
+                found[check.name] = replace(check, sentence=said)
     return list(found.values())
 
 
