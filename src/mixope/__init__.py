@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from mixope.comparison import compare, compare_targets
     from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
+    from mixope.distributions import Returns, returns
     from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
     from mixope.estimate import Estimate
     from mixope.evaluation import evaluate
     from mixope.inspection import Inspection, inspect
     from mixope.logs import Logs, read
+    from mixope.planning import Plan, plan, plan_experiment
     from mixope.policies import (
         CallablePolicy,
         GaussianPolicy,
@@ -55,6 +57,8 @@ _HOME = {
     "Mixture": "mixope.policies",
     "MixopeError": "mixope.errors",
     "MixopeWarning": "mixope.errors",
+    "Plan": "mixope.planning",
+    "Returns": "mixope.distributions",
     "Softened": "mixope.policies",
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
@@ -66,11 +70,14 @@ _HOME = {
     "evaluate": "mixope.evaluation",
     "experiment": "mixope.trials",
     "inspect": "mixope.inspection",
+    "plan": "mixope.planning",
+    "plan_experiment": "mixope.planning",
     "read": "mixope.logs",
     "read_policies": "mixope.policies",
     "read_policy": "mixope.policies",
     "record": "mixope.recording",
     "recorder": "mixope.recording",
+    "returns": "mixope.distributions",
 }
 
 __all__ = [
@@ -88,6 +95,8 @@ __all__ = [
     "MixopeError",
     "MixopeWarning",
     "Mixture",
+    "Plan",
+    "Returns",
     "Softened",
     "SquashedGaussianPolicy",
     "TabularPolicy",
@@ -100,11 +109,14 @@ __all__ = [
     "evaluate",
     "experiment",
     "inspect",
+    "plan",
+    "plan_experiment",
     "read",
     "read_policies",
     "read_policy",
     "record",
     "recorder",
+    "returns",
 ]
 
 

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mixope.answering import Skipped, answer
 from mixope.choosing import answer_automatically
-from mixope.differences import Comparison, Differences, contests_of
+from mixope.differences import Comparison, Difference, Differences, contests_of
 from mixope.engines import Engine
 from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY, Estimator
 from mixope.features import FeatureMap
-from mixope.intervals import IntervalChoice, choose_interval
+from mixope.intervals import IntervalChoice, choose_interval, sequence_around
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import as_estimand
 from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
+
+ONE_LOOK = "joint intervals, places and regret are for one look; the interval of each difference alone is for all times"
 
 
 def compare(
@@ -41,6 +44,7 @@ def compare(
     interval: str | IntervalChoice = "auto",
     replicates: int = 500,
     jobs: int | None = None,
+    planned: int | None = None,
     engine: str | Engine | None = None,
     device: Device = "auto",
     seed: int = 0,
@@ -67,7 +71,7 @@ def compare(
     >>> table["old", "emp"].verdict
     <Verdict.TRUSTWORTHY: 'trustworthy'>
     """
-    choice = choose_interval(interval, replicates, jobs)
+    choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
     seen = look(logs, engine, features, seed, checkpoint)
@@ -89,7 +93,7 @@ def compare(
     return Comparison(
         estimates=tuple(found),
         skipped=tuple(dict.fromkeys(skipped or ())),
-        differences=tuple(differences for _, differences in contests if differences is not None),
+        differences=tuple(_watched(found, choice) for _, found in contests if found is not None),
         selections=tuple(selection for selection, _ in contests),
     )
 
@@ -111,6 +115,21 @@ def _estimates(
         raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
     order = {name: place for place, name in enumerate(targets)}
     return sorted(found, key=lambda one: order[one.target])
+
+
+def _watched(found: Differences, choice: IntervalChoice) -> Differences:
+    """Each difference with an interval that holds at all times, where such intervals are wanted."""
+    if not choice.anytime:
+        return found
+
+    def always(pair: Difference) -> Difference:
+        clock, degrees = found.n_episodes / choice.planned, found.n_episodes - 1.0
+        said = "difference of clustered scores"
+        sure = sequence_around(pair.value, pair.standard_error, clock, found.level, degrees, said)
+        return replace(pair, interval=sure)
+
+    pairs, loggers = (tuple(map(always, several)) for several in (found.pairs, found.loggers))
+    return replace(found, pairs=pairs, loggers=loggers, alerts=(*found.alerts, ONE_LOOK))
 
 
 def compare_targets(

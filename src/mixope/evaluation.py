@@ -37,6 +37,7 @@ def evaluate(
     interval: str | IntervalChoice = "auto",
     replicates: int = 500,
     jobs: int | None = None,
+    planned: int | None = None,
     engine: str | Engine | None = None,
     device: Device = "auto",
     seed: int = 0,
@@ -57,7 +58,10 @@ def evaluate(
         too.
     :param interval: ``"t"``, ``"normal"``, ``"likelihood"`` (from scores by episode), ``"blocks"`` (of steps, for a few
         long episodes), ``"bca"`` or ``"percentile"`` (``replicates`` refits of everything on resampled episodes, in
-        ``jobs`` processes); ``"auto"`` is t, or blocks where the logs are fewer than five long episodes.
+        ``jobs`` processes); ``"auto"`` is t, or blocks where the logs are fewer than five long episodes. All of these
+        are for one look at logs that are complete. ``"sequence"`` is for logs that grow and are looked at again and
+        again: wider, and valid at all times together.
+    :param planned: of a sequence, the number of episodes at which it is to be narrowest, fixed before they are seen.
     :param engine: where rows are added up: ``"embedded"`` (DuckDB, here), ``"processes"``, ``"dask"``, ``"ray"``,
         ``"spark"``, or an engine; None chooses by the logs.
     :param device: where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
@@ -71,7 +75,7 @@ def evaluate(
     >>> print(f"{result.verdict}: {result.interval.low:.1f} to {result.interval.high:.1f} {result.unit}")
     trustworthy: 5.7 to 6.3 reward per step
     """
-    choice = choose_interval(interval, replicates, jobs)
+    choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
     seen = look(logs, engine, features, seed, checkpoint)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, reproduce, simulate
+from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, complain, console, describe, on_command_line, print_json, refusal
@@ -154,6 +154,8 @@ app.command("evaluate", short_help="What a policy would earn, and whether to bel
 app.command("compare", short_help="Several policies or estimators on the same logs.")(compare.command)
 app.command("backtest", short_help="Every logger predicted from the others.")(backtest.command)
 app.command("experiment", short_help="The long-run effect of a short test.")(experiment.command)
+app.command("plan", short_help="How much data until the answer is sharp enough.")(plan.command)
+app.command("returns", short_help="How returns are spread, and the worst of them.")(returns.command)
 app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
 app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
 app.command("estimators", short_help="What there is to choose from.")(estimators)

@@ -24,6 +24,7 @@ def command(
     interval: o.Interval = "auto",
     replicates: o.Replicates = 500,
     jobs: o.Jobs = None,
+    planned: o.Planned = None,
     logger: o.Logger = [],  # noqa: B006
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
@@ -68,7 +69,7 @@ def command(
     from mixope.seen import look
     from mixope.solvers.devices import check_device
 
-    choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
+    choose_interval(interval, replicates, jobs, planned=planned)  # a wrong name is told before anything is read
     check_device(device.value)
     everything = "all" in estimator
     if everything and len(estimator) > 1:
@@ -102,7 +103,7 @@ def command(
             horizon=horizon,
             level=level,
             loggers=inputs.read_loggers(logger, loggers, words),
-            interval=choose_interval(interval, replicates, jobs, notes.progress),
+            interval=choose_interval(interval, replicates, jobs, notes.progress, planned),
             device=device.value,
             seed=seed,
             all_pairs=all_pairs,

@@ -25,6 +25,7 @@ def command(
     interval: o.Interval = "auto",
     replicates: o.Replicates = 500,
     jobs: o.Jobs = None,
+    planned: o.Planned = None,
     logger: o.Logger = [],  # noqa: B006 (typer's way to say: any number)
     loggers: o.Loggers = None,
     column: o.Column = [],  # noqa: B006
@@ -72,7 +73,7 @@ def command(
     from mixope.seen import look
     from mixope.solvers.devices import check_device
 
-    choose_interval(interval, replicates, jobs)  # a wrong name is told before anything is read
+    choose_interval(interval, replicates, jobs, planned=planned)  # a wrong name is told before anything is read
     check_device(device.value)
     output.check_page(html)
     inputs.check_outputs(outputs, [target, *logger])
@@ -103,7 +104,7 @@ def command(
             horizon=horizon,
             level=level,
             loggers=known,
-            interval=choose_interval(interval, replicates, jobs, notes.progress),
+            interval=choose_interval(interval, replicates, jobs, notes.progress, planned),
             device=device.value,
             seed=seed,
         )

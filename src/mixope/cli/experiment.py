@@ -88,6 +88,24 @@ def command(
     ] = None,
     bins: Annotated[int, typer.Option("--bins", help="Classes into which a state with many numbers is cut.")] = 5,
     missing: o.Missing = None,
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="The test is watched while it runs: intervals that hold however often one looks, and are wider. "
+            "Others are for one look, at a time that was fixed in advance.",
+        ),
+    ] = False,
+    planned: Annotated[
+        int | None,
+        typer.Option(
+            "--planned",
+            min=1,
+            show_default=False,
+            help="With --sequential: the rows (one per unit and period) that the test is planned to bring, fixed "
+            "before they are seen; 100000 where nobody says.",
+        ),
+    ] = None,
     format: o.Format = None,
     encoding: o.Encoding = None,
     engine: o.Engine = None,
@@ -133,6 +151,8 @@ def command(
             exposure=exposure,
             bins=bins,
             missing=None if missing is None else missing.value,
+            sequential=sequential,
+            planned=planned,
             format=None if format is None else format.value,
             encoding=encoding,
             engine=chosen,

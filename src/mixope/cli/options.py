@@ -238,7 +238,7 @@ Interval = Annotated[
         autocompletion=complete.intervals,
         help="How the interval is made. auto: t, or blocks where the logs are a few long episodes. t, normal, "
         "likelihood: from scores by episode. blocks: from blocks of steps. bca, percentile: by refitting everything on "
-        "resampled episodes.",
+        "resampled episodes. These are for one look; sequence: valid however often one looks while logs grow.",
     ),
 ]
 Replicates = Annotated[
@@ -252,6 +252,16 @@ Jobs = Annotated[
         show_default=False,
         help="For bca and percentile: how many processes share the refits; by default all cores, or one where the work "
         "is short. The result is the same.",
+    ),
+]
+Planned = Annotated[
+    int | None,
+    typer.Option(
+        "--planned",
+        min=1,
+        show_default=False,
+        help="For sequence: the number of episodes at which it is to be narrowest, fixed before they are seen; 1000 "
+        "where nobody says.",
     ),
 ]
 Engine = Annotated[

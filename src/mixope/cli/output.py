@@ -7,6 +7,7 @@ matter of :mod:`mixope.report`; here are the words of the command line for what 
 from __future__ import annotations
 
 import errno
+import io
 import json as text
 import os
 import shlex
@@ -21,6 +22,7 @@ import typer
 
 from mixope.cli.volume import quiet, telling_times
 from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
+from mixope.files import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +36,7 @@ ENDINGS = (".html", ".htm")
 WIDTH_OF_FILES = 110
 _STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
 _STYLES |= {"scan": "dim", "time": "dim"}
+PICTURES = (".png", ".svg", ".pdf")
 ASIDES = ("note", "report", "scan", "time")
 """The kinds of message that are not about a failure."""
 
@@ -224,6 +227,28 @@ def write_page(record: ReportedRecord, path: Path, **extras: Any) -> Path:
         raise
     except OSError as error:
         found = f"the report cannot be written to {path}: {error.strerror or error}{remedy(error)}"
+        raise UsageError(found) from None
+
+
+def check_picture(path: Path | None) -> None:
+    """Before the work begins: a name whose ending says what kind of picture it is."""
+    if path is not None and path.suffix.lower() not in PICTURES:
+        raise UsageError(f"--picture takes a name that ends in {', '.join(PICTURES)}, got {str(path)!r}")
+
+
+def write_picture(record: Record, path: Path) -> Path:
+    """Draw a record into a file, whole or not at all."""
+    from matplotlib.figure import Figure
+
+    drawn, figure = io.BytesIO(), record.plot().figure
+    assert isinstance(figure, Figure)  # a record without axes of others makes its own
+    figure.savefig(drawn, format=path.suffix.lower().removeprefix("."), dpi=150)
+    try:
+        return write_whole(path, drawn.getvalue())
+    except InterruptedError:
+        raise
+    except OSError as error:
+        found = f"the picture cannot be written to {path}: {error.strerror or error}{remedy(error)}"
         raise UsageError(found) from None
 
 

@@ -2,6 +2,7 @@
 
     clustered    scores by episode (t or normal), because rows of one episode are not independent
     likelihood   empirical likelihood over episodes
+    sequences    valid at all times together, for a test that is watched while it runs
     blocks       batch means for one long episode
     refits       percentile and BCa from the replicates of :mod:`mixope.resampling`
     choice       which of them, and the way to it
@@ -33,8 +34,18 @@ from mixope.intervals.clustered import (
 )
 from mixope.intervals.likelihood import likelihood_interval
 from mixope.intervals.refits import bca_interval, percentile_interval
+from mixope.intervals.sequences import (
+    ANYTIME,
+    boundary,
+    bounded_sequence,
+    one_look_level,
+    sequence_around,
+    sequence_interval,
+    sequence_reach,
+)
 
 __all__ = [
+    "ANYTIME",
     "INTERVALS",
     "REFIT_INTERVALS",
     "SCORE_INTERVALS",
@@ -45,6 +56,8 @@ __all__ = [
     "bca_interval",
     "block_length",
     "block_scores",
+    "boundary",
+    "bounded_sequence",
     "choose_interval",
     "clustered_interval",
     "degrees_of_freedom",
@@ -52,9 +65,13 @@ __all__ = [
     "few_episodes",
     "judge_scores",
     "likelihood_interval",
+    "one_look_level",
     "percentile_interval",
     "probability_positive",
     "quantile",
+    "sequence_around",
+    "sequence_interval",
+    "sequence_reach",
     "standard_error",
     "widen",
 ]

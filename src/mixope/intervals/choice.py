@@ -3,6 +3,7 @@
 auto         t over episodes; blocks of steps where the logs are a few long episodes
 t, normal    scores summed by episode, with the t or the normal quantile          (clustered.py)
 likelihood   empirical likelihood over episodes                                    (likelihood.py)
+sequence     scores summed by episode, for a test that is watched: valid at all times (sequences.py)
 blocks       batch means over blocks of steps, for one long episode or a few       (blocks.py)
 bca, percentile   refits on resampled episodes                                     (refits.py)
 
@@ -31,6 +32,7 @@ from mixope.intervals.clustered import (
     standard_error,
 )
 from mixope.intervals.likelihood import likelihood_interval
+from mixope.intervals.sequences import PLANNED, sequence_interval
 
 FromScores = Callable[[float, FloatArray, float], Interval | None]
 
@@ -38,11 +40,12 @@ SCORE_INTERVALS: dict[str, FromScores] = {
     "t": clustered_interval,
     "normal": partial(clustered_interval, law="normal"),
     "likelihood": likelihood_interval,
+    "sequence": sequence_interval,
 }
 """Made from the value, the scores of the episodes and the level."""
 REFIT_INTERVALS = ("bca", "percentile")
 """Made by refitting on resampled episodes: :func:`mixope.resampling.refitted_uncertainty`."""
-AUTO, BLOCKS = "auto", "blocks"
+AUTO, BLOCKS, SEQUENCE = "auto", "blocks", "sequence"
 INTERVALS = (AUTO, *SCORE_INTERVALS, BLOCKS, *REFIT_INTERVALS)
 ALIASES = {"clustered": "t", "bootstrap": "bca"}
 FEW_LONG_EPISODES = 5
@@ -53,12 +56,28 @@ LONG_EPISODE = 500
 
 @dataclass(frozen=True)
 class IntervalChoice:
-    """An interval by name; ``replicates``, ``jobs`` and ``progress`` matter to refits alone."""
+    """An interval by name; ``replicates``, ``jobs`` and ``progress`` matter to refits alone.
+
+    ``planned`` matters to the sequence: the number of episodes at which it is narrowest, said before they are seen.
+    """
 
     name: str = AUTO
     replicates: int = 500
     jobs: int | None = None
     progress: bool | Callable[[int, int], None] | None = field(default=None, compare=False)
+    planned: int = PLANNED
+
+    @property
+    def anytime(self) -> bool:
+        """Whether it holds at all times together."""
+        return self.name == SEQUENCE
+
+    @property
+    def from_scores(self) -> FromScores:
+        """The way to it from scores; that of t for those that have another, where only scores are at hand."""
+        if self.anytime:
+            return partial(sequence_interval, planned=self.planned)
+        return SCORE_INTERVALS.get(self.name, clustered_interval)
 
     @property
     def refits(self) -> bool:
@@ -87,6 +106,7 @@ def choose_interval(
     replicates: int = 500,
     jobs: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
+    planned: int | None = None,
 ) -> IntervalChoice:
     """A choice from what a user says, checked before any work begins."""
     if isinstance(name, IntervalChoice):
@@ -98,7 +118,14 @@ def choose_interval(
         raise UsageError(f"replicates is how many resampled logs are refitted, at least 2, got {replicates!r}")
     if jobs is not None and (not is_whole(jobs) or jobs < 1):
         raise UsageError(f"jobs is a number of processes, at least 1 (None: as many as are worth it), got {jobs!r}")
-    return IntervalChoice(meant, int(replicates), None if jobs is None else int(jobs), progress)
+    return IntervalChoice(meant, int(replicates), None if jobs is None else int(jobs), progress, as_planned(planned))
+
+
+def as_planned(planned: int | None) -> int:
+    """How much data a watched test was planned to bring, or what is taken where nobody says."""
+    if planned is not None and (not is_whole(planned) or planned < 1):
+        raise UsageError(f"planned is how much data a watched test is to bring, at least 1, got {planned!r}")
+    return PLANNED if planned is None else int(planned)
 
 
 # --- from scores to an interval
@@ -106,6 +133,10 @@ def choose_interval(
 NOT_FINITE = "the scores of this estimate are not finite"
 ONE_EPISODE = "an interval needs at least two episodes, these logs have one"
 WHOLE_EPISODES = "it weighs whole episodes, which cannot be cut into blocks; choose t, normal or likelihood"
+FOLDS_OVER_TIME = (
+    "it was learned without each of a few folds of episodes, and what such values do as logs grow is not known; choose"
+    " t or normal, and look once"
+)
 BY_FOLD = "it was learned without each of a few folds of episodes, too few for a likelihood; choose t or normal"
 NO_BLOCKS = (
     "blocks are for the long-run average: of a discounted value or a horizon the start law is part, and blocks of steps"
@@ -161,7 +192,7 @@ def judge_scores(
     alerts = (said,) if said else ()
     if scores.degrees is not None:
         return replace(_from_folds(choice, value, by_episode, scores.degrees, level), alerts=alerts)
-    found = SCORE_INTERVALS[choice.name if choice.name in SCORE_INTERVALS else "t"](value, by_episode, level)
+    found = choice.from_scores(value, by_episode, level)
     return Uncertainty(found, standard_error(by_episode), alerts=alerts, degrees=degrees_of_freedom(by_episode))
 
 
@@ -169,8 +200,8 @@ def _from_folds(
     choice: IntervalChoice, value: float, by_episode: FloatArray, degrees: float, level: float
 ) -> Uncertainty:
     """Scores that belong to folds of episodes: their sum of squares is the jackknife's."""
-    if choice.name == "likelihood":
-        return Uncertainty(because=BY_FOLD)
+    if choice.name in {"likelihood", SEQUENCE}:
+        return Uncertainty(because=FOLDS_OVER_TIME if choice.anytime else BY_FOLD)
     law: Law = "normal" if choice.name == "normal" else "t"
     error = standard_error(by_episode)
     half = quantile(level, degrees, law) * error

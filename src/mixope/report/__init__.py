@@ -34,14 +34,14 @@ def text(record: Record) -> str:
 
 def card(record: Record | Logs) -> str:
     """The card that a notebook shows, as HTML."""
-    from mixope.report import cards, html
+    from mixope.report import cards, html, plan_pictures, return_pictures  # noqa: F401 (each adds its card)
 
     return html.fragment(cards.card(record))
 
 
 def plot(record: Record | Logs, ax: Axes | None = None) -> Axes:
     """The picture of a record on these axes, or on a figure of its own; returns the axes."""
-    from mixope.report import charts
+    from mixope.report import charts, plan_pictures, return_pictures  # noqa: F401 (each adds its picture)
 
     return charts.plot(record, ax)
 

@@ -261,7 +261,7 @@ def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool)
     axes.set_ylim(len(labels) - 0.5, -0.7 if narrow else -0.5)
     place = axes.get_yaxis_transform()
     if narrow:
-        _room(axes, EDGE, EDGE)
+        room(axes, EDGE, EDGE)
         axes.yaxis.set_major_locator(NullLocator())
         for y, (label, word) in enumerate(zip(labels, words, strict=True)):
             short = shortened(label, across - 3 * EDGE - width(word))
@@ -270,7 +270,7 @@ def _rows(axes: Axes, labels: Sequence[str], words: Sequence[str], narrow: bool)
         return
     shown = [shortened(label, LABEL) for label in labels]
     left, right = (max(width(text) for text in texts) + 2 * EDGE for texts in (shown, words))
-    _room(axes, left, right)
+    room(axes, left, right)
     axes.set_yticks(range(len(labels)), shown)
     axes.tick_params(axis="y", length=0, pad=EDGE)
     for y, word in enumerate(words):
@@ -288,7 +288,7 @@ def _across(axes: Axes) -> float:
     return axes.get_position().width * size(axes)[0]
 
 
-def _room(axes: Axes, left: float, right: float) -> None:
+def room(axes: Axes, left: float, right: float) -> None:
     """Leave that many CSS pixels on the sides, and room for the scale below, unless others lay out the figure."""
     if not isinstance(axes.figure, Sheet):
         return

@@ -18,12 +18,16 @@ from rich.text import Text
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
+from mixope.distributions import Returns
 from mixope.errors import Phrase, clean, in_python, phrased
 from mixope.estimate import Estimate
 from mixope.estimators import Entry
 from mixope.inspection import Inspection
 from mixope.logs import UNLABELLED
+from mixope.planning import Plan
 from mixope.report.layout import STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
+from mixope.report.plans import plan_view
+from mixope.report.returned import returns_view
 from mixope.report.terminal_inspection import inspection_view
 from mixope.report.terminal_trials import experiment_view
 from mixope.report.words import (
@@ -270,6 +274,18 @@ def _(found: Inspection, *, phrase: Phrase = in_python) -> Group:
 def _(found: Experiment, *, phrase: Phrase = in_python) -> Group:
     """The long run of an experiment."""
     return experiment_view(found, phrase)
+
+
+@view.register
+def _(found: Plan, *, phrase: Phrase = in_python) -> Group:
+    """How much data it takes."""
+    return plan_view(found, phrase)
+
+
+@view.register
+def _(found: Returns, *, phrase: Phrase = in_python) -> Group:
+    """How returns are spread."""
+    return returns_view(found, phrase)
 
 
 KNOWN = "needs to know the loggers?"

@@ -16,7 +16,7 @@ from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.intervals import Interval, quantile
+from mixope.intervals import Interval, one_look_level, quantile
 from mixope.logs import LogSource
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
@@ -32,6 +32,7 @@ from mixope.trials.panel import BUCKETS, MEMORY, Panel, make_panel
 from mixope.trials.records import ArmResult, Day, Driver, Effect, Experiment, Line, LongRun, Sensitivity
 from mixope.trials.seen import SeenDays, by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
+from mixope.trials.watching import about_looking, as_planned_rows, at_all_times
 
 Kind = Literal["average", "discounted", "horizon", "day"]
 DRIVERS = 8
@@ -67,6 +68,8 @@ def experiment(
     exposure: str | None = None,
     bins: int = 5,
     missing: str | None = None,
+    sequential: bool = False,
+    planned: int | None = None,
     format: str | None = None,
     encoding: str | None = None,
     engine: str | Engine | None = None,
@@ -91,6 +94,10 @@ def experiment(
     :param season: the number of periods after which the world is where it was: its place in it becomes a state.
     :param lags: so many earlier periods of the states are put beside them.
     :param exposure: a column that says in which periods a unit really had its arm.
+    :param sequential: the test is watched while it runs: intervals that hold however often one looks, and are wider.
+        Others are for one look at a time that was fixed in advance.
+    :param planned: of a sequential test, the number of rows (one per unit and period) that it is planned to bring,
+        fixed before they are seen: there its intervals are narrowest.
     :returns: the naive difference, the long-run one with its interval and verdict, and how one becomes the other.
 
     >>> found = mixope.experiment("test.parquet", arm="variant", control="A", unit="user", time="day",
@@ -103,10 +110,14 @@ def experiment(
     design = Design(
         unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
     )
+    planned_rows = as_planned_rows(planned)
     panel = make_panel(data, design, format=format, encoding=encoding)
+    if sequential:
+        asked = replace(asked, level=one_look_level(panel.facts.rows / planned_rows, level))
     ahead = _ahead(days, horizon, panel.facts.longest)
-    notes = list(panel.notes) + _remarks(panel)
+    notes = [*panel.notes, *_remarks(panel), *about_looking(sequential, planned_rows)]
     found = [result for name in design.metrics for result in _metric(panel, name, asked, ahead, notes)]
+    found = [at_all_times(result, level) for result in found] if sequential else found
     facts = panel.facts
     return Experiment(
         control=design.control,
@@ -178,17 +189,7 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
     histories = count(panel, metric)
     counts = histories.merged()
     names = panel.facts.names
-    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
-    logs = panel.logs(metric)
-    table = compare(
-        logs,
-        policies,
-        [asked.estimator],
-        estimand=asked.estimand,
-        level=asked.level,
-        engine=asked.engine or EmbeddedEngine(memory_limit=MEMORY),
-        seed=asked.seed,
-    )
+    table = compare_arms(panel, metric, asked.estimand, asked.level, asked.estimator, asked.engine, asked.seed)
     seen = _by_bucket(panel, metric)
     wanted = Wanted(asked.estimand, asked.day)
     outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
@@ -200,6 +201,22 @@ def _metric(panel: Panel, metric: str, asked: _Asked, ahead: int, notes: list[st
     if outcomes is None:
         notes.append(UNBOUNDED)
     return found
+
+
+def compare_arms(
+    panel: Panel,
+    metric: str,
+    estimand: Estimand = FOR_EVER,
+    level: float = 0.95,
+    estimator: str = "auto",
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Every arm as a policy, "always this arm", by the same scans."""
+    names = panel.facts.names
+    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
+    chosen = engine or EmbeddedEngine(memory_limit=MEMORY)
+    return compare(panel.logs(metric), policies, [estimator], estimand=estimand, level=level, engine=chosen, seed=seed)
 
 
 def _by_bucket(panel: Panel, metric: str) -> ByDay:
@@ -265,7 +282,7 @@ class _One:
         first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
         day = self.asked.day
         if day is None:
-            effect, by = _difference(table, self.treatment, self.control), first.estimator
+            effect, by = difference_of(table, self.treatment, self.control), first.estimator
             treated, plain = first.value, second.value
         else:
             found, error = float(path[day - 1]), float(errors[day - 1])
@@ -337,7 +354,7 @@ def _meaning(asked: _Asked) -> str:
     return "long-run average" if asked.estimand == FOR_EVER else str(asked.estimand)
 
 
-def _difference(table: Comparison, treatment: str, control: str) -> Effect:
+def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
     """The pair as the comparison has it, or turned round."""
     if not table.differences:
         reasons = [str(e.no_interval_because) for e in table if e.no_interval_because]
