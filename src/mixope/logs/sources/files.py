@@ -90,7 +90,7 @@ def find(path: str) -> Finds:
         raise DataError(
             "The log is a pipe or a device, not a file",
             where=strange,
-            hint="write the rows to a file, or pipe them into the command, as - with --format",
+            hint="write the rows to a file, or read them as a stream (standard input is -)",
         )
     unnamed = next((name for name in files if not has_text_name(name)), None)
     if unnamed is not None:
