@@ -65,7 +65,7 @@ def elsewhere(flow: Flow) -> float:
     """The rows of other long runs, or the starts that have no way to this one."""
     rows, used = flow.whole.transitions, flow.given > 0
     n = rows.n_states
-    source, destination = restarting_edges(flow.whole, used)
+    source, destination, _ = restarting_edges(flow.whole, used)
     inside = np.zeros(n + 1, dtype=bool)
     inside[flow.states], inside[n] = True, flow.restarts
     mass = sum_by(rows.state, rows.rows * used, n + 1)
