@@ -103,7 +103,7 @@ def test_a_heavy_part_that_the_target_leaves_is_not_its_long_run():
     assert np.isin(columns["observation"], NEW).mean() > 0.8
     found = mixope.evaluate(columns, mixope.TabularPolicy([[1.0]] * 7), "emp")
     assert 0.0 <= found.value <= 1.0
-    assert found.outside_mass == pytest.approx(0.0)
+    assert found.outside_mass < 0.05  # if one row more had led back to what is new
 
 
 def test_a_loop_at_the_end_of_one_episode_is_no_long_run():
@@ -159,8 +159,11 @@ def test_a_part_is_believed_by_the_rule_of_three():
     """Of 100 rows at 0 some lead to 1, where 20 rows stay: left once in 20/3 at the most, it holds most from 15 on."""
     source, destination = np.array([0, 0, 1]), np.array([0, 1, 1])
     for entries, last in ((14.0, 0), (15.0, 1)):
-        run = long_runs(source, destination, np.array([100 - entries, entries, 20.0]), np.array([100.0, 20.0]), 2)
+        run, doubt = long_runs(
+            source, destination, np.array([100 - entries, entries, 20.0]), np.array([100.0, 20.0]), 2
+        )
         assert np.flatnonzero(run >= 0).tolist() == [last]
+        assert doubt.tolist() == pytest.approx([0.0, 100 / (100 + 20 * entries)])
 
 
 def arm(name):

@@ -69,6 +69,8 @@ class Flow:
     """c for every group of the whole problem, kept or not."""
     runs: int = 1
     """Long runs that the starts lead to; 0 where nothing says which of several it is."""
+    doubt: float = 0.0
+    """How often the target would be elsewhere if one row more had left a long run."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -133,7 +135,8 @@ class Flow:
 def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool = True) -> Flow:
     """Keep the rows the target can live on and give them their ratios; ``weight`` is c for every group."""
     used = weight > 0
-    problem, inside, restarts, runs = _living_states(problem, used)
+    living = _living_states(problem, used)
+    problem, inside, restarts = living.problem, living.inside, living.restarts
     groups = _kept_groups(problem, inside, restarts, used)
     if len(groups) == 0:
         raise DataError(
@@ -172,7 +175,8 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         fitted=behaviour.fitted,
         misfit=None if found.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
         given=weight,
-        runs=runs,
+        runs=living.runs,
+        doubt=living.doubt,
     )
 
 
@@ -183,8 +187,15 @@ def with_restart(matrix: sparse.csr_matrix, ends: FloatArray, start: FloatArray)
     return sparse.csr_matrix(sparse.vstack([above, below]))
 
 
-Living = tuple[Problem, BoolArray, bool, int]
-"""The question as it is to be solved, the states to solve it on, whether ends restart, and how many long runs."""
+@dataclass(frozen=True)
+class Living:
+    """The question as it is to be solved, the states to solve it on, whether ends restart; the rest as in a flow."""
+
+    problem: Problem
+    inside: BoolArray
+    restarts: bool = False
+    runs: int = 1
+    doubt: float = 0.0
 
 
 def _living_states(problem: Problem, used: BoolArray) -> Living:
@@ -198,7 +209,7 @@ def _living_states(problem: Problem, used: BoolArray) -> Living:
     leaves[rows.state[ends]] = True
     check_ends(problem, bool(ends.any()))
     moves, loops = (rows.state[goes], rows.next_state[goes]), not problem.estimand.needs_ends
-    return problem, states_that_go_on(*moves, leaves, rows.n_states, loops=loops), False, 1
+    return Living(problem, states_that_go_on(*moves, leaves, rows.n_states, loops=loops))
 
 
 def _living_on_average(problem: Problem, used: BoolArray) -> Living:
@@ -206,18 +217,20 @@ def _living_on_average(problem: Problem, used: BoolArray) -> Living:
     rows, n = problem.transitions, problem.transitions.n_states
     mass = sum_by(rows.state, rows.rows * used, n + 1)
     source, destination, behind = restarting_edges(problem, used)
-    run = long_runs(source, destination, behind, mass, n + 1)
+    run, doubts = long_runs(source, destination, behind, mass, n + 1)
     goal = reached_from(np.flatnonzero(run >= 0), destination, source, n + 1)
     law = np.append(problem.starts, 0.0) if problem.knows_starts else np.zeros(n + 1)
     met = reached_from(np.flatnonzero((law > 0) & goal), source, destination, n + 1) & goal
-    found = np.unique(run[met & (run >= 0)])
+    ends = met & (run >= 0)
+    found, doubt = np.unique(run[ends]), float(doubts[ends].max(initial=0.0))
     told = float(law[goal].sum()) >= MOST_STARTS
     if told and len(found) == 1:
-        return problem, (run == found[0])[:n], bool(run[n] == found[0]), 1
+        return Living(problem, (run == found[0])[:n], bool(run[n] == found[0]), doubt=doubt)
     if told and not met[n]:
-        return problem.asking(Estimand("discounted", gamma=NEARLY_ONE)), met[:n], False, len(found)
+        nearly = problem.asking(Estimand("discounted", gamma=NEARLY_ONE))
+        return Living(nearly, met[:n], runs=len(found), doubt=doubt)
     inside = heaviest_component(source, destination, mass, n + 1)
-    return problem, inside[:n], bool(inside[n]), int(len(np.unique(run[run >= 0])) == 1)
+    return Living(problem, inside[:n], bool(inside[n]), int(len(np.unique(run[run >= 0])) == 1))
 
 
 def check_ends(problem: Problem, any_end: bool) -> None:

@@ -39,10 +39,13 @@ def heaviest_component(source: IntArray, destination: IntArray, mass: FloatArray
     return np.asarray(label == best, dtype=np.bool_)
 
 
-def long_runs(source: IntArray, destination: IntArray, rows: FloatArray, mass: FloatArray, n_states: int) -> IntArray:
-    """The number of the long run that every state belongs to, −1 for states that are left for good.
+def long_runs(
+    source: IntArray, destination: IntArray, rows: FloatArray, mass: FloatArray, n_states: int
+) -> tuple[IntArray, FloatArray]:
+    """The number of the long run that every state belongs to, −1 for states that are left for good; and the doubt.
 
-    ``rows`` are those behind every edge, ``mass`` the rows logged in each state; the rule is that of the module.
+    ``rows`` are those behind every edge, ``mass`` the rows logged in each state; the rule is that of the module. The
+    doubt of a component is how often the target would be elsewhere if one row more had left it: N / (N + e n).
     """
     edges = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(n_states, n_states))
     n, label = csgraph.connected_components(edges, directed=True, connection="strong")
@@ -55,10 +58,12 @@ def long_runs(source: IntArray, destination: IntArray, rows: FloatArray, mass: F
     world, most = np.zeros(n, dtype=np.int64), np.zeros(n_worlds)
     world[label] = world_of_state
     np.maximum.at(most, world[lives], held[lives])
-    believed = lives & ((held >= most[world]) | (entered * held >= RULE_OF_THREE * most[world]))
+    heaviest, stayed, left = held >= most[world], entered * held, most[world]
+    believed = lives & (heaviest | (stayed >= RULE_OF_THREE * left))
+    doubt = np.where(heaviest, 0.0, left / np.maximum(stayed + left, 1.0))
     towards = reached_from(np.flatnonzero(believed[label]), destination, source, n_states)
     believed[label[source[~stays & towards[destination]]]] = False  # another one can be reached
-    return np.where(believed[label], label, -1).astype(np.int64)
+    return np.where(believed[label], label, -1).astype(np.int64), doubt[label]
 
 
 def states_that_go_on(
