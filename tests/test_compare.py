@@ -124,6 +124,29 @@ def test_a_target_against_itself_is_even_and_said_to_be_the_same():
     assert json.loads(found.to_json())["pairs"][0]["narrower"] is None
 
 
+def test_what_differs_by_rounding_alone_is_the_same_on_every_episode():
+    """Each logger takes one action for ever: a target that does the same is that logger, solved by another way."""
+    generator = np.random.default_rng(0)
+    n, length = 60, 14
+    arm, state = np.repeat(np.arange(n) % 2, length), generator.integers(3, size=(n, length + 1))
+    columns = {
+        "episode_id": np.repeat(np.arange(n), length),
+        "step": np.tile(np.arange(length), n),
+        "observation": state[:, :-1].ravel(),
+        "next_observation": state[:, 1:].ravel(),
+        "action": arm,
+        "reward": generator.normal(size=n * length) / 3.0,
+        "policy_id": np.array(["zero", "one"])[arm],
+        "truncated": np.tile(np.arange(length) == length - 1, n),
+    }
+    always = {"zero": mixope.TabularPolicy([[1.0, 0.0]] * 3), "one": mixope.TabularPolicy([[0.0, 1.0]] * 3)}
+    (found,) = mixope.compare(columns, always, ["emp"]).differences
+    same = [pair for pair in found.loggers if pair.first == pair.second]
+    assert [(pair.first, pair.value, pair.standard_error) for pair in same] == [("zero", 0.0, 0.0), ("one", 0.0, 0.0)]
+    assert {pair.conclusion for pair in same} == {"the same on every episode"}
+    assert all(pair.to_dict()["narrower"] is None for pair in same)
+
+
 def test_a_target_is_set_against_what_a_logger_earned_over_as_many_steps():
     columns, laws = world()
     result = mixope.compare(columns, near_and_far(laws), ["emp"], horizon=30)

@@ -21,6 +21,8 @@ from mixope.arrays import is_number, is_whole
 from mixope.errors import Advice, Setting, UnknownName, UsageError
 
 Kind = Literal["average", "discounted", "horizon", "episode"]
+NEARLY_ONE = 1.0 - 1e-5
+"""The discount under which a value from the starts stands for a long run that depends on them."""
 LONGEST = 2**53
 """Steps beyond which floats no longer tell one number from the next."""
 

@@ -67,6 +67,10 @@ class Problem:
         """The same question on a part of the groups; states keep their numbers."""
         return replace(self, transitions=restrict(self.transitions, groups), whole=self._told or self)
 
+    def asking(self, estimand: Estimand) -> Problem:
+        """The same rows and target with another estimand; the target is not asked again."""
+        return replace(self, estimand=estimand, whole=self._told or self)
+
     def once(self, make: Callable[[Problem], T]) -> T:
         """``make(self)``, kept: what estimators and checks alike derive from a question is derived once."""
         if make not in self._kept:
@@ -84,6 +88,11 @@ class Problem:
     @cached_property
     def _kept(self) -> dict[Callable[[Problem], Any], Any]:
         return {}
+
+    @property
+    def knows_starts(self) -> bool:
+        """Whether a start law is given, or first observations were logged."""
+        return self.start_law is not None or bool(self.transitions.starts.sum() > 0)
 
     @property
     def starts(self) -> FloatArray:

@@ -70,6 +70,8 @@ def _subtracted(joint: JointScores, pairs: list[Pair], level: float, together: f
     for i, j in pairs:
         error = _spread(joint, i, j)
         value = float(joint.values[i] - joint.values[j])
+        if max(abs(value), error) <= joint.rounding:
+            value = error = 0.0  # the same target, by another way
         found.append(
             Difference(
                 first=joint.names[i],

@@ -1,10 +1,10 @@
 """The part of the logs on which a completed chain lives, and what its logged pairs lead to.
 
 Where unlogged actions are predicted (:mod:`mixope.estimators.completion`) there are no dead ends, so all rows are kept,
-unless the long run depends on where it begins. For the average, parts of the world that no logged row connects are
-kept apart (a country, say, that nobody ever changes) and the one with the most rows is taken; of several closed classes
-within it likewise. What the other parts and the other closed classes hold of the rows is told: another long run could
-live there.
+unless the long run depends on where it begins. For the average, worlds that no logged row connects are kept apart
+(:mod:`mixope.estimators.worlds` weighs them by starts; where no start is known, the one with the most rows is taken),
+and of several closed classes within one the class with the most rows is taken. What the others hold of the rows is
+told: another long run could live there.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.estimators.flow import no_ends
 from mixope.estimators.kriging import number_factors
+from mixope.estimators.worlds import world_of_states
 from mixope.problem import Problem
 from mixope.solvers.components import closed_classes, reached_from, states_that_go_on
 from mixope.statistics.transitions import Transitions
@@ -127,18 +127,10 @@ def part_to_complete(problem: Problem) -> Part:
 
 
 def _connected(problem: Problem) -> BoolArray:
-    """The states that rows connect, in either direction, where most rows are; an end leads to every start."""
-    rows, n = problem.transitions, problem.transitions.n_states
-    alive, ended = rows.next_state >= 0, rows.next_state < 0
-    source, destination = rows.state[alive], rows.next_state[alive]
-    if ended.any():
-        begin = np.flatnonzero(problem.starts)
-        source = np.concatenate([source, rows.state[ended], begin])
-        destination = np.concatenate([destination, np.full(int(ended.sum()) + len(begin), n)])
-    graph = sparse.csr_matrix((np.ones(len(source)), (source, destination)), shape=(n + 1, n + 1))
-    count, label = csgraph.connected_components(graph, directed=False)
-    mass = sum_by(label[rows.state].astype(np.int64), rows.rows, count)
-    return np.asarray(label[:n] == int(np.argmax(mass)), dtype=np.bool_)
+    """The states of the world where most rows are."""
+    world = world_of_states(problem)
+    mass = sum_by(world[problem.transitions.state], problem.transitions.rows)
+    return np.asarray(world == int(np.argmax(mass)), dtype=np.bool_)
 
 
 def _one_closed_class(problem: Problem, inside: BoolArray) -> tuple[BoolArray, BoolArray]:

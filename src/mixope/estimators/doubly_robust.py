@@ -46,6 +46,7 @@ from mixope.estimators.state_ratio import (
     state_ratio_solution,
 )
 from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
+from mixope.estimators.worlds import over_worlds
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS, empty_scores
 
@@ -101,7 +102,20 @@ class DoublyRobust:
 
 
 def _completed(problem: Problem) -> Solution:
-    """The completed model's value; where nothing was left to predict, EMP's."""
+    """The completed model's value, world by world; where nothing was left to predict, EMP's."""
+    covered = _leaves_nothing_to_predict(problem)
+    return solve_on_counts(problem, CountedMixture()) if covered else over_worlds(problem, _completed_world)
+
+
+def _leaves_nothing_to_predict(problem: Problem) -> bool:
+    """Whether all that the target does, of what was logged anywhere, was logged in every state."""
+    rows = problem.transitions
+    lacking = problem.state_target > 0
+    lacking[rows.pair_state, rows.pair_action] = False
+    return not bool(lacking.any())
+
+
+def _completed_world(problem: Problem) -> Solution:
     part = part_to_complete(problem)
     if not part.n_unseen:
         return solve_on_counts(problem, CountedMixture())

@@ -6,7 +6,9 @@ Row i counts c ρ with ρ = π(a|s)/b(a|s), calibrated so that the rows of every
     P(s, s′) = Σ_{rows s→s′} c k ρ / C(s),     C(s) = Σ_{rows at s} c,     r_π(s) = Σ c k ρ r / C(s).
 
 Only rows on which a long run can live are kept (:mod:`mixope.solvers.components`); for the undiscounted total of an
-episode, those from which its end can be reached. For the average, a terminated row leads to one further state,
+episode, those from which its end can be reached. Where the starts lead to several long runs (a plan, a country that
+nobody ever changes), the average is Σ P(the target ends in one) · its average: the limit of discounted values from μ₀,
+and it is solved as one, with a discount of 1 − 10⁻⁵. For the average, a terminated row leads to one further state,
 *restart*, that leads to μ₀ and takes no time: the stationary law of the states seen between restarts is that of the
 restarted process, and the matrix stays sparse.
 """
@@ -23,10 +25,26 @@ from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.defaults import as_behaviour
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import Advice, DataError, Setting
+from mixope.estimand import NEARLY_ONE, Estimand
 from mixope.problem import Problem
 from mixope.solvers.chain import Chain
-from mixope.solvers.components import heaviest_component, states_that_go_on
+from mixope.solvers.components import heaviest_component, long_runs, reached_from, states_that_go_on
 from mixope.statistics.transitions import Transitions
+
+MOST_STARTS = 0.5
+"""The least share of the starts that must lead to a long run for them to say which one it is."""
+UNTOLD = (
+    "the logs fall into several parts that the target never leaves, and the first steps of the episodes do not say in"
+    " which of them it ends: the part with the most rows was taken"
+)
+
+
+def by_starts(runs: int) -> tuple[str, ...]:
+    """How several long runs make one value."""
+    if runs <= 1:
+        return ()
+    said = f"the logs have {runs:,} parts that the target never leaves; the value is the average of each, weighed by"
+    return (f"{said} the share of the episodes that start towards it",)
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,15 @@ class Flow:
     misfit: float | None
     given: FloatArray
     """c for every group of the whole problem, kept or not."""
+    runs: int = 1
+    """Long runs that the starts lead to; 0 where nothing says which of several it is."""
+    doubt: float = 0.0
+    """How often the target would be elsewhere if one row more had left a long run."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the long runs."""
+        return (UNTOLD,) if self.runs == 0 else by_starts(self.runs)
 
     @property
     def rows(self) -> Transitions:
@@ -108,7 +135,8 @@ class Flow:
 def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool = True) -> Flow:
     """Keep the rows the target can live on and give them their ratios; ``weight`` is c for every group."""
     used = weight > 0
-    inside, restarts = _living_states(problem, used)
+    living = _living_states(problem, used)
+    problem, inside, restarts = living.problem, living.inside, living.restarts
     groups = _kept_groups(problem, inside, restarts, used)
     if len(groups) == 0:
         raise DataError(
@@ -147,6 +175,8 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         fitted=behaviour.fitted,
         misfit=None if found.counted else misfit(rows.state, rows.rows, raw, raw_squared, rows.n_states)[0],
         given=weight,
+        runs=living.runs,
+        doubt=living.doubt,
     )
 
 
@@ -157,22 +187,50 @@ def with_restart(matrix: sparse.csr_matrix, ends: FloatArray, start: FloatArray)
     return sparse.csr_matrix(sparse.vstack([above, below]))
 
 
-def _living_states(problem: Problem, used: BoolArray) -> tuple[BoolArray, bool]:
-    """The states on which the target can be followed, and whether ends restart."""
+@dataclass(frozen=True)
+class Living:
+    """The question as it is to be solved, the states to solve it on, whether ends restart; the rest as in a flow."""
+
+    problem: Problem
+    inside: BoolArray
+    restarts: bool = False
+    runs: int = 1
+    doubt: float = 0.0
+
+
+def _living_states(problem: Problem, used: BoolArray) -> Living:
+    """The states on which the target can be followed, and how."""
+    if problem.estimand.restarts:
+        return _living_on_average(problem, used)
     rows = problem.transitions
     flows = used & (problem.pair_target[rows.pair] > 0)
-    ends = flows & (rows.next_state < 0)
-    goes = flows & (rows.next_state >= 0)
-    if not problem.estimand.restarts:
-        leaves = np.zeros(rows.n_states, dtype=bool)
-        leaves[rows.state[ends]] = True
-        check_ends(problem, bool(ends.any()))
-        moves, loops = (rows.state[goes], rows.next_state[goes]), not problem.estimand.needs_ends
-        return states_that_go_on(*moves, leaves, rows.n_states, loops=loops), False
-    n = rows.n_states
+    ends, goes = flows & (rows.next_state < 0), flows & (rows.next_state >= 0)
+    leaves = np.zeros(rows.n_states, dtype=bool)
+    leaves[rows.state[ends]] = True
+    check_ends(problem, bool(ends.any()))
+    moves, loops = (rows.state[goes], rows.next_state[goes]), not problem.estimand.needs_ends
+    return Living(problem, states_that_go_on(*moves, leaves, rows.n_states, loops=loops))
+
+
+def _living_on_average(problem: Problem, used: BoolArray) -> Living:
+    """The long run that the starts lead to, or all of them and what leads there; by rows where starts do not tell."""
+    rows, n = problem.transitions, problem.transitions.n_states
     mass = sum_by(rows.state, rows.rows * used, n + 1)
-    inside = heaviest_component(*restarting_edges(problem, used), mass, n + 1)
-    return inside[:n], bool(inside[n])
+    source, destination, behind = restarting_edges(problem, used)
+    run, doubts = long_runs(source, destination, behind, mass, n + 1)
+    goal = reached_from(np.flatnonzero(run >= 0), destination, source, n + 1)
+    law = np.append(problem.starts, 0.0) if problem.knows_starts else np.zeros(n + 1)
+    met = reached_from(np.flatnonzero((law > 0) & goal), source, destination, n + 1) & goal
+    ends = met & (run >= 0)
+    found, doubt = np.unique(run[ends]), float(doubts[ends].max(initial=0.0))
+    told = float(law[goal].sum()) >= MOST_STARTS
+    if told and len(found) == 1:
+        return Living(problem, (run == found[0])[:n], bool(run[n] == found[0]), doubt=doubt)
+    if told and not met[n]:
+        nearly = problem.asking(Estimand("discounted", gamma=NEARLY_ONE))
+        return Living(nearly, met[:n], runs=len(found), doubt=doubt)
+    inside = heaviest_component(source, destination, mass, n + 1)
+    return Living(problem, inside[:n], bool(inside[n]), int(len(np.unique(run[run >= 0])) == 1))
 
 
 def check_ends(problem: Problem, any_end: bool) -> None:
@@ -200,17 +258,18 @@ def no_ends() -> DataError:
     )
 
 
-def restarting_edges(problem: Problem, used: BoolArray) -> tuple[IntArray, IntArray]:
-    """From where to where the target goes, by the rows that are used; an end leads to one more state, the restart."""
+def restarting_edges(problem: Problem, used: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """From where to where the target goes, and the rows behind it; an end leads to one more state, the restart."""
     rows, n = problem.transitions, problem.transitions.n_states
     flows = used & (problem.pair_target[rows.pair] > 0)
     ends, goes = flows & (rows.next_state < 0), flows & (rows.next_state >= 0)
-    source, destination = rows.state[goes], rows.next_state[goes]
+    source, destination, behind = rows.state[goes], rows.next_state[goes], rows.rows[goes]
     if not ends.any():
-        return source, destination
-    begin = np.flatnonzero(problem.starts)
+        return source, destination, behind
+    begin, ended = np.flatnonzero(problem.starts), rows.rows[ends]
     source = np.concatenate([source, rows.state[ends], np.full(len(begin), n)])
-    return source, np.concatenate([destination, np.full(int(ends.sum()), n), begin])
+    destination = np.concatenate([destination, np.full(len(ended), n), begin])
+    return source, destination, np.concatenate([behind, ended, ended.sum() * problem.starts[begin]])
 
 
 def _kept_groups(problem: Problem, inside: BoolArray, restarts: bool, used: BoolArray) -> IntArray:

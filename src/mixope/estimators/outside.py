@@ -4,11 +4,14 @@ What the target would do counts, not what the loggers did: rows in states that i
 
     leaving     Σ_s d(s) Σ_a π(a|s) · share of the rows of (s, a) that were left out, π over the actions logged in s;
                 per step, or per episode where the total of one is asked for
-    starting    starts outside the part: their share in μ₀ where an end is final; where the process starts again, that
-                share times the ends per step
+    starting    starts outside the part: their share in μ₀ where an end is final, or where starts lead to several long
+                runs; where the process starts again, that share times the ends per step
     elsewhere   for the average, whose long run could be another one: the share of the rows in other closed classes
                 of what the target would do, as far as it can come there from a start or from the part; or the share of
                 the starts from which it cannot come to the part, if that is larger
+
+    doubtful    for the average, a long run that is believed though the target was seen in a heavier part before: how
+                often it would be elsewhere if one row more had left the long run
 
 The mass outside is their sum. A state whose logged actions are not all that the target does might lead anywhere, so no
 start before it is lost; what is not logged there is the uncovered mass.
@@ -33,10 +36,10 @@ def outside_mass(flow: Flow, law: FloatArray) -> float:
         away *= max(float(law.sum()), 1.0)  # of episodes, not of steps
     if not flow.whole.estimand.restarts:
         astray = 1.0 - float(flow.whole.starts[flow.states].sum())
-        return min(max(astray + (1.0 - astray) * away, 0.0), 1.0)
+        return min(max(astray + (1.0 - astray) * away + flow.doubt, 0.0), 1.0)
     if flow.restarts:
         away += ends_per_step(flow, law) * (1.0 - float(flow.whole.starts[flow.states].sum()))
-    return min(max(away + elsewhere(flow), 0.0), 1.0)
+    return min(max(away + elsewhere(flow) + flow.doubt, 0.0), 1.0)
 
 
 def leaving(problem: Problem, given: FloatArray, groups: IntArray, law: FloatArray) -> float:
@@ -65,7 +68,7 @@ def elsewhere(flow: Flow) -> float:
     """The rows of other long runs, or the starts that have no way to this one."""
     rows, used = flow.whole.transitions, flow.given > 0
     n = rows.n_states
-    source, destination = restarting_edges(flow.whole, used)
+    source, destination, _ = restarting_edges(flow.whole, used)
     inside = np.zeros(n + 1, dtype=bool)
     inside[flow.states], inside[n] = True, flow.restarts
     mass = sum_by(rows.state, rows.rows * used, n + 1)

@@ -225,6 +225,7 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
             leaked_mass=solved.residual if flow.problem.estimand.restarts else 1.0 - total,
             episode_length=float(x.sum()) / total if flow.problem.estimand.kind == "episode" else None,
         ),
+        notes=flow.notes,
     )
 
 

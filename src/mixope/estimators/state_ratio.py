@@ -140,6 +140,7 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
         outside_mass=outside_mass(flow, occupancy.law),
         solved=occupancy.solved,
         measures=Measures(behaviour_misfit=flow.misfit, episode_length=length, approximation=once or None),
+        notes=flow.notes,
     )
 
 
