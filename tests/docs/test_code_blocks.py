@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from documents import PAGES, ROOT, blocks, page_name
-from sessions import commands, not_printed, run_code, run_command
+from pages_run import commands, not_printed, run_code, run_command
 
 ELSEWHERE = {*(ROOT / "docs" / "gallery").glob("*.md"), ROOT / "docs" / "first-commands.md"}
 

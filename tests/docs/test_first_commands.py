@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documents import ROOT, blocks
-from sessions import commands, not_printed, run_command
+from pages_run import commands, not_printed, run_command
 
 PAGE = ROOT / "docs" / "first-commands.md"
 DONE, USAGE, BAD_DATA = 0, 2, 3

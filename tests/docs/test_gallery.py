@@ -8,7 +8,7 @@ from runpy import run_path
 
 import pytest
 from documents import ROOT, blocks, page_name
-from sessions import commands, not_printed, run_code, run_command
+from pages_run import commands, not_printed, run_code, run_command
 
 GALLERY = ROOT / "docs" / "gallery"
 STORIES = sorted(page for page in GALLERY.glob("*.md") if page.name != "index.md")

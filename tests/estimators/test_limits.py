@@ -11,7 +11,7 @@ from mixope.behaviours import kl_weights, logger_weights
 from mixope.errors import MOST_BYTES, UsageError, must_fit
 from mixope.estimators import LstdQ
 from mixope.estimators.value_model import _MOST_COLUMNS
-from mixope.inspection import passes
+from mixope.inspection import coverage
 from mixope.problem import Problem
 from mixope.seen import count
 
@@ -85,10 +85,10 @@ def test_states_by_actions_are_looked_at_in_batches_with_the_same_result(monkeyp
     logs["policy_id"] = np.where(np.arange(300) % 3 == 0, "a", "b")
     transitions = count(mixope.read(logs)).transitions
     problem = Problem(transitions, Half())
-    whole = passes.cover(transitions, Half()), kl_weights(problem)
-    for module in (passes, logger_weights):
+    whole = coverage.cover(transitions, Half()), kl_weights(problem)
+    for module in (coverage, logger_weights):
         monkeypatch.setattr(module, "batches", lambda items, width: arrays.batches(items, width, entries=10))
-    parts = passes.cover(transitions, Half()), kl_weights(problem)
+    parts = coverage.cover(transitions, Half()), kl_weights(problem)
     np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
     assert parts[0].worst == whole[0].worst
     assert (parts[0].gaps, parts[0].loggers) == (whole[0].gaps, whole[0].loggers)

@@ -30,6 +30,7 @@ def run_command(command: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, 
     """The exit code of a command line, and all it said."""
     from mixope.cli.app import app
 
+    monkeypatch.delenv("COLUMNS", raising=False)  # the width is that of a file, whoever runs the tests
     monkeypatch.setattr(sys, "argv", shlex.split(command, comments=True))
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     code: object = 0
