@@ -13,7 +13,7 @@ from mixope.environments import simulate, singlepath, walk
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
-from mixope.logs.checks import explain_episodes
+from mixope.logs.succession import explain_episodes
 from mixope.seen import count
 
 TARGET = np.random.default_rng(0).dirichlet([3, 3], size=5)

@@ -7,7 +7,7 @@ logs.fragments()          # the same rows as descriptions that other processes c
 """
 
 from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, codes_of, merge_values
-from mixope.logs.checks import LARGE, Finding, explain_episodes, explain_gaps, explain_rows
+from mixope.logs.checks import LARGE, explain_gaps, explain_rows
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.given import LogSource
@@ -16,6 +16,7 @@ from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import CANONICAL, EPISODE_KEYS, MISSING_NUMBER, MISSING_WORD, UNLABELLED, Role, Schema
 from mixope.logs.sources import reading
+from mixope.logs.succession import Finding, explain_episodes
 from mixope.logs.writing import write
 
 __all__ = [

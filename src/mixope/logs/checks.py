@@ -7,28 +7,26 @@ NaN is found by ``isfinite`` alone: Parquet statistics leave NaN out, and DuckDB
 false, lists that would be cut, a NUL in a text (NumPy cuts texts there, so that two ids could become one). It looks
 only at columns whose storage does not rule this out.
 
-``explain_episodes`` looks at how rows follow each other, by window functions over all rows: along an episode, ordered
-by step, steps rise by one, nothing follows the end, and the next observation of a row is the observation of the row
-after it. Both look at all rows, also those that the canonical view drops.
+Both look at all rows, also those that the canonical view drops; how rows follow each other is a question of
+:mod:`mixope.logs.succession`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.plan import Column, Plan
-from mixope.logs.schema import EPISODE_KEYS, Schema, Type
-from mixope.logs.sources import Piece, field_in, literal, quote, reading
+from mixope.logs.schema import Schema
+from mixope.logs.sources import Piece, field_in, quote, reading
 from mixope.logs.types import AS_STRINGS, GREATEST, LEAST, Field
 
 if TYPE_CHECKING:
     from mixope.logs.logs import Logs
 
-Status = Literal["error", "warning", "note"]
 SHOWN = 5
 """How many of the rows that are wrong an error shows."""
 LARGE = 1e60
@@ -36,8 +34,6 @@ LARGE = 1e60
 must neither overflow nor vanish."""
 LEAST_DENSITY = 1e-150
 """A density may be small in many dimensions; its square must not vanish."""
-SAME = 1e-6
-"""Relative difference up to which two numbers are the same observation."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +130,12 @@ def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataErro
     rows = view.raw_rows(plan, piece, position, connection, ordered=True, extra=_extras(plan, piece))
     if "terminated" in plan.derived:
         rows = view.with_episodes(plan, rows, ordered=True)
-    found = _first([(check.condition, {"value": check.value}) for check in every], rows, connection)
+    found = first_rows([(check.condition, {"value": check.value}) for check in every], rows, connection)
     for check, (total, first) in zip(every, found, strict=True):
         if total:
             if check.problem.startswith("A propensity") and _all_logs(rows, connection, logs.schema.action_kind):
                 check = _log_probabilities(check)  # noqa: PLW2901 (the same check, better said)
-            where, places = _locate(logs, first)
+            where, places = locate(logs, first)
             return DataError(
                 check.problem,
                 where=where,
@@ -153,7 +149,7 @@ def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataErro
     return None
 
 
-def _first(questions: Sequence[tuple[str, dict[str, str]]], rows: str, connection: Any) -> list[tuple[int, Any]]:
+def first_rows(questions: Sequence[tuple[str, dict[str, str]]], rows: str, connection: Any) -> list[tuple[int, Any]]:
     """For each (condition, SQL of what to show): how many rows meet it, and the first five, in one pass."""
     asked = []
     for condition, shown in questions:
@@ -164,7 +160,7 @@ def _first(questions: Sequence[tuple[str, dict[str, str]]], rows: str, connectio
     return list(zip(found[::2], found[1::2], strict=True))
 
 
-def _locate(logs: Logs, first: Sequence[Mapping[str, Any]]) -> tuple[str, list[int]]:
+def locate(logs: Logs, first: Sequence[Mapping[str, Any]]) -> tuple[str, list[int]]:
     """The file of the first of some rows, and those of them that lie in it, counted from 0 within the file."""
     source, piece = int(first[0]["source"]), int(first[0]["row"]) >> view.PIECE_SHIFT
     same = [r["row"] for r in first if r["source"] == source and r["row"] >> view.PIECE_SHIFT == piece]
@@ -354,172 +350,3 @@ def _not_too_small(plan: Plan, schema: Schema) -> Check:
     hint = "no logger acts so rarely and is seen to: fix how it is recorded, or leave it empty where it is unknown"
     problem, expected = "A propensity is too small to divide by", f"at least {least:g}"
     return Check(problem, _raw(plan, "propensity"), f"propensity < {least}", "propensity", expected, hint)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something about the episodes: how often, in a sentence, and where it is seen first.
-
-    ``rows`` are the first rows, counted from 0 within the file ``where``; ``error`` is what to raise if the episodes
-    cannot be used.
-    """
-
-    name: str
-    status: Status
-    count: int
-    sentence: str
-    where: str
-    rows: tuple[int, ...]
-    error: DataError | None = None
-
-    @property
-    def place(self) -> str:
-        """The first rows and their file, in words."""
-        return f"row{'s' if len(self.rows) > 1 else ''} {', '.join(map(str, self.rows))} of {self.where}"
-
-
-@dataclass(frozen=True)
-class _Question:
-    """A finding to look for: a condition on a row that knows the row before it."""
-
-    name: str
-    status: Status
-    condition: str
-    sentence: str
-    column: str
-    hint: str = ""
-
-
-def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
-    """All findings whose count is not zero, errors first."""
-    questions = _questions(logs)
-    with reading(logs.name), logs.connect() as connection:
-        shown = {"step": "step", "episode": "episode_id"}
-        asked = [(question.condition, shown) for question in questions]
-        counted = _first(asked, _linked(logs, connection), connection)
-        found = [_finding(logs, *every) for every in zip(questions, counted, strict=True) if every[1][0]]
-    order: tuple[Status, ...] = ("error", "warning", "note")
-    return tuple(sorted(found, key=lambda finding: order.index(finding.status)))
-
-
-def explain_steps(logs: Logs, late: Sequence[str]) -> tuple[str, ...]:
-    """Of some loggers without a known start, those whose episodes all begin one step after the first."""
-    if not late:
-        return ()
-    with reading(logs.name), logs.connect() as connection:
-        rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, keep_all=True)
-        chosen = ", ".join(map(literal, late))
-        by_episode = (
-            f"SELECT policy_id, min(step) AS first FROM ({rows}) WHERE policy_id IN ({chosen})"
-            f" GROUP BY {', '.join(EPISODE_KEYS)}"
-        )
-        first = f"min(first) = {logs.step_base + 1} AND max(first) = {logs.step_base + 1}"
-        found = connection.execute(
-            f"SELECT policy_id FROM ({by_episode}) GROUP BY policy_id HAVING {first} ORDER BY policy_id"
-        )
-        return tuple(label for (label,) in found.fetchall())
-
-
-def _linked(logs: Logs, connection: Any) -> str:
-    """All rows, each with what it needs to know of the rows before it in its episode."""
-    rows = view.rows(logs.plans, logs.schema, connection, logs.step_base, numbered=True, keep_all=True)
-    window = f"PARTITION BY source, policy_id, episode_id ORDER BY step, {view.ROW}"
-    before = f"OVER ({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    lagged = ", ".join(f"lag({quote(name)}) OVER w AS {quote('__' + name)}" for name in logs.schema.next_observation)
-    return (
-        f"SELECT *, row_number() OVER w AS __place, lag(step) OVER w AS __step, lag(truncated) OVER w AS __truncated, "
-        f"coalesce(bool_or(terminated) {before}, false) AS __ended, "
-        f"coalesce(bool_or(truncated) {before}, false) AS __cut, {lagged} FROM ({rows}) WINDOW w AS ({window})"
-    )
-
-
-def _questions(logs: Logs) -> list[_Question]:
-    derived = [str(plan.index) for plan in logs.plans if "next_observation" in plan.derived]
-    inside = f"source IN ({', '.join(derived)})" if derived else "false"
-    hole = "step > __step + 1"
-    pairs = zip(logs.schema.observation, logs.schema.next_observation, strict=True)
-    differ = " OR ".join(_differ(now, after, logs.schema.types[now]) for now, after in pairs)
-    gone = f"(NOT __truncated AND ({differ}))"
-    names = logs.schema.mapping
-    step, end, cut = (str(names.get(notion, notion)) for notion in ("step", "terminated", "truncated"))
-    after_hole = "give next_observation, which such logs need, or drop the episodes with holes"
-    twice = (
-        "number the rows of each episode 0, 1, 2 …; if episodes share a number, give each its own episode_id or label"
-    )
-    resets = "give each episode its own episode_id"
-    return [
-        _Question("duplicate-steps", "error", "step = __step", "rows repeat a step of their episode", step, hint=twice),
-        _Question(
-            "step-holes", "error", f"{hole} AND {inside}", "rows come after a hole in the steps", step, hint=after_hole
-        ),
-        _Question(
-            "rows-after-end", "error", "__ended", "rows after the end of their episode (terminated)", end, hint=resets
-        ),
-        _Question(
-            "step-gaps",
-            "warning",
-            f"{hole} AND NOT {inside} AND {gone} IS NOT TRUE",
-            "rows come after a hole in the steps",
-            step,
-        ),
-        _Question(
-            "missing-rows",
-            "warning",
-            f"{hole} AND NOT {inside} AND {gone}",
-            "rows come after a hole in the steps and do not begin where the row before it led: rows are missing",
-            step,
-        ),
-        _Question(
-            "rows-after-cut", "warning", "__cut AND NOT __ended", "rows after a truncated row of their episode", cut
-        ),
-        _Question(
-            "next-mismatch",
-            "warning",
-            f"NOT {inside} AND step = __step + 1 AND NOT __truncated AND ({differ})",
-            "rows whose observation is not the next_observation of the row before",
-            "next_observation",
-        ),
-        _Question(
-            "late-starts",
-            "note",
-            f"__place = 1 AND step > {logs.step_base}",
-            f"episodes begin later than step {logs.step_base}; they are not used as starts",
-            step,
-        ),
-        *_partial(logs),
-    ]
-
-
-def _differ(now: str, after: str, type_: Type) -> str:
-    """Whether the row before expected another value; numbers may differ in the seventh digit, where storage rounds."""
-    expected, found = quote("__" + after), quote(now)
-    if type_ != "float":
-        return f"({expected} IS NOT NULL AND {expected} IS DISTINCT FROM {found})"
-    return f"abs({expected} - {found}) > {SAME} * greatest(abs({expected}), abs({found}))"
-
-
-def _partial(logs: Logs) -> list[_Question]:
-    sentence = "rows have no propensity while others do"
-    return (
-        [_Question("partial-propensity", "note", "propensity IS NULL", sentence, "")]
-        if logs.schema.has_propensity
-        else []
-    )
-
-
-def _finding(logs: Logs, question: _Question, counted: tuple[int, Any]) -> Finding:
-    total, first = counted
-    where, places = _locate(logs, first)
-    sentence = f"{total} {question.sentence}"
-    error = DataError(
-        sentence,
-        where=where,
-        column=question.column,
-        rows=places,
-        total=total,
-        expected="one row per step, with steps that rise by one, and no row after the end",
-        got=f"step {first[0]['step']} of episode {first[0]['episode']!r}",
-        hint=question.hint,
-    )
-    fatal = question.status == "error"
-    return Finding(question.name, question.status, total, sentence, where, tuple(places), error if fatal else None)

@@ -16,7 +16,6 @@ from typing import Any, final
 
 from mixope.errors import DataError, UsageError
 from mixope.logs import view
-from mixope.logs.checks import explain_steps
 from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
@@ -30,6 +29,7 @@ from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.copies import SHORT, refuse_copies
 from mixope.logs.sources.stamps import refuse_changed
+from mixope.logs.succession import explain_steps
 from mixope.logs.table import least_step, rows_of
 from mixope.logs.timing import timed
 from mixope.rendering import render
