@@ -222,3 +222,21 @@ def test_a_metric_that_is_missing_is_refused_and_a_missing_state_can_be_kept():
     with pytest.raises(DataError, match="missing='keep'"):
         mixope.experiment(holed, **WORDS, **STATE)
     assert mixope.experiment(holed, **WORDS, **STATE, missing="keep").units == 40
+
+
+def test_a_dict_of_columns_is_a_table(found):
+    table = two_states(effect=0.05)
+    again = mixope.experiment({name: table.column(name).to_numpy() for name in table.column_names}, **WORDS, **STATE)
+    assert again.main.long_run.effect.difference == found.main.long_run.effect.difference
+    with pytest.raises(DataError, match="different lengths"):
+        mixope.experiment({"user": [1, 2], "day": [1]}, **WORDS, **STATE)
+
+
+def test_one_treatment_on_two_metrics_has_the_first_at_the_top():
+    table = two_states(users=60, days=5)
+    found = mixope.experiment(
+        table.append_column("visits", table.column("revenue")), **{**WORDS, "metric": ["revenue", "visits"]}, **STATE
+    )
+    written = json.loads(found.to_json())
+    assert written["long_run"] == written["arms"][0]["long_run"]
+    assert mixope.Experiment.from_json(found.to_json()).to_json() == found.to_json()

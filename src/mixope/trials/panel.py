@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mixope.errors import DataError
 from mixope.estimate import Provenance
 from mixope.logs import Logs
-from mixope.logs.database import connect
+from mixope.logs.database import connect, resident_bytes
 from mixope.logs.readers import open_sources, read_found
 from mixope.logs.sources import literal, quote, reading
 from mixope.logs.sources.found import Finds, Found
@@ -35,8 +37,8 @@ from mixope.trials.table import arms_of, raw_view, refuse_gaps, refuse_missing, 
 from mixope.version import __version__
 
 BUCKETS = 64
-MEMORY = "900MB"
-"""What bringing the rows into order may take; beyond it, the disk is used."""
+ROOM = 700_000_000
+"""Bytes that bringing the rows into order may take besides what is held already; beyond them, the disk is used."""
 NONE = -1
 """What stands for the state before the first period."""
 
@@ -68,7 +70,7 @@ class Panel:
     def open(self) -> Iterator[tuple[Any, str]]:
         """A connection, and all rows as a relation of it."""
         found = [source for part in (self.steps, self.last) if part is not None for source in open_sources(part)]
-        with connect(MEMORY) as connection, reading(self.name):
+        with connect(memory()) as connection, reading(self.name):
             pieces = (piece.relation(connection) for source in found for piece in source.pieces)
             rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {piece}" for piece in pieces)
             connection.execute(f"CREATE TEMP VIEW panel AS {rows}")
@@ -130,13 +132,18 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
+def memory() -> str:
+    """The limit of memory for this process: what it holds, and some room."""
+    return f"{(resident_bytes() + ROOM) // 1_000_000}MB"
+
+
 def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
     """Read the table (``how``: its format and encoding), check it, and bring it into order."""
-    sources = open_sources(data, **how)
+    sources = open_sources(_as_table(data, design), **how)
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)
-    with connect(MEMORY) as connection, reading(name):
+    with connect(memory()) as connection, reading(name):
         raw = raw_view(connection, sources, design)
         refuse_gaps(connection, raw, design, name)
         arms = arms_of(connection, raw, design, name)
@@ -154,6 +161,20 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
 
 
 FOLLOWS = "lead(day) OVER w = day + 1"
+
+
+def _as_table(data: Any, design: Design) -> Any:
+    """A dict of columns as a table; anything else as it is."""
+    if not isinstance(data, Mapping) or design.unit not in data:
+        return data
+    import pyarrow as pa
+
+    columns = {str(name): np.asarray(values) for name, values in data.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise DataError("The columns have different lengths", expected="one entry per unit and period", got=shown)
+    return pa.table(columns)
 
 
 def _ordered(raw: str, coded: Mapping[str, Coded], design: Design) -> tuple[str, tuple[str, ...]]:

@@ -232,8 +232,8 @@ class Experiment(ReportedRecord):
         return self.arms[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """One object; with a single treatment and metric, its parts also stand at the top."""
-        first = self.arms[0].to_dict() if len(self.arms) == 1 else {}
+        """One object; with a single treatment, its parts on the first metric also stand at the top."""
+        first = self.main.to_dict() if len({arm.arm for arm in self.arms}) == 1 else {}
         return self._written(
             {
                 **{name: first[name] for name in ("naive", "long_run", "sensitivity") if name in first},
