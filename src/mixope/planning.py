@@ -31,10 +31,10 @@ from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import check_level
 from mixope.rendering import Record, Rows
+from mixope.trials.arms import compare_arms, difference_of
 from mixope.trials.design import Design, Period, names_of
 from mixope.trials.lengths import errors_by_length
 from mixope.trials.panel import make_panel
-from mixope.trials.running import compare_arms, difference_of
 
 SURE = 0.9
 """Of the range in which the amount of data lies."""

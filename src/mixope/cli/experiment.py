@@ -86,6 +86,19 @@ def command(
     exposure: Annotated[
         str | None, _named("--exposure", "Whether a unit really had its arm in a period; it is as the control if not.")
     ] = None,
+    guardrail: Annotated[
+        list[str],
+        typer.Option(
+            "--guardrail",
+            metavar="METRIC<=BOUND",
+            show_default=False,
+            help="What must not become worse: a bound of the long-run difference of a metric, or METRIC>=BOUND. "
+            "Repeatable.",
+        ),
+    ] = [],  # noqa: B006
+    by: Annotated[
+        str | None, _named("--by", "A column of the state: also say it of the units that entered with each value.")
+    ] = None,
     bins: Annotated[int, typer.Option("--bins", help="Classes into which a state with many numbers is cut.")] = 5,
     missing: o.Missing = None,
     sequential: Annotated[
@@ -149,6 +162,8 @@ def command(
             season=season,
             lags=lags,
             exposure=exposure,
+            guardrail=guardrail,
+            by=by,
             bins=bins,
             missing=None if missing is None else missing.value,
             sequential=sequential,

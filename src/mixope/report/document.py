@@ -186,6 +186,8 @@ def _(record: Experiment, *, command: str | None = None, phrase: Phrase = in_pyt
         for id, words in parts
         if id != "flip" or arm.sensitivity is not None
     ]
+    sections += [("guardrails", "Guardrails")] if record.guardrails else []
+    sections += [("subgroups", "Groups")] if record.subgroups else []
     sections += [("alerts", "Notes"), *([("manifest", "Manifest")] if known else [])]
     unit = f"per {record.unit} and {record.period}"
     words = headline(record, record.main)

@@ -18,9 +18,31 @@ def experiment_view(found: Experiment, phrase: Phrase) -> Group:
     pieces: Pieces = []
     for arm in found.arms:
         pieces += _arm(found, arm, phrase)
+    pieces += [*_rails(found), *_groups(found)]
     return Group(
         *pieces, Text(f"\n{say.who(found)}; state: {', '.join(found.states)}"), *remarks(notes(found.notes), phrase)
     )
+
+
+def _rails(found: Experiment) -> Pieces:
+    rows = [(status(how), whose, words) for how, whose, words in say.rails(found)]
+    return [heading("guardrails"), table(("", "metric", "in words"), rows, folded=("in words",))] if rows else []
+
+
+def _groups(found: Experiment) -> Pieces:
+    rows = []
+    for group in found.subgroups:
+        effect, plain = group.long_run.effect, group.naive
+        seen = say.amount(plain.difference, plain.standard_error)
+        value = say.amount(effect.difference, effect.standard_error)
+        whose = f"{group.arm}, {group.metric}"
+        rows.append(
+            (group.value, f"{group.units:,}", whose, seen, value, say.reach(effect), str(group.long_run.verdict))
+        )
+    if not rows:
+        return []
+    head = (found.subgroups[0].column, "#units", "of", "#seen", "#long run", "interval", "verdict")
+    return [heading(f"by {found.subgroups[0].column} at entry"), table(head, rows)]
 
 
 def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mixope.diagnostics import Verdict
 from mixope.report.words import rounded
-from mixope.trials.records import ArmResult, Effect, Experiment, Sensitivity
+from mixope.trials.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
 
 SMALL = 0.001
 
@@ -27,7 +27,13 @@ def headline(found: Experiment, arm: ArmResult) -> str:
         "worse": f"{arm.arm} earns less {arm.metric} than {found.control} in the long run",
         "unclear": f"{arm.arm} and {found.control} cannot be told apart on {arm.metric} in the long run",
     }[arm.decision]
-    return f"{verb}: {difference(effect)} {per}{_otherwise(arm)}."
+    return f"{verb}: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+
+
+def _broken(found: Experiment, arm: ArmResult) -> str:
+    """The guardrails that an arm breaks."""
+    names = [rail.metric for rail in found.guardrails if rail.arm == arm.arm and rail.status == "broken"]
+    return f"; it breaks the guardrail on {' and '.join(names)}" if names else ""
 
 
 def _otherwise(arm: ArmResult) -> str:
@@ -92,6 +98,24 @@ def compared(found: Sensitivity) -> list[str]:
     if found.logged_factor is None:
         return []
     return [f"For comparison: the state that is logged moves the odds of the arm by up to {found.logged_factor:.3g}."]
+
+
+def rails(found: Experiment) -> list[tuple[str, str, str]]:
+    """Guardrails: how each came out, whose it is, and in words."""
+    lines = []
+    for rail in found.guardrails:
+        said = f"in the long run {difference(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
+        lines.append((RAIL[rail.status], f"{rail.metric}, {rail.arm}", f"{rail.status}: {said}"))
+    return lines
+
+
+RAIL = {"held": "pass", "open": "warn", "broken": "fail"}
+_RAIL_KIND = {"held": "good", "open": "caution", "broken": "bad"}
+
+
+def rail_kind(rail: Guardrail) -> str:
+    """How a guardrail came out: good, caution or bad."""
+    return _RAIL_KIND[rail.status]
 
 
 def who(found: Experiment) -> str:

@@ -16,7 +16,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -96,6 +96,15 @@ class Panel:
         """Counted once."""
         with self.open() as (connection, rows):
             return _facts(connection, rows)
+
+    def part(self, column: str, code: int) -> Panel:
+        """The units that entered with one class of a column of the state."""
+        entered = f"SELECT unit FROM panel WHERE step = 0 AND {quote(f'state {column}')} = {code}"
+        with self.open() as (connection, rows):
+            query = f"SELECT *, coalesce(follows, false) AS usable FROM {rows} WHERE unit IN ({entered})"
+            called = f"{self.name}, {column} {self.classes[column][code]}"
+            steps, last = _written(connection, query, called, {})
+        return replace(self, name=called, steps=steps, last=last)
 
     def logs(self, metric: str) -> Logs:
         """As logs: an arm is an action, a metric the reward, and who was assigned to an arm wrote its rows."""

@@ -14,6 +14,7 @@ from mixope.rendering import ReportedRecord, Rows
 SURE = 0.95
 Broken = Literal["confounding", "markov", "coverage"]
 """An assumption that may not hold."""
+Side = Literal["at most", "at least"]
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,72 @@ class ArmResult:
 
 
 @dataclass(frozen=True)
+class Guardrail:
+    """A bound on the long-run difference of a metric, and whether it is ``held``, ``broken`` or ``open``."""
+
+    metric: str
+    arm: str
+    side: Side
+    bound: float
+    effect: Effect
+    verdict: Verdict
+    status: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "effect": self.effect.to_dict(), "verdict": str(self.verdict)}
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        sure = self.effect.interval
+        return {
+            "arm": self.arm,
+            "metric": self.metric,
+            "status": self.status,
+            "side": self.side,
+            "bound": self.bound,
+            "difference": self.effect.difference,
+            "low": sure.low,
+            "high": sure.high,
+            "verdict": str(self.verdict),
+        }
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The units that entered with one value of a column: what was seen of them, and their long run."""
+
+    column: str
+    value: str
+    units: int
+    arm: str
+    metric: str
+    naive: Effect
+    long_run: LongRun
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        own = {name: getattr(self, name) for name in ("column", "value", "units", "arm", "metric")}
+        return {**own, "naive": self.naive.to_dict(), "long_run": self.long_run.to_dict()}
+
+    def row(self) -> dict[str, Any]:
+        """One line of a table."""
+        effect = self.long_run.effect
+        return {
+            "column": self.column,
+            "value": self.value,
+            "units": self.units,
+            "arm": self.arm,
+            "metric": self.metric,
+            "naive": self.naive.difference,
+            "difference": effect.difference,
+            "low": effect.interval.low,
+            "high": effect.interval.high,
+            "verdict": str(self.long_run.verdict),
+        }
+
+
+@dataclass(frozen=True)
 class Experiment(ReportedRecord):
     """All treatments and metrics of one experiment."""
 
@@ -223,6 +290,8 @@ class Experiment(ReportedRecord):
     shares: Mapping[str, int]
     """Units by arm."""
     arms: tuple[ArmResult, ...]
+    guardrails: tuple[Guardrail, ...] = ()
+    subgroups: tuple[Subgroup, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
 
@@ -247,6 +316,8 @@ class Experiment(ReportedRecord):
                 "tested": self.tested,
                 "shares": dict(self.shares),
                 "arms": [arm.to_dict() for arm in self.arms],
+                "guardrails": [rail.to_dict() for rail in self.guardrails],
+                "subgroups": [group.to_dict() for group in self.subgroups],
                 "notes": [str(note) for note in self.notes],
                 "provenance": None if self.provenance is None else asdict(self.provenance),
             }
@@ -265,6 +336,8 @@ class Experiment(ReportedRecord):
             ],
             "checks": [{**_key(arm), **check.row()} for arm in self.arms for check in arm.long_run.checks],
             "sensitivity": [{**_key(arm), **asdict(point)} for arm, found in known for point in found.curve],
+            "guardrails": [rail.row() for rail in self.guardrails],
+            "subgroups": [group.row() for group in self.subgroups],
             "robustness": [{**_key(arm), **asdict(each)} for arm, found in known for each in found.robustness],
         }
 

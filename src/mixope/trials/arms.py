@@ -1,0 +1,266 @@
+"""One treatment against the control on one metric: all that is said of it, from the same counts and scans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mixope.arrays import FloatArray
+from mixope.comparison import compare
+from mixope.diagnostics import Diagnostic, verdict
+from mixope.differences import Comparison
+from mixope.engines import EmbeddedEngine, Engine
+from mixope.errors import DataError
+from mixope.estimand import Estimand
+from mixope.estimate import Estimate
+from mixope.intervals import Interval, quantile
+from mixope.logs.sources import quote
+from mixope.policies.tabular import Constant
+from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, surrogate_index
+from mixope.trials.counts import Counts, Histories, count, effect_of, jackknife
+from mixope.trials.drift import drift_check
+from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
+from mixope.trials.history import history_check
+from mixope.trials.outcomes import Outcomes, count_outcomes
+from mixope.trials.panel import BUCKETS, Panel, memory
+from mixope.trials.records import ArmResult, Day, Driver, Effect, Line, LongRun, Sensitivity
+from mixope.trials.seen import SeenDays, by_day, naive
+from mixope.trials.sensitivity import Wanted, sensitivity_of
+
+DRIVERS = 8
+UNBOUNDED = (
+    "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
+)
+FOR_EVER = Estimand("discounted", gamma=1 - 1e-5)
+"""The long-run average of units that differ for ever: what a unit never changes (its country, say) splits the states
+into parts that are closed. Over so many periods every part counts by the units that enter it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every arm and metric. ``day`` is the period whose value is asked for, if one is."""
+
+    estimand: Estimand
+    day: int | None
+    level: float
+    estimator: str
+    engine: str | Engine | None
+    seed: int
+
+
+def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[str]) -> list[ArmResult]:
+    """All treatments on one metric, by the same scans."""
+    histories = count(panel, metric)
+    counts = histories.merged()
+    names = panel.facts.names
+    table = compare_arms(panel, metric, asked.estimand, asked.level, asked.estimator, asked.engine, asked.seed)
+    seen = _by_bucket(panel, metric)
+    wanted = Wanted(asked.estimand, asked.day)
+    outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
+    found = []
+    for treatment in names:
+        if treatment != panel.design.control:
+            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen, outcomes)
+            found.append(one.result(table))
+    if outcomes is None:
+        notes.append(UNBOUNDED)
+    return found
+
+
+def compare_arms(
+    panel: Panel,
+    metric: str,
+    estimand: Estimand = FOR_EVER,
+    level: float = 0.95,
+    estimator: str = "auto",
+    engine: str | Engine | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Every arm as a policy, "always this arm", by the same scans."""
+    names = panel.facts.names
+    policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
+    chosen = engine or EmbeddedEngine(memory_limit=memory())
+    return compare(panel.logs(metric), policies, [estimator], estimand=estimand, level=level, engine=chosen, seed=seed)
+
+
+def _by_bucket(panel: Panel, metric: str) -> ByDay:
+    query = f"SELECT bucket, action, step, count(*), fsum({quote(f'metric {metric}')})"
+    with panel.open() as (connection, panel_rows):
+        table = connection.execute(f"{query} FROM {panel_rows} GROUP BY ALL ORDER BY ALL").fetchall()
+    place = {name: k for k, name in enumerate(panel.facts.names)}
+    rows, reward = (np.zeros((BUCKETS, len(place), panel.facts.longest)) for _ in range(2))
+    for bucket, action, step, n, earned in table:
+        rows[bucket, place[action], step], reward[bucket, place[action], step] = n, earned
+    return ByDay(rows, reward)
+
+
+@dataclass(frozen=True)
+class _One:
+    """One treatment on one metric."""
+
+    panel: Panel
+    metric: str
+    treatment: str
+    asked: Asked
+    ahead: int
+    histories: Histories
+    counts: Counts
+    seen: ByDay
+    outcomes: Outcomes | None
+
+    @property
+    def control(self) -> str:
+        return self.panel.design.control
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        names = self.panel.facts.names
+        return names.index(self.treatment), names.index(self.control)
+
+    def result(self, table: Comparison) -> ArmResult:
+        """All that is said of it."""
+        level, tested = self.asked.level, self.panel.facts.longest
+        plain = naive(self.panel, self.metric, self.treatment, self.control, level)
+        path, errors, degrees = jackknife(self.counts, lambda c: path_difference(c, *self.pair, self.ahead))
+        long_run = self._long_run(table, path, errors, degrees)
+        lines = [Line("naive", plain, "what was seen during the test")]
+        lines += self._others(tested)
+        lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
+        at_once, carried, drivers = self._parts()
+        return ArmResult(
+            arm=self.treatment,
+            metric=self.metric,
+            naive=plain,
+            long_run=long_run,
+            lines=tuple(lines),
+            days=_days(path, errors, degrees, level, by_day(self.panel, self.metric, self.treatment, self.control)),
+            at_once=at_once,
+            carried=carried,
+            drivers=drivers,
+            sensitivity=self._sensitivity(long_run),
+        )
+
+    def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
+        """The difference by the estimator, its checks, and those that only an experiment has."""
+        level = self.asked.level
+        first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
+        day = self.asked.day
+        if day is None:
+            effect, by = difference_of(table, self.treatment, self.control), first.estimator
+            treated, plain = first.value, second.value
+        else:
+            found, error = float(path[day - 1]), float(errors[day - 1])
+            effect, by = effect_of(found, error, degrees, level, "jackknife over units"), "chain"
+            treated, plain = (float(chain_of(self.counts, arm).path(day)[-1]) for arm in self.pair)
+        checks = _worst(first, second)
+        half = effect.interval.width / 2
+        checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
+        checks += self._forecast()
+        checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
+        said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
+        return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
+
+    def _forecast(self) -> list[Diagnostic]:
+        tested = self.panel.facts.longest
+        if tested < LEAST_DAYS:
+            said = f"the test has {tested} periods: too few to see whether early ones predict later ones"
+            return [Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said)]
+        first = (tested + 1) // 2
+        early = count(self.panel, self.metric, f"step < {first}").merged()
+        return [forecast(early, self.seen, *self.pair, first).check]
+
+    def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
+        wanted = Wanted(self.asked.estimand, self.asked.day)
+        return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
+
+    def _others(self, tested: int) -> list[Line]:
+        level, ahead = self.asked.level, max(self.ahead, tested)
+
+        def both(counts: Counts) -> FloatArray:
+            index = surrogate_index(counts, *self.pair, tested, ahead)
+            return np.array([index, differences_in_q(counts, *self.pair)])
+
+        index, error, degrees = jackknife(self.counts, both)
+        said = "jackknife over units"
+        return [
+            Line(
+                "surrogate",
+                effect_of(index[0], error[0], degrees, level, said),
+                f"over {ahead} periods, as if treatment ended with the test and left units where they were",
+            ),
+            Line("dq", effect_of(index[1], error[1], degrees, level, said), "long run to first order, from all arms"),
+        ]
+
+    def _parts(self) -> tuple[Effect, Effect, tuple[Driver, ...]]:
+        def sums(counts: Counts) -> Any:
+            return np.array([part.sum() for part in parts_by_state(counts, *self.pair)])
+
+        value, error, degrees = jackknife(self.counts, sums)
+        level = self.asked.level
+        effects = [effect_of(value[k], error[k], degrees, level, "jackknife over units") for k in range(2)]
+        at_once, carried = parts_by_state(self.counts, *self.pair)
+        laws = [chain_of(self.counts, arm).long_run() for arm in self.pair]
+        order = np.argsort(-(np.abs(at_once) + np.abs(carried)), kind="stable")[:DRIVERS]
+        drivers = tuple(
+            Driver(
+                dict(zip(self.counts.columns, self.counts.states[s], strict=True)),
+                float(at_once[s]),
+                float(carried[s]),
+                float(laws[1][s]),
+                float(laws[0][s]),
+            )
+            for s in order
+        )
+        return effects[0], effects[1], drivers
+
+
+def _meaning(asked: Asked) -> str:
+    return "long-run average" if asked.estimand == FOR_EVER else str(asked.estimand)
+
+
+def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
+    """The pair as the comparison has it, or turned round."""
+    if not table.differences:
+        reasons = [str(e.no_interval_because) for e in table if e.no_interval_because]
+        got = reasons[0] if reasons else "no scores"
+        raise DataError("The difference has no interval", expected="two units or more in each arm", got=got)
+    pairs = {(p.first, p.second): p for p in table.differences[0].pairs}
+    if (treatment, control) in pairs:
+        one = pairs[treatment, control]
+        return Effect(one.value, one.standard_error, one.interval, one.probability_first_is_better)
+    one = pairs[control, treatment]
+    turned = Interval(-one.interval.high, -one.interval.low, one.interval.level, one.interval.method)
+    return Effect(-one.value, one.standard_error, turned, 1.0 - one.probability_first_is_better)
+
+
+def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:
+    """Of each check, what is said of the arm for which it is worse."""
+    order = ("fail", "warn", "pass")
+    found: dict[str, Diagnostic] = {}
+    for estimate in (first, second):
+        for check in estimate.diagnostics:
+            known = found.get(check.name)
+            if known is None or order.index(check.status) < order.index(known.status):
+                said = f"always {estimate.target}: {check.sentence}"
+                found[check.name] = replace(check, sentence=said)
+    return list(found.values())
+
+
+def _days(path: FloatArray, errors: FloatArray, degrees: int, level: float, seen: SeenDays) -> tuple[Day, ...]:
+    reach = quantile(level, degrees)
+    days = []
+    for day, (value, error) in enumerate(zip(path.tolist(), errors.tolist(), strict=True)):
+        inside = day < len(seen.difference) and np.isfinite(seen.error[day])
+        days.append(
+            Day(
+                day,
+                float(seen.difference[day]) if inside else None,
+                float(seen.error[day]) if inside else None,
+                value,
+                value - reach * error,
+                value + reach * error,
+            )
+        )
+    return tuple(days)
