@@ -92,7 +92,7 @@ LOSSES = {
 @pytest.mark.parametrize("name", ["wis", "emp"])
 def test_an_engine_that_loses_or_doubles_fragments_is_noticed(name, loss, monkeypatch):
     logs, engine = count(mixope.read(columns()), MemoryEngine(fragment_rows=40)), memory.run_parts
-    monkeypatch.setattr(memory, "run_parts", lambda *given: iter(LOSSES[loss](list(engine(*given)))))
+    monkeypatch.setattr(memory, "run_parts", lambda *given: (part for part in LOSSES[loss](list(engine(*given)))))
     with pytest.raises(MixopeError, match=r"fragment|rows"):
         mixope.evaluate(logs, policy(), name)
 

@@ -24,7 +24,7 @@ class MemoryEngine(ByPasses):
     def __init__(self, fragment_rows: int | None = None, threads: int | None = None) -> None:
         self.fragment_rows, self.threads = fragment_rows, threads
 
-    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         for mine, tables in self.cut(logs, requests):
             yield mine, run_parts(tables, logs.schema, mine, self.threads or all_cores())

@@ -48,7 +48,7 @@ class ByPasses(ABC):
     """Whether rows are added up in this process, so that a device of it can help."""
 
     @abstractmethod
-    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
         """The requests that can be answered together, each time with the parts of all rows, in any order."""
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
@@ -60,7 +60,7 @@ class ByPasses(ABC):
         """One pass over the rows; another one over whole episodes for the requests that want them."""
         answers: list[tuple[Request, Any]] = []
         with logs.scanning():
-            for mine, parts in self.passes(logs, requests):
+            for mine, parts in self.in_passes(logs, requests):
                 with closing(parts):
                     merged = merge_in_order(watched(parts, expected_rows), expected_rows)
                 if merged is not None:

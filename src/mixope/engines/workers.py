@@ -79,7 +79,7 @@ class WorkersEngine(ByPasses):
     def close(self) -> None:
         """End what this engine has started; it can be used again."""
 
-    def passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
         """Pieces that are read here where the logs are short, else fragments that the workers open."""
         if in_order(logs.total_rows()) if self.ordered is None else self.ordered:
             for mine, tables in MemoryEngine(self.fragment_rows).cut(logs, requests):

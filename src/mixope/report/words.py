@@ -25,6 +25,7 @@ CHECKS = {
     "effective sample size": "weights",
     "largest weight": "weights",
     "cut weights": "weights",
+    "episodes in the tail": "weights",
     "uncovered mass": "coverage",
     "mass outside": "coverage",
     "coverage bias": "coverage",
