@@ -161,3 +161,22 @@ def test_a_figure_is_drawn(tmp_path):
     png, svg = save(draw, [1, 2, 3], tmp_path / "figure")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "<svg" in svg.read_text(encoding="utf-8")
+
+
+def test_an_experiment_is_brought_into_order_and_answered():
+    generator = np.random.default_rng(0)
+    user, day = np.repeat(np.arange(120), 5), np.tile(np.arange(5), 120)
+    table = pa.table(
+        {
+            "user": user,
+            "day": day,
+            "variant": np.where(user % 2, "B", "A"),
+            "level": generator.integers(0, 3, len(user)),
+            "revenue": generator.normal(size=len(user)) + 0.5 * (user % 2),
+        }
+    )
+    found = mixope.experiment(
+        table, arm="variant", control="A", unit="user", time="day", metric="revenue", state="level"
+    ).main
+    assert found.naive.interval.low < 0.5 < found.naive.interval.high
+    assert found.long_run.effect.interval.low < 0.5 < found.long_run.effect.interval.high
