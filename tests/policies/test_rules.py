@@ -306,3 +306,12 @@ def test_a_model_without_its_library_is_told_what_to_install(
     (tmp_path / f"model{ending}").write_bytes(b"PK")
     with pytest.raises(UsageError, match=rf"pip install 'mixope\[{extra}\]'"):
         read_policy(tmp_path / f"model{ending}", trust=True)
+
+
+def test_a_rule_that_is_softened_already_is_not_told_how_to_soften_it() -> None:
+    def rule(state):
+        return 1 if state > 2 else 0
+
+    policy = mixope.read_policy(rule, actions=[0, 1], epsilon=0.2)
+    with pytest.warns(mixope.MixopeWarning, match="softened as asked"):
+        assert policy.probs(np.array([1, 3])).tolist() == [[0.9, 0.1], [0.1, 0.9]]

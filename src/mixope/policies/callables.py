@@ -60,6 +60,9 @@ class CallablePolicy:
     def __getnewargs__(self) -> tuple[Any, ...]:
         return (self._function, self._known.values if self._known else None, self._log)
 
+    softened = False
+    """Whether somebody softens its choices: then nobody needs to be told how."""
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -136,7 +139,7 @@ class CallablePolicy:
             answer = reading.ask(self._function, observations)
         self._reading = reading
         if reading.one is not None or is_choice(answer):
-            warnings.warn(MixopeWarning(note_of(self._name, reading, answer)), stacklevel=2)
+            warnings.warn(MixopeWarning(note_of(self._name, reading, answer, self.softened)), stacklevel=2)
         return answer
 
     def _taken(self, observations: AnyArray, actions: AnyArray) -> FloatArray:

@@ -172,6 +172,8 @@ def _softened(policy: Policy, epsilon: float) -> Policy:
     if not isinstance(policy, DiscretePolicy):
         asked = "epsilon is spread over all actions, and the policy does not name them; "
         raise UsageError(Advice(asked, Setting("actions")))
+    if isinstance(policy, CallablePolicy):
+        policy.softened = True
     return Softened(policy, epsilon)
 
 

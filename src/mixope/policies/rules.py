@@ -106,11 +106,13 @@ def name_of(function: Any) -> str:
     return str(getattr(asked, "__qualname__", type(asked).__name__))
 
 
-def note_of(name: str, reading: Reading, answer: AnyArray) -> str:
+def note_of(name: str, reading: Reading, answer: AnyArray, softened: bool = False) -> str:
     """What was taken for granted about a function."""
     whom = "one state, and is asked state by state" if reading.one else "a batch of states"
     if answer.ndim == 2:
         return f"{name} gives the action probabilities of {whom}"
+    if softened:
+        return f"{name} chooses an action for {whom}, which is softened as asked"
     offer = Advice("; ", Setting("epsilon", 0.05), " would soften it")
     return Advice(f"{name} chooses an action for {whom}: it is evaluated as a deterministic policy", *offer.parts)
 
