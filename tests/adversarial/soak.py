@@ -134,6 +134,7 @@ def complaints(result: Any, refits: bool) -> Iterator[str]:
 def run(minutes: float, seed: int, folder: Path, most: int | None = None) -> Ran:
     """Ask until the time is over, or so many times."""
     draw, ran, me = np.random.default_rng(seed), Ran(), psutil.Process()
+    before = _children(me)
     until, number = time.monotonic() + 60 * minutes, 0
     temporary, logs = folder / "temporary", folder / "logs"
     temporary.mkdir()
@@ -141,7 +142,7 @@ def run(minutes: float, seed: int, folder: Path, most: int | None = None) -> Ran
     try:
         while time.monotonic() < until and (most is None or number < most) and len(ran.faults) < 20:
             _once(number, draw, logs, ran)
-            ran.faults += _left(folder, number, me)
+            ran.faults += _left(folder, number, me, before)
             ran.memory.append(me.memory_info().rss / 2**20)
             ran.handles.append(me.num_fds())
             number += 1
@@ -171,13 +172,17 @@ def _once(number: int, draw: np.random.Generator, logs: Path, ran: Ran) -> None:
         path.unlink()
 
 
-def _left(folder: Path, number: int, me: psutil.Process) -> Iterator[str]:
-    """Files and processes that outlived an answer."""
+def _children(me: psutil.Process) -> list[psutil.Process]:
+    return [child for child in me.children() if "resource_tracker" not in " ".join(child.cmdline())]
+
+
+def _left(folder: Path, number: int, me: psutil.Process, before: list[psutil.Process]) -> Iterator[str]:
+    """Files and processes that outlived an answer; those that were there ``before`` the first belong to others."""
     files = [str(path) for path in folder.rglob("*") if path.is_file()]
     files += [name for name in os.listdir(folder / "temporary") if "joblib" not in name]
     if files:
         yield f"{number}: left {files[:3]}"
-    children = [child for child in me.children() if "resource_tracker" not in " ".join(child.cmdline())]
+    children = [child for child in _children(me) if child not in before]
     if children:
         yield f"{number}: left processes {children}"
 

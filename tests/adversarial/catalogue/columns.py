@@ -123,8 +123,8 @@ FAULTS: dict[str, Fault] = {
     "a step twice": Fault(put("step", 4, 0), CORE, ("repeat a step", "'step'", *IN_ROWS)),
     "a step of one half": Fault(having(step=[0, 0.5, 1] * 4), CORE, ("'step' is not a whole number", "0.5", *IN_ROWS)),
     "steps in words": Fault(every("x", "step"), STORED, ("'step'", "expected: integers", *REMEDY)),
-    "steps that are times": Fault(every(NOON, "step"), STORED, ("'step'", "timestamp", *REMEDY)),
-    "steps that are times, as text": Fault(every(NOON, "step"), ("csv",), ("'step'", "2024-05-01", *IN_ROWS)),
+    "steps that are times": Fault(every(NOON, "step"), STORED, ("same time", "'step'", *IN_ROWS)),
+    "steps that are times, as text": Fault(every(NOON, "step"), ("csv",), ("same time", "'step'", *IN_ROWS)),
     "a hole in the steps and no next observation": Fault(
         having(step=[0, 4, 5] * 4, next_observation=None), CORE, ("hole in the steps", "'step'", *IN_ROWS)
     ),
