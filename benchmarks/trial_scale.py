@@ -48,7 +48,7 @@ def main() -> None:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         engagement.write(said.setting, path, users=said.users, days=said.days, seed=said.seed)
-    done = subprocess.run([sys.executable, "-c", RUN, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", RUN, str(path)], stdout=subprocess.PIPE, text=True, check=True)
     print(json.dumps({**json.loads(done.stdout.splitlines()[-1]), "truth": engagement.effect(said.setting)}))
 
 

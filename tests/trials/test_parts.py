@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, start_law
-from mixope.trials.counts import Counts, count, jackknife
+from mixope.trials.counts import Counts, Histories, count, jackknife
 from mixope.trials.design import Design
+from mixope.trials.history import _gains
 from mixope.trials.panel import make_panel
 from mixope.trials.seen import by_day
 
@@ -124,3 +125,21 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
 
 def test_units_enter_where_they_are_first_seen(panel):
     assert start_law(count(panel, "revenue").merged()) == pytest.approx([1.0, 0.0])
+
+
+def test_history_gains_nothing_in_a_chain_however_long_the_log():
+    """Counts in exact proportion to a chain: what came before must not seem to help."""
+    rng = np.random.default_rng(0)
+    users, days = 40_000, 6
+    state = np.zeros((users, days), dtype=np.int64)
+    for day in range(1, days):
+        state[:, day] = np.where(rng.random(users) < 0.3, 1 - state[:, day - 1], state[:, day - 1])
+    bucket = np.repeat(np.arange(users) % 64, days - 2)
+    before, now, after = (state[:, k : days - 2 + k].ravel() for k in range(3))
+    n = np.ones(len(now))
+    counts = Counts(
+        ("A",), ("x",), (("0",), ("1",)), bucket, 0 * now, now, after, n, rng.normal(size=len(n)), 0 * n, n, n
+    )
+    following, reward = _gains(Histories(counts, before, np.array([0, 1])))
+    assert following < 3
+    assert reward < 3

@@ -81,7 +81,7 @@ def compare_arms(
     """Every arm as a policy, "always this arm", by the same scans."""
     names = panel.facts.names
     policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
-    chosen = engine or EmbeddedEngine(memory_limit=memory())
+    chosen = engine or EmbeddedEngine(memory_limit=memory(panel.n_rows))
     return compare(panel.logs(metric), policies, [estimator], estimand=estimand, level=level, engine=chosen, seed=seed)
 
 

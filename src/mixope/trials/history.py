@@ -79,7 +79,7 @@ def _share(joint: IntArray, given: IntArray, rows: FloatArray, fit: BoolArray, p
     top = sum_by(joint[fit], rows[fit], int(joint.max()) + 1)[joint]
     bottom = sum_by(given[fit], rows[fit], int(given.max()) + 1)[given]
     if prior is None:
-        return np.where(bottom > 0, top / np.maximum(bottom, 1.0), 0.0) * (1 - 1e-3) + 1e-3 * (bottom > 0) / 1e3
+        return np.where(bottom > 0, top / np.maximum(bottom, 1.0), 0.0)
     return (top + PRIOR * prior) / (bottom + PRIOR)
 
 

@@ -39,6 +39,8 @@ from mixope.version import __version__
 BUCKETS = 64
 ROOM = 700_000_000
 """Bytes that bringing the rows into order may take besides what is held already; beyond them, the disk is used."""
+PER_ROW = 70
+"""Of long tables, so many bytes for each row: what is sorted goes to the disk, but not all that is held by unit."""
 NONE = -1
 """What stands for the state before the first period."""
 
@@ -60,6 +62,12 @@ class Panel:
     inputs: tuple[Mapping[str, Any], ...] = ()
     """The files that were read: path, rows, sha256."""
 
+    @cached_property
+    def n_rows(self) -> int:
+        """All rows."""
+        parts = [part for part in (self.steps, self.last) if part is not None]
+        return sum(sum(source.counts()) for part in parts for source in open_sources(part))
+
     def provenance(self, seed: int) -> Provenance:
         """Where the answer comes from; the arms are policies that need no fingerprint."""
         said = repr(([record["sha256"] for record in self.inputs], self.design))
@@ -70,7 +78,7 @@ class Panel:
     def open(self) -> Iterator[tuple[Any, str]]:
         """A connection, and all rows as a relation of it."""
         found = [source for part in (self.steps, self.last) if part is not None for source in open_sources(part)]
-        with connect(memory()) as connection, reading(self.name):
+        with connect(memory(self.n_rows)) as connection, reading(self.name):
             pieces = (piece.relation(connection) for source in found for piece in source.pieces)
             rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {piece}" for piece in pieces)
             connection.execute(f"CREATE TEMP VIEW panel AS {rows}")
@@ -141,9 +149,9 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
-def memory() -> str:
-    """The limit of memory for this process: what it holds, and some room."""
-    return f"{(resident_bytes() + ROOM) // 1_000_000}MB"
+def memory(rows: int) -> str:
+    """The limit of memory for this process: what it holds, and room that grows with the rows."""
+    return f"{(resident_bytes() + max(ROOM, rows * PER_ROW)) // 1_000_000}MB"
 
 
 def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
@@ -152,7 +160,9 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)
-    with connect(memory()) as connection, reading(name):
+    known = [piece.known_rows() for source in sources for piece in source.pieces]
+    with connect(memory(sum(rows or 0 for rows in known))) as connection, reading(name):
+        connection.execute("SET preserve_insertion_order = false")
         raw = raw_view(connection, sources, design)
         refuse_gaps(connection, raw, design, name)
         arms = arms_of(connection, raw, design, name)
