@@ -38,7 +38,7 @@ class Ask:
 
 def one(ask: Ask) -> dict[str, Any]:
     """All methods on one test."""
-    table = engagement.draw(ask.setting, users=ask.users, days=ask.days, seed=ask.seed, hidden=ask.hidden)
+    table = engagement.draw(ask.setting, users=ask.users, days=ask.days, seed=ask.seed, hidden=ask.hidden or ())
     states = [name for name in table.column_names if name not in WORDS.values()]
     found = mixope.experiment(table, **WORDS, state=states).main
     lines = {
