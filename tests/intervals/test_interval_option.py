@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from scipy import optimize, stats
 
 import mixope
@@ -187,7 +188,8 @@ def workers():
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")
 def test_an_interruption_ends_the_processes():
     _, target, _, columns = chain_log(seed=1)
-    seen, others = [], set(workers())  # an engine may have processes of its own
+    get_reusable_executor().shutdown(wait=True)  # processes that other tests left for the next work
+    seen, others = [], set(workers())  # an engine may have some of its own
 
     def interrupt(done, total):
         seen.extend(set(workers()) - others)
