@@ -142,7 +142,7 @@ def _parts(frame: Any) -> Iterator[Found]:
     """What came home, in words where workers died again and again."""
     try:
         rows = frame.collect()
-    except Exception as error:
+    except Exception as error:  # of Spark or of Py4J, which share no base; what is not about dead workers goes on
         if "Python worker exited unexpectedly" not in str(error):
             raise
         raise UsageError(

@@ -56,17 +56,22 @@ def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[s
     counts = histories.merged()
     names = panel.facts.names
     table = compare_arms(panel, metric, asked.estimand, asked.level, asked.estimator, asked.engine, asked.seed)
-    seen = _by_bucket(panel, metric)
+    seen, tested = _by_bucket(panel, metric), panel.facts.longest
+    early = None if tested < LEAST_DAYS else count(panel, metric, f"step < {_first_half(tested)}").merged()
     wanted = Wanted(asked.estimand, asked.day)
     outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
     found = []
     for treatment in names:
         if treatment != panel.design.control:
-            one = _One(panel, metric, treatment, asked, ahead, histories, counts, seen, outcomes)
+            one = _One(panel, metric, treatment, asked, ahead, histories, counts, early, seen, outcomes)
             found.append(one.result(table))
     if outcomes is None:
         notes.append(UNBOUNDED)
     return found
+
+
+def _first_half(periods: int) -> int:
+    return (periods + 1) // 2
 
 
 def compare_arms(
@@ -107,6 +112,8 @@ class _One:
     ahead: int
     histories: Histories
     counts: Counts
+    early: Counts | None
+    """Of the first half of the periods; None where there are too few."""
     seen: ByDay
     outcomes: Outcomes | None
 
@@ -157,19 +164,17 @@ class _One:
         checks = _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
-        checks += self._forecast()
+        checks.append(self._forecast())
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
         said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
 
-    def _forecast(self) -> list[Diagnostic]:
+    def _forecast(self) -> Diagnostic:
         tested = self.panel.facts.longest
-        if tested < LEAST_DAYS:
+        if self.early is None:
             said = f"the test has {tested} periods: too few to see whether early ones predict later ones"
-            return [Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said)]
-        first = (tested + 1) // 2
-        early = count(self.panel, self.metric, f"step < {first}").merged()
-        return [forecast(early, self.seen, *self.pair, first).check]
+            return Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said, "at least")
+        return forecast(self.early, self.seen, *self.pair, _first_half(tested)).check
 
     def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
         wanted = Wanted(self.asked.estimand, self.asked.day)

@@ -169,9 +169,19 @@ def jackknife(counts: Counts, compute: Callable[[Counts], FloatArray]) -> tuple[
     whole = np.asarray(compute(counts), dtype=np.float64)
     buckets = np.unique(counts.bucket)
     others = np.stack([compute(counts.take(counts.bucket != bucket)) for bucket in buckets])
-    n = len(buckets)
-    spread = (n - 1) / n * np.sum((others - others.mean(axis=0)) ** 2, axis=0)
-    return whole, np.sqrt(spread), n - 1
+    return whole, jackknife_error(others), len(buckets) - 1
+
+
+def jackknife_error(others: FloatArray) -> FloatArray:
+    """The standard error of what was computed without each of some groups of units; one row per group."""
+    n = len(others)
+    return np.asarray(np.sqrt((n - 1) / n * np.sum((others - others.mean(axis=0)) ** 2, axis=0)))
+
+
+def t_value(by_bucket: FloatArray) -> float:
+    """How many standard errors the sum of independent numbers is from zero; 0 where they do not vary."""
+    spread = float(np.sqrt(len(by_bucket) * by_bucket.var(ddof=1))) if len(by_bucket) > 1 else 0.0
+    return float(by_bucket.sum()) / spread if spread > 0 else 0.0
 
 
 def effect_of(value: float, error: float, degrees: float, level: float, method: str) -> Effect:

@@ -16,7 +16,7 @@ import numpy as np
 from mixope.arrays import FloatArray, sum_by
 from mixope.diagnostics import Diagnostic
 from mixope.trials.chains import chain_of, start_law
-from mixope.trials.counts import Counts
+from mixope.trials.counts import Counts, t_value
 
 WARN = 2.6
 ALIKE = 2.0
@@ -26,7 +26,7 @@ ALIKE = 2.0
 def drift_check(counts: Counts, treatment: int, control: int) -> Diagnostic:
     """The arm that drifts most; arms that drift alike do no harm."""
     trends = [_trend(counts, arm) for arm in (treatment, control)]
-    first, second, apart = (_t(each) for each in (*trends, trends[0] - trends[1]))
+    first, second, apart = (t_value(each) for each in (*trends, trends[0] - trends[1]))
     most, name = max((abs(first), counts.arms[treatment]), (abs(second), counts.arms[control]))
     if most <= WARN:
         said = f"arms do the same in the same states all through the test ({most:.1f} standard errors at most)"
@@ -54,8 +54,3 @@ def _trend(counts: Counts, arm: int) -> FloatArray:
     early_and_late = mine.step_reward + mine.steps * ahead
     score = weight[mine.state] * (early_and_late - centre[mine.state] * (mine.reward + mine.rows * ahead))
     return sum_by(mine.bucket, score, int(counts.bucket.max()) + 1)
-
-
-def _t(sums: FloatArray) -> float:
-    spread = float(np.sqrt(len(sums) * sums.var(ddof=1))) if len(sums) > 1 else 0.0
-    return float(sums.sum()) / spread if spread > 0 else 0.0

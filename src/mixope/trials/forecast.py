@@ -14,7 +14,7 @@ import numpy as np
 from mixope.arrays import BoolArray, FloatArray
 from mixope.diagnostics import Diagnostic
 from mixope.trials.chains import chain_of, start_law
-from mixope.trials.counts import Counts
+from mixope.trials.counts import Counts, jackknife_error
 
 WARN = 3.0
 LEAST_DAYS = 4
@@ -31,13 +31,12 @@ class ByDay:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predicted and seen over the later periods: treatment, control, difference; and by period for the difference."""
+    """Predicted and seen over the later periods: treatment, control, difference."""
 
     first: int
     predicted: tuple[float, float, float]
     seen: tuple[float, float, float]
     deviates: tuple[float, float, float]
-    by_day: FloatArray
 
     @property
     def check(self) -> Diagnostic:
@@ -54,17 +53,14 @@ class Forecast:
 def forecast(early: Counts, seen: ByDay, treatment: int, control: int, first: int) -> Forecast:
     """From the counts of the first periods to all after them."""
     buckets = np.arange(seen.rows.shape[0])
-    whole = _compared(early, seen, buckets >= 0, treatment, control, first)
-    used = buckets[seen.rows.sum(axis=(1, 2)) > 0]
-    others = np.stack(
-        [_off(_compared(early.take(early.bucket != b), seen, buckets != b, treatment, control, first)) for b in used]
-    )
-    n = len(used)
-    error = np.sqrt((n - 1) / n * np.sum((others - others.mean(axis=0)) ** 2, axis=0))
-    off = _off(whole)
-    deviates = np.where(error > 0, off / np.where(error > 0, error, 1.0), 0.0)
-    predicted, watched, by_day = whole
-    return Forecast(first, _three(predicted), _three(watched), _three(deviates), by_day)
+    predicted, watched = _compared(early, seen, buckets >= 0, treatment, control, first)
+    others = []
+    for bucket in buckets[seen.rows.sum(axis=(1, 2)) > 0]:
+        ahead, after = _compared(early.take(early.bucket != bucket), seen, buckets != bucket, treatment, control, first)
+        others.append(ahead - after)
+    error = jackknife_error(np.stack(others))
+    deviates = np.where(error > 0, (predicted - watched) / np.where(error > 0, error, 1.0), 0.0)
+    return Forecast(first, _three(predicted), _three(watched), _three(deviates))
 
 
 def _three(values: FloatArray) -> tuple[float, float, float]:
@@ -72,25 +68,19 @@ def _three(values: FloatArray) -> tuple[float, float, float]:
     return treatment, control, difference
 
 
-def _off(compared: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
-    predicted, seen, _ = compared
-    return predicted - seen
-
-
 def _compared(
     early: Counts, seen: ByDay, chosen: BoolArray, treatment: int, control: int, first: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray]:
     """Means over the later periods, weighted by the units that were seen in them."""
     start = start_law(early)
     days = seen.rows.shape[2]
     rows, reward = seen.rows[chosen].sum(axis=0), seen.reward[chosen].sum(axis=0)
-    ahead, after, paths = [], [], []
+    ahead, after = [], []
     for arm in (treatment, control):
         path = chain_of(early, arm, start).path(days)
         weight = rows[arm, first:]
         ahead.append(float(weight @ path[first:] / weight.sum()))
         after.append(float(reward[arm, first:].sum() / weight.sum()))
-        paths.append(path)
     ahead.append(ahead[0] - ahead[1])
     after.append(after[0] - after[1])
-    return np.array(ahead), np.array(after), paths[0] - paths[1]
+    return np.array(ahead), np.array(after)

@@ -15,7 +15,7 @@ import numpy as np
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.diagnostics import Diagnostic
 from mixope.trials.chains import chain_of
-from mixope.trials.counts import SUMS, Counts, Histories
+from mixope.trials.counts import SUMS, Counts, Histories, jackknife_error, t_value
 
 PRIOR = 10.0
 """Rows that the prediction without history is worth where history is short."""
@@ -59,7 +59,7 @@ def _gains(histories: Histories) -> tuple[float, float]:
         error += _error_gain(counts, pair, past, fit, judged, n_buckets)
         rows += sum_by(counts.bucket[judged], counts.rows[judged], n_buckets)
     used = rows > 0
-    return _t(likelihood[used] / rows[used]), _t(error[used] / rows[used])
+    return t_value(likelihood[used] / rows[used]), t_value(error[used] / rows[used])
 
 
 def _likelihood_gain(
@@ -110,11 +110,6 @@ def _joined(left: IntArray, right: IntArray) -> IntArray:
     return numbers
 
 
-def _t(gains: FloatArray) -> float:
-    error = float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
-    return float(gains.mean() / error) if error > 0 else 0.0
-
-
 def _moved(histories: Histories, treatment: int, control: int) -> tuple[float, float]:
     """How far the long-run difference moves with the state before beside the state, with its standard error."""
     longer = with_history(histories)
@@ -129,9 +124,7 @@ def _moved(histories: Histories, treatment: int, control: int) -> tuple[float, f
     groups = np.unique(plain.bucket % GROUPS)
     chosen = ((plain.take(plain.bucket % GROUPS != g), longer.take(longer.bucket % GROUPS != g)) for g in groups)
     others = np.array([move(each) for each in chosen])
-    n = len(groups)
-    error = np.sqrt((n - 1) / n * np.sum((others - others.mean()) ** 2))
-    return move((plain, longer)), float(error)
+    return move((plain, longer)), float(jackknife_error(others))
 
 
 def _difference(counts: Counts, treatment: int, control: int) -> float:

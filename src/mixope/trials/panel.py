@@ -135,13 +135,11 @@ class Facts:
 
     rows: int
     units: int
-    periods: int
     longest: int
     arms: tuple[tuple[str, int, int], ...]
     """Each arm with its units and its rows."""
     fixed: bool
     gaps: int
-    last: int
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -284,14 +282,12 @@ def _refuse_doubles(panel: Panel) -> None:
 
 
 def _facts(connection: Any, rows: str) -> Facts:
-    total, gaps, last = connection.execute(
-        f"SELECT count(*), count(*) FILTER (NOT follows), count(*) FILTER (follows IS NULL) FROM {rows}"
-    ).fetchall()[0]
-    units, fixed, longest, low, high = connection.execute(
-        f"""SELECT count(*), bool_and(one), max(days), min(low), max(high) FROM (SELECT min(assigned) = max(assigned) AS
-        one, max(step) + 1 AS days, min(day) AS low, max(day) AS high FROM {rows} GROUP BY unit)"""
+    total, gaps = connection.execute(f"SELECT count(*), count(*) FILTER (NOT follows) FROM {rows}").fetchall()[0]
+    units, fixed, longest = connection.execute(
+        f"""SELECT count(*), bool_and(one), max(days) FROM (SELECT min(assigned) = max(assigned) AS one,
+        max(step) + 1 AS days FROM {rows} GROUP BY unit)"""
     ).fetchall()[0]
     arms = connection.execute(
         f"SELECT assigned, count(DISTINCT unit), count(*) FROM {rows} GROUP BY 1 ORDER BY 1"
     ).fetchall()
-    return Facts(total, units, high - low + 1, longest, tuple(arms), fixed, gaps, last)
+    return Facts(total, units, longest, tuple(arms), fixed, gaps)
