@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import check_page, command_line, complain, print_json, show, taken, tell, working, write_page
+from mixope.cli.output import check_page, command_line, present, taken, working, write_page
 
 NOT_SUPPORTED = 4
 
@@ -67,13 +67,6 @@ def command(
         notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))
-    if json:
-        tell(notes)
-        print_json(result.to_dict())
-    else:
-        tell(notes, besides=result.notes)
-        show(result)
-    if html is not None:
-        complain("report", str(html))
+    present(result, notes, json, result.notes, html)
     if strict and not result.supported:
         raise typer.Exit(NOT_SUPPORTED)

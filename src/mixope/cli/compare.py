@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs, output
 from mixope.cli import options as o
-from mixope.cli.output import complain, print_json, show, tell, working
+from mixope.cli.output import present, working
 from mixope.errors import UsageError
 
 
@@ -112,11 +112,4 @@ def command(
         if html is not None:
             coverage = {name: coverage_of(seen, policy) for name, policy in policies.items()}
             output.write_page(result, html, command=output.command_line(context), coverage=coverage)
-    if json:
-        tell(notes)
-        print_json(result.to_dict())
-    else:
-        tell(notes, besides=[alert for estimate in result for alert in estimate.remarks])
-        show(result)
-    if html is not None:
-        complain("report", str(html))
+    present(result, notes, json, [alert for estimate in result for alert in estimate.remarks], html)

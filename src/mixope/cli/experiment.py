@@ -9,7 +9,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import check_page, command_line, complain, print_json, show, tell, working, write_page
+from mixope.cli.output import check_page, command_line, present, working, write_page
 
 NOT_SUPPORTED = 4
 
@@ -175,13 +175,6 @@ def command(
         )
         if html is not None:
             write_page(result, html, command=command_line(context))
-    if json:
-        tell(notes)
-        print_json(result.to_dict())
-    else:
-        tell(notes, besides=result.notes)
-        show(result)
-    if html is not None:
-        complain("report", str(html))
+    present(result, notes, json, result.notes, html)
     if strict and any(arm.decision == "not supported" for arm in result.arms):
         raise typer.Exit(NOT_SUPPORTED)

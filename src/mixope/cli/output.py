@@ -104,6 +104,19 @@ def show(record: Record, **options: Any) -> None:
     console().print(view(record, phrase=on_command_line, **options))
 
 
+def present(
+    record: Record, notes: Collection[str], json: bool, besides: Collection[str] = (), file: Path | None = None
+) -> None:
+    """A result as it was asked for, with its notes; those ``besides`` it shows itself. ``file`` was written with it."""
+    tell(notes, besides=() if json else besides)
+    if json:
+        print_json(record.to_dict())
+    else:
+        show(record)
+    if file is not None:
+        complain("report", str(file))
+
+
 def print_json(record: Mapping[str, Any]) -> None:
     """One JSON object on stdout, in UTF-8 whatever the locale; what a terminal would obey is written as its number."""
     said = text.dumps(record, indent=2, ensure_ascii=False)

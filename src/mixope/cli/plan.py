@@ -8,7 +8,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import print_json, show, taken, tell, working
+from mixope.cli.output import present, taken, working
 from mixope.errors import UsageError
 
 EXPERIMENT = "Of an experiment: "
@@ -121,12 +121,7 @@ def command(
                 seed=seed,
             )
             notes.extend(taken(seen.engine))
-    if json:
-        tell(notes)
-        print_json(result.to_dict())
-    else:
-        tell(notes, besides=result.notes)
-        show(result)
+    present(result, notes, json, result.notes)
 
 
 def _said(name: str, value: str | None) -> str:

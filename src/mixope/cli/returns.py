@@ -9,7 +9,7 @@ import typer
 
 from mixope.cli import inputs
 from mixope.cli import options as o
-from mixope.cli.output import check_picture, complain, print_json, show, taken, tell, working, write_picture
+from mixope.cli.output import check_picture, present, taken, working, write_picture
 
 
 def command(
@@ -77,10 +77,4 @@ def command(
         notes.extend(taken(seen.engine))
         if picture is not None:
             write_picture(result, picture)
-    tell(notes)
-    if json:
-        print_json(result.to_dict())
-    else:
-        show(result)
-    if picture is not None:
-        complain("report", str(picture))
+    present(result, notes, json, file=picture)
