@@ -76,6 +76,8 @@ PADDED = (
 
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
 
+MOST_OFFERED = 8
+"""Columns that an error offers for a state of several."""
 TIMES = frozenset({"time", "timestamp", "datetime", "date", "ts", "event_time", "created_at"})
 """Names of columns that order the rows of an episode but count no steps."""
 
@@ -219,7 +221,9 @@ def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near
     only = free if len(free) == 1 else [...]
     named: object = rows[0] if rows else (alike or only)[0]
     said = "say which columns they are: " if rows else "say which column it is: "
-    hint = Advice(meant + said, Setting("columns", {notion: named}))
+    several = notion == "observation" and named is ... and 2 <= len(free) <= MOST_OFFERED
+    more: list[str | Setting] = [", or several: ", Setting("columns", {notion: free})] if several else []
+    hint = Advice(meant + said, Setting("columns", {notion: named}), *more)
     return DataError(problem, where=where, column=asked, got=f"the columns {', '.join(names)}", hint=hint)
 
 
