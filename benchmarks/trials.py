@@ -1,108 +1,180 @@
 """Simulated experiments whose truth is known: how often each method decides rightly, and whether intervals hold.
 
-    python -m benchmarks.trials --tests 200 --users 2000 --days 14
+    python -m benchmarks.trials --tests 200 --hidden-tests 100 --users 4000 --days 14 --seed 0
 
 For every setting: the bias of the naive difference, the surrogate index, differences in Q and the long run; how often
 the 95 % interval of each holds the truth, and how often it decides rightly (better, worse, or unclear where there is no
-effect); how often the verdict is trustworthy, and coverage there. With --hidden COLUMN the state misses a column.
+effect) and wrongly; how often the verdict is trustworthy, and coverage there. Then the same where the state misses a
+column: how often that is flagged, in all tests and in those whose interval misses the truth.
+
+Every test is appended to benchmarks/results/trials.csv as it ends; a rerun goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.resuming import Results
+from benchmarks.tables import markdown
 
 import mixope
 from mixope.environments import engagement
 
 WORDS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
-BESIDE = ("naive", "surrogate", "dq")
+LONG_RUN = "dr"
+METHODS = ("naive", "surrogate", "dq", LONG_RUN)
+WHOLE = ("lift", "seasonal", "null", "novelty", "habit", "investment", "wear-out", "opposite")
+HIDDEN = (
+    ("wear-out", "fatigue"),
+    ("opposite", "fatigue"),
+    ("novelty", "novelty"),
+    ("habit", "level"),
+    ("investment", "level"),
+    ("wear-out", "level"),
+    ("opposite", "plan"),
+    ("seasonal", "weekday"),
+)
+KEYS = ("setting", "hidden", "users", "days", "seed")
+FIELDS = (*KEYS, "method", "estimator", "value", "low", "high", "truth", "verdict", "flags")
+RESULTS = Results("trials.csv", FIELDS)
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One simulated test."""
+    """One simulated test; ``hidden`` is a column that its table does not have, or nothing."""
 
     setting: str
-    hidden: str | None
+    hidden: str
     users: int
     days: int
     seed: int
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(str(getattr(self, name)) for name in KEYS)
 
-def one(ask: Ask) -> dict[str, Any]:
-    """All methods on one test."""
-    table = engagement.draw(ask.setting, users=ask.users, days=ask.days, seed=ask.seed, hidden=ask.hidden or ())
-    states = [name for name in table.column_names if name not in WORDS.values()]
+
+def one(ask: Ask) -> list[dict[str, Any]]:
+    """All methods on one test, a line each."""
+    hidden = (ask.hidden,) if ask.hidden else ()
+    table = engagement.draw(ask.setting, users=ask.users, days=ask.days, seed=ask.seed, hidden=hidden)
+    not_state = {*WORDS.values(), *engagement.make(ask.setting).metrics}
+    states = [name for name in table.column_names if name not in not_state]
     found = mixope.experiment(table, **WORDS, state=states).main
-    lines = {
-        line.name if line.name in ("naive", "surrogate", "dq") else "long run": line.effect for line in found.lines
-    }
-    return {
-        "setting": ask.setting,
-        "hidden": ask.hidden,
-        "seed": ask.seed,
-        "verdict": str(found.long_run.verdict),
-        "flags": [check.name for check in found.long_run.checks if check.status != "pass"],
-        **{name: (line.difference, line.interval.low, line.interval.high) for name, line in lines.items()},
-    }
-
-
-def summed(rows: list[dict[str, Any]], truth: float) -> dict[str, Any]:
-    """Bias, coverage and right decisions of each method; and what the verdict says."""
-    green = [row for row in rows if row["verdict"] == "trustworthy"]
-    found: dict[str, Any] = {"truth": truth, "tests": len(rows), "trustworthy": len(green) / len(rows)}
-    for name in (*BESIDE, "long run"):
-        values = np.array([row[name] for row in rows])
-        found[name] = {
-            "bias": float(values[:, 0].mean() - truth),
-            "rmse": float(np.sqrt(((values[:, 0] - truth) ** 2).mean())),
-            "coverage": float(((values[:, 1] <= truth) & (truth <= values[:, 2])).mean()),
-            "right": float(np.mean([_right(low, high, truth) for _, low, high in values])),
-            "wrong": float(np.mean([_wrong(low, high, truth) for _, low, high in values])),
+    flags = " ".join(check.name.replace(" ", "-") for check in found.long_run.checks if check.status != "pass")
+    return [
+        {
+            **dict(zip(KEYS, ask.key, strict=True)),
+            "method": line.name if line.name in METHODS else LONG_RUN,
+            "estimator": line.name,
+            "value": line.effect.difference,
+            "low": line.effect.interval.low,
+            "high": line.effect.interval.high,
+            "truth": engagement.effect(ask.setting),
+            "verdict": str(found.long_run.verdict),
+            "flags": flags,
         }
-    inside = [low <= truth <= high for _, low, high in (row["long run"] for row in green)]
-    found["coverage where trustworthy"] = float(np.mean(inside)) if inside else None
-    return found
+        for line in found.lines
+    ]
 
 
-def _right(low: float, high: float, truth: float) -> bool:
-    if truth == 0:
-        return low <= 0 <= high
-    return low > 0 if truth > 0 else high < 0
+@dataclass(frozen=True)
+class Summary:
+    """Tests of one case by one method."""
+
+    rows: Sequence[dict[str, str]]
+
+    def _numbers(self, name: str) -> Any:
+        return np.array([float(row[name]) for row in self.rows])
+
+    @property
+    def truth(self) -> float:
+        return float(self.rows[0]["truth"])
+
+    @property
+    def bias(self) -> float:
+        return float(self._numbers("value").mean() - self.truth)
+
+    @property
+    def held(self) -> Any:
+        return (self._numbers("low") <= self.truth) & (self.truth <= self._numbers("high"))
+
+    @property
+    def green(self) -> Any:
+        return np.array([row["verdict"] == "trustworthy" for row in self.rows])
+
+    @property
+    def decides(self) -> tuple[float, float]:
+        """Shares of right and of wrong decisions; to leave it open is right where there is no effect."""
+        low, high = self._numbers("low"), self._numbers("high")
+        sign = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+        truth = np.sign(self.truth)
+        return float(np.mean(sign == truth)), float(np.mean((sign != truth) & (sign != 0)))
 
 
-def _wrong(low: float, high: float, truth: float) -> bool:
-    return (low > 0 and truth <= 0) or (high < 0 and truth >= 0)
+def whole_table(rows: Sequence[dict[str, str]]) -> str:
+    """Bias, coverage, right and wrong decisions of every method; then what the verdict says of the long run."""
+    head = ["setting", "truth", *(f"`{name}`" for name in METHODS), "trustworthy", "of these hold"]
+    lines = []
+    for setting in dict.fromkeys(row["setting"] for row in rows):
+        by = {name: Summary([r for r in rows if r["setting"] == setting and r["method"] == name]) for name in METHODS}
+        last = by[LONG_RUN]
+        cells = [_cell(by[name]) for name in METHODS]
+        lines.append([setting, f"{last.truth:+.4f}", *cells, f"{last.green.mean():.0%}", _share(last.held[last.green])])
+    return markdown(head, lines)
+
+
+def _cell(found: Summary) -> str:
+    right, wrong = found.decides
+    return f"{found.bias:+.4f}, {found.held.mean():.0%}, {right:.0%}/{wrong:.0%}"
+
+
+def hidden_table(rows: Sequence[dict[str, str]]) -> str:
+    """What a missing column does to the long run, and how often that is flagged."""
+    head = ["setting", "hidden", "bias", "interval holds", "wrong decisions", "flagged", "flagged where it misses"]
+    lines = []
+    for setting, hidden in dict.fromkeys((row["setting"], row["hidden"]) for row in rows):
+        mine = [r for r in rows if (r["setting"], r["hidden"], r["method"]) == (setting, hidden, LONG_RUN)]
+        found = Summary(mine)
+        flagged = [f"{(~found.green).mean():.0%}", _share(~found.green[~found.held])]
+        shares = [f"{found.held.mean():.0%}", f"{found.decides[1]:.0%}"]
+        lines.append([setting, hidden, f"{found.bias:+.4f}", *shares, *flagged])
+    return markdown(head, lines)
+
+
+def _share(which: Any) -> str:
+    return f"{which.mean():.0%} of {len(which)}" if len(which) else "–"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tests", type=int, default=20)
-    parser.add_argument("--users", type=int, default=2000)
+    parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--hidden-tests", type=int, default=100)
+    parser.add_argument("--users", type=int, default=4000)
     parser.add_argument("--days", type=int, default=14)
-    parser.add_argument("--settings", nargs="*", default=list(engagement.SETTINGS))
-    parser.add_argument("--hidden", default=None)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=None)
     said = parser.parse_args()
-    results = {}
+    cases = [(setting, "", said.tests) for setting in WHOLE] + [(*case, said.hidden_tests) for case in HIDDEN]
+    asks = [
+        Ask(setting, hidden, said.users, said.days, said.seed + k)
+        for setting, hidden, tests in cases
+        for k in range(tests)
+    ]
+    known = RESULTS.known(*KEYS)
     with ProcessPoolExecutor(said.jobs) as pool:
-        for setting in said.settings:
-            asks = [Ask(setting, said.hidden, said.users, said.days, said.seed + k) for k in range(said.tests)]
-            rows = list(pool.map(one, asks))
-            results[setting] = summed(rows, engagement.effect(setting))
-            print(setting, json.dumps(results[setting]), flush=True)
-            if said.out is not None:
-                with said.out.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in rows)
+        for lines in pool.map(one, [ask for ask in asks if ask.key not in known]):
+            RESULTS.append(lines)
+    wanted = {ask.key for ask in asks}
+    rows = [row for row in RESULTS.read() if tuple(row[name] for name in KEYS) in wanted]
+    print(whole_table([row for row in rows if not row["hidden"]]))
+    print()
+    print(hidden_table([row for row in rows if row["hidden"]]))
 
 
 if __name__ == "__main__":

@@ -126,6 +126,16 @@ def test_a_column_that_never_changes_counts_by_the_units_that_have_it():
     assert found.main.long_run.verdict is mixope.Verdict.TRUSTWORTHY
 
 
+@pytest.mark.parametrize("setting", ["novelty", "opposite"])
+def test_on_states_that_are_classes_emp_and_dr_are_the_same_number(setting):
+    table = engagement.draw(setting, users=600, days=10, seed=0)
+    state = [name for name in table.column_names if name not in (*WORDS.values(), "visits", "complaints")]
+    emp, dr = (mixope.experiment(table, **WORDS, state=state, estimator=name).main.long_run for name in ("emp", "dr"))
+    assert (emp.estimator, dr.estimator) == ("emp", "dr")
+    assert emp.effect.difference == pytest.approx(dr.effect.difference, abs=1e-9)
+    assert emp.effect.interval.low == pytest.approx(dr.effect.interval.low, abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", [0])
 def test_a_state_that_misses_what_matters_is_flagged(seed):
     table = engagement.draw("wear-out", users=6000, days=14, seed=seed, hidden="fatigue")

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, start_law
-from mixope.trials.counts import Counts, Histories, count, jackknife
+from mixope.trials.chains import Pair, chain_of, start_law
+from mixope.trials.counts import KEYS, SUMS, Counts, Histories, count, jackknife
 from mixope.trials.design import Design
+from mixope.trials.drift import _parts, drift_check
 from mixope.trials.history import _gains
 from mixope.trials.panel import make_panel
 from mixope.trials.seen import by_day
@@ -74,7 +75,7 @@ def chain(reward=(1.0, 0.0), p=(0.2, 0.4), leave=0.5) -> Counts:
 
 
 def test_a_path_is_solved_by_hand():
-    path = path_difference(chain(), 1, 0, 400)
+    path = Pair(chain(), 1, 0).path(400)
     assert path[:2] == pytest.approx([0.0, -0.2])
     assert path[2] == pytest.approx(-(0.6 * 0.4 + 0.4 * 0.5) + (0.8 * 0.2 + 0.2 * 0.5))
     assert path[-1] == pytest.approx(0.2 / 0.7 - 0.4 / 0.9)
@@ -82,7 +83,7 @@ def test_a_path_is_solved_by_hand():
 
 
 def test_parts_add_up_to_the_difference_of_the_long_runs():
-    at_once, carried = parts_by_state(chain(), 1, 0)
+    at_once, carried = Pair(chain(), 1, 0).parts_by_state()
     assert at_once == pytest.approx([0.0, 0.0])
     assert carried.sum() == pytest.approx(0.2 / 0.7 - 0.4 / 0.9, abs=1e-5)
 
@@ -92,13 +93,69 @@ def test_differences_in_q_are_exact_where_arms_move_units_alike():
     counts = chain(p=(0.3, 0.3))
     more = counts.reward + 0.25 * counts.rows * (counts.arm == 1)
     lifted = replace(counts, reward=more)
-    assert differences_in_q(lifted, 1, 0) == pytest.approx(0.25)
+    assert Pair(lifted, 1, 0).differences_in_q() == pytest.approx(0.25)
 
 
 def test_differences_in_q_by_hand():
     """Pooled P(tire) = .3: h(rested) − h(tired) = 1/(.3 + .5), and B tires .2 more of the rested."""
     rested = 0.5
-    assert differences_in_q(chain(), 1, 0) == pytest.approx(-rested * 0.2 / 0.8, abs=1e-5)
+    assert Pair(chain(), 1, 0).differences_in_q() == pytest.approx(-rested * 0.2 / 0.8, abs=1e-5)
+
+
+def with_a_last_state() -> Counts:
+    """As ``chain``, and one more state, 2, that a few treated units came to on the last day and nobody left."""
+    plain = chain()
+    keys = {"bucket": 0, "arm": 1, "state": 0, "next_state": 2}
+    sums = {"rows": 10.0, "reward": 10.0}
+    seen = {**dict.fromkeys(KEYS, 2), "bucket": 0, "arm": 1, "next_state": -1}
+    columns = {name: [*getattr(plain, name), keys[name], seen[name]] for name in KEYS}
+    for name in SUMS:
+        columns[name] = [*getattr(plain, name), sums.get(name, 0.0), {"rows": 10.0, "reward": 0.0}.get(name, 0.0)]
+    arrays = {name: np.array(column) for name, column in columns.items()}
+    return Counts(plain.arms, plain.columns, (*plain.states, ("2",)), **arrays)
+
+
+def test_a_state_that_nobody_was_seen_to_leave_is_not_the_long_run():
+    counts = with_a_last_state()
+    laws = Pair(counts, 1, 0).laws
+    assert laws[0][2] < 0.01
+    assert laws[1][2] == pytest.approx(0.0)
+    assert chain_of(counts, 1).moves.toarray()[2] == pytest.approx(start_law(counts))
+    assert abs(Pair(counts, 1, 0).differences_in_q() - Pair(chain(), 1, 0).differences_in_q()) < 0.01
+
+
+def test_a_state_that_one_arm_never_left_is_left_as_the_other_arm_does():
+    whole = chain()
+    halved = whole.take((whole.arm == 0) | (whole.state == 0))
+    assert chain_of(halved, 1).moves.toarray()[1] == pytest.approx([0.5, 0.5])
+
+
+def drifting(trend: float, both: bool = False, units: int = 400, days: int = 9) -> Counts:
+    """Units of two arms in one state that earn chance, and in the treatment (or both) more and more."""
+    rng = np.random.default_rng(3)
+    unit, step = np.divmod(np.arange(units * days), days)
+    arm = unit % 2
+    reward = rng.normal(size=len(unit)) + trend * np.sqrt(step) * (both | (arm == 1))
+    zero, one = np.zeros(len(unit), dtype=np.int64), np.ones(len(unit))
+    timed = (one * (step == 0), np.sqrt(step), np.sqrt(step) * reward)
+    return Counts(("A", "B"), ("x",), (("0",),), unit // 2 % 50, arm, zero, zero, one, reward, *timed)
+
+
+def test_the_drift_is_a_regression_on_the_root_of_time():
+    counts = drifting(0.0)
+    treated = counts.take(counts.arm == 1)
+    time = treated.times - treated.times.mean()
+    sums = np.bincount(treated.bucket, (treated.reward - treated.reward.mean()) * time)
+    expected = sums.sum() / np.sqrt(len(sums) * sums.var(ddof=1))
+    assert _parts(counts, 1, 0)[0].treatment == pytest.approx(expected)
+    assert drift_check(counts, 1, 0).status == "pass"
+
+
+def test_an_arm_that_earns_more_and_more_in_the_same_state_drifts_unless_all_do():
+    check = drift_check(drifting(0.15), 1, 0)
+    assert check.status == "warn"
+    assert "B does not earn the same early and late" in check.sentence
+    assert drift_check(drifting(0.15, both=True), 1, 0).status == "pass"
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():

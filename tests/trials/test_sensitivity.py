@@ -253,7 +253,7 @@ def test_what_would_take_minutes_is_not_computed_and_a_note_says_so(
 
 
 def test_a_state_that_an_arm_was_never_seen_in_leaves_no_room(worn: pa.Table) -> None:
-    """Only the treatment knows level 3: for the control it stays as it is, at the mean of all rows."""
+    """Only the treatment knows level 3: the control leaves it as the treatment does, and earns the mean of all rows."""
     level, arm = worn["level"].to_numpy(), worn["variant"].to_numpy(zero_copy_only=False)
     kept = worn.filter(pa.array((level < 3) | (arm == "B")))
     seen = outcomes_in(kept, "level", "plan")

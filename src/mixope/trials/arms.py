@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
 from mixope.comparison import compare
 from mixope.diagnostics import Diagnostic, verdict
 from mixope.differences import Comparison
@@ -15,21 +13,20 @@ from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.intervals import Interval, quantile
+from mixope.intervals import Interval
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
-from mixope.trials.chains import chain_of, differences_in_q, parts_by_state, path_difference, surrogate_index
-from mixope.trials.counts import Counts, Histories, count, effect_of, jackknife
+from mixope.trials.counts import Counts, Histories, count
 from mixope.trials.drift import drift_check
+from mixope.trials.figures import Figures, figures
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
 from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import BUCKETS, Panel, memory
-from mixope.trials.records import ArmResult, Day, Driver, Effect, Line, LongRun, Sensitivity
-from mixope.trials.seen import SeenDays, by_day, naive
+from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity
+from mixope.trials.seen import by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
 
-DRIVERS = 8
 UNBOUNDED = (
     "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
 )
@@ -130,37 +127,33 @@ class _One:
         """All that is said of it."""
         level, tested = self.asked.level, self.panel.facts.longest
         plain = naive(self.panel, self.metric, self.treatment, self.control, level)
-        path, errors, degrees = jackknife(self.counts, lambda c: path_difference(c, *self.pair, self.ahead))
-        long_run = self._long_run(table, path, errors, degrees)
-        lines = [Line("naive", plain, "what was seen during the test")]
-        lines += self._others(tested)
+        found = figures(self.counts, *self.pair, tested, self.ahead, level)
+        long_run = self._long_run(table, found)
+        lines = [Line("naive", plain, "what was seen during the test"), *found.lines]
         lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
-        at_once, carried, drivers = self._parts()
         return ArmResult(
             arm=self.treatment,
             metric=self.metric,
             naive=plain,
             long_run=long_run,
             lines=tuple(lines),
-            days=_days(path, errors, degrees, level, by_day(self.panel, self.metric, self.treatment, self.control)),
-            at_once=at_once,
-            carried=carried,
-            drivers=drivers,
+            days=found.days(by_day(self.panel, self.metric, self.treatment, self.control)),
+            at_once=found.at_once,
+            carried=found.carried,
+            drivers=found.drivers,
             sensitivity=self._sensitivity(long_run),
         )
 
-    def _long_run(self, table: Comparison, path: FloatArray, errors: FloatArray, degrees: int) -> LongRun:
+    def _long_run(self, table: Comparison, found: Figures) -> LongRun:
         """The difference by the estimator, its checks, and those that only an experiment has."""
-        level = self.asked.level
         first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
         day = self.asked.day
         if day is None:
             effect, by = difference_of(table, self.treatment, self.control), first.estimator
             treated, plain = first.value, second.value
         else:
-            found, error = float(path[day - 1]), float(errors[day - 1])
-            effect, by = effect_of(found, error, degrees, level, "jackknife over units"), "chain"
-            treated, plain = (float(chain_of(self.counts, arm).path(day)[-1]) for arm in self.pair)
+            effect, by = found.on_day(day), "chain"
+            treated, plain = (float(arm.path(day)[-1]) for arm in (found.pair.treated, found.pair.plain))
         checks = _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
@@ -179,46 +172,6 @@ class _One:
     def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
         wanted = Wanted(self.asked.estimand, self.asked.day)
         return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
-
-    def _others(self, tested: int) -> list[Line]:
-        level, ahead = self.asked.level, max(self.ahead, tested)
-
-        def both(counts: Counts) -> FloatArray:
-            index = surrogate_index(counts, *self.pair, tested, ahead)
-            return np.array([index, differences_in_q(counts, *self.pair)])
-
-        index, error, degrees = jackknife(self.counts, both)
-        said = "jackknife over units"
-        return [
-            Line(
-                "surrogate",
-                effect_of(index[0], error[0], degrees, level, said),
-                f"over {ahead} periods, as if treatment ended with the test and left units where they were",
-            ),
-            Line("dq", effect_of(index[1], error[1], degrees, level, said), "long run to first order, from all arms"),
-        ]
-
-    def _parts(self) -> tuple[Effect, Effect, tuple[Driver, ...]]:
-        def sums(counts: Counts) -> Any:
-            return np.array([part.sum() for part in parts_by_state(counts, *self.pair)])
-
-        value, error, degrees = jackknife(self.counts, sums)
-        level = self.asked.level
-        effects = [effect_of(value[k], error[k], degrees, level, "jackknife over units") for k in range(2)]
-        at_once, carried = parts_by_state(self.counts, *self.pair)
-        laws = [chain_of(self.counts, arm).long_run() for arm in self.pair]
-        order = np.argsort(-(np.abs(at_once) + np.abs(carried)), kind="stable")[:DRIVERS]
-        drivers = tuple(
-            Driver(
-                dict(zip(self.counts.columns, self.counts.states[s], strict=True)),
-                float(at_once[s]),
-                float(carried[s]),
-                float(laws[1][s]),
-                float(laws[0][s]),
-            )
-            for s in order
-        )
-        return effects[0], effects[1], drivers
 
 
 def _meaning(asked: Asked) -> str:
@@ -251,21 +204,3 @@ def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:
                 said = f"always {estimate.target}: {check.sentence}"
                 found[check.name] = replace(check, sentence=said)
     return list(found.values())
-
-
-def _days(path: FloatArray, errors: FloatArray, degrees: int, level: float, seen: SeenDays) -> tuple[Day, ...]:
-    reach = quantile(level, degrees)
-    days = []
-    for day, (value, error) in enumerate(zip(path.tolist(), errors.tolist(), strict=True)):
-        inside = day < len(seen.difference) and np.isfinite(seen.error[day])
-        days.append(
-            Day(
-                day,
-                float(seen.difference[day]) if inside else None,
-                float(seen.error[day]) if inside else None,
-                value,
-                value - reach * error,
-                value + reach * error,
-            )
-        )
-    return tuple(days)

@@ -16,6 +16,7 @@ long run of each arm, and biased where arms move units far.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -38,17 +39,17 @@ class Chain:
 
     def path(self, days: int) -> FloatArray:
         """What each of the first days earns."""
-        law, earned = self.start, np.zeros(days)
+        law, earned, back = self.start, np.zeros(days), self.moves.transpose()
         for day in range(days):
             earned[day] = law @ self.reward
-            law = law @ self.moves
+            law = back @ law
         return earned
 
     def law_after(self, days: int) -> FloatArray:
         """Where units are at the beginning of a day."""
-        law = self.start
+        law, back = self.start, self.moves.transpose()
         for _ in range(days):
-            law = law @ self.moves
+            law = back @ law
         return np.asarray(law)
 
     def long_run(self) -> FloatArray:
@@ -67,21 +68,40 @@ class Chain:
 
 
 def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -> Chain:
-    """The chain of one arm, or of all rows together; a state that was never left stays as it is."""
+    """The chain of one arm, or of all rows together.
+
+    A state that the arm was never seen to leave is left as all arms leave it; one that nobody was seen to leave, as on
+    the last day of a test, leads to where units enter. To stay in it for ever would make it the long run.
+    """
     mine = counts if arm is None else counts.take(counts.arm == arm)
     n = counts.n_states
-    moving = mine.next_state >= 0
-    left = sum_by(mine.state[moving], mine.rows[moving], n)
-    share = mine.rows[moving] / left[mine.state[moving]]
-    stuck = np.flatnonzero(left == 0)
-    rows = np.concatenate([mine.state[moving], stuck])
-    columns = np.concatenate([mine.next_state[moving], stuck])
-    moves = csr_array((np.concatenate([share, np.ones(len(stuck))]), (rows, columns)), shape=(n, n))
+    begin = start_law(counts) if start is None else start
+    moves = _moves(mine)
+    if arm is not None:
+        moves = _filled(moves, _moves(counts))
+    moves = _filled(moves, csr_array(np.ones((n, 1))) @ csr_array(begin[None, :]))
     seen = sum_by(mine.state, mine.rows, n)
     earned = sum_by(mine.state, mine.reward, n)
     pooled = counts.reward.sum() / counts.rows.sum()
     reward = np.where(seen > 0, earned / np.maximum(seen, 1.0), pooled)
-    return Chain(moves, reward, start_law(counts) if start is None else start, seen)
+    return Chain(moves, reward, begin, seen)
+
+
+def _moves(counts: Counts) -> csr_array:
+    """Shares of the next states; a state that was never left has an empty row."""
+    n, moving = counts.n_states, counts.next_state >= 0
+    state, rows = counts.state[moving], counts.rows[moving]
+    left = sum_by(state, rows, n)
+    return csr_array((rows / left[state], (state, counts.next_state[moving])), shape=(n, n))
+
+
+def _filled(moves: csr_array, instead: csr_array) -> csr_array:
+    """With other rows in place of the empty ones."""
+    empty = np.flatnonzero(np.diff(moves.indptr) == 0)
+    if not len(empty):
+        return moves
+    put = csr_array((np.ones(len(empty)), (empty, empty)), shape=moves.shape)
+    return csr_array(moves + put @ instead)
 
 
 def start_law(counts: Counts) -> FloatArray:
@@ -90,44 +110,56 @@ def start_law(counts: Counts) -> FloatArray:
     return np.asarray(found / found.sum())
 
 
-def path_difference(counts: Counts, treatment: int, control: int, days: int) -> FloatArray:
-    """Treatment less control, day by day."""
-    start = start_law(counts)
-    return chain_of(counts, treatment, start).path(days) - chain_of(counts, control, start).path(days)
+@dataclass(frozen=True)
+class Pair:
+    """A treatment and the control, from where units of all arms enter: all that is said of the two by counts alone."""
 
+    counts: Counts
+    treatment: int
+    control: int
 
-def differences_in_q(counts: Counts, treatment: int, control: int) -> float:
-    """The effect to first order around what was logged."""
-    pooled = chain_of(counts, None)
-    seen = sum_by(counts.state, counts.rows, counts.n_states)
-    law = seen / seen.sum()
-    worth = pooled.excess(pooled.long_run())
-    arms = [chain_of(counts, arm) for arm in (treatment, control)]
-    value = [arm.reward + arm.moves @ worth for arm in arms]
-    both = np.minimum(arms[0].seen, arms[1].seen) > 0
-    weight = np.where(both, law, 0.0)
-    return float(weight @ (value[0] - value[1]) / weight.sum())
+    @cached_property
+    def treated(self) -> Chain:
+        """The chain of the treatment."""
+        return chain_of(self.counts, self.treatment)
 
+    @cached_property
+    def plain(self) -> Chain:
+        """The chain of the control."""
+        return chain_of(self.counts, self.control)
 
-def surrogate_index(counts: Counts, treatment: int, control: int, tested: int, days: int) -> float:
-    """Per day of ``days``: what was seen in the ``tested`` days, then the control's future from where units ended.
+    @cached_property
+    def laws(self) -> tuple[FloatArray, FloatArray]:
+        """Where units are in the long run, under treatment and under control."""
+        return self.treated.long_run(), self.plain.long_run()
 
-    The usual short cut: after the test, treatment is taken to act through the last state alone.
-    """
-    start = start_law(counts)
-    treated, plain = (chain_of(counts, arm, start) for arm in (treatment, control))
-    during = (treated.path(tested) - plain.path(tested)).sum()
-    shift = treated.law_after(tested) - plain.law_after(tested)
-    later = Chain(plain.moves, plain.reward, shift, plain.seen).path(max(days - tested, 0)).sum()
-    return float((during + later) / max(days, tested))
+    def path(self, days: int) -> FloatArray:
+        """Treatment less control, day by day."""
+        return self.treated.path(days) - self.plain.path(days)
 
+    def differences_in_q(self) -> float:
+        """The effect to first order around what was logged."""
+        pooled = chain_of(self.counts, None)
+        seen = sum_by(self.counts.state, self.counts.rows, self.counts.n_states)
+        law = seen / seen.sum()
+        worth = pooled.excess(pooled.long_run())
+        value = [arm.reward + arm.moves @ worth for arm in (self.treated, self.plain)]
+        both = np.minimum(self.treated.seen, self.plain.seen) > 0
+        weight = np.where(both, law, 0.0)
+        return float(weight @ (value[0] - value[1]) / weight.sum())
 
-def parts_by_state(counts: Counts, treatment: int, control: int) -> tuple[FloatArray, FloatArray]:
-    """What each state adds to the long-run difference: at once, and carried over."""
-    start = start_law(counts)
-    treated, plain = (chain_of(counts, arm, start) for arm in (treatment, control))
-    law_b, law_a = treated.long_run(), plain.long_run()
-    at_once = law_a * (treated.reward - plain.reward)
-    gain = law_b @ treated.reward
-    carried = (law_b - law_a) * (treated.reward - gain)
-    return at_once, carried
+    def surrogate_index(self, tested: int, days: int) -> float:
+        """Per day of ``days``: what was seen in the ``tested`` days, then the control's future from where units ended.
+
+        The usual short cut: after the test, treatment is taken to act through the last state alone.
+        """
+        shift = self.treated.law_after(tested) - self.plain.law_after(tested)
+        later = Chain(self.plain.moves, self.plain.reward, shift, self.plain.seen).path(max(days - tested, 0)).sum()
+        return float((self.path(tested).sum() + later) / max(days, tested))
+
+    def parts_by_state(self) -> tuple[FloatArray, FloatArray]:
+        """What each state adds to the long-run difference: at once, and carried over."""
+        law_b, law_a = self.laws
+        at_once = law_a * (self.treated.reward - self.plain.reward)
+        gain = law_b @ self.treated.reward
+        return at_once, (law_b - law_a) * (self.treated.reward - gain)

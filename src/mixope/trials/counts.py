@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from mixope.trials.panel import Panel
 
 KEYS = ("bucket", "arm", "state", "next_state")
-SUMS = ("rows", "reward", "starts", "steps", "step_reward")
+SUMS = ("rows", "reward", "starts", "times", "timed_reward")
 
 
 @dataclass(frozen=True)
 class Counts:
     """Arrays over groups g = (bucket, arm, state, next state); the next state of a unit's last row is −1.
 
-    ``reward`` is what all rows of a group earned, ``starts`` how many of them were their unit's first; ``steps`` and
-    ``step_reward`` add up the periods since entry, and those times the reward.
+    ``reward`` is what all rows of a group earned, ``starts`` how many of them were their unit's first; ``times`` and
+    ``timed_reward`` add up the root of the periods since entry, and that times the reward.
     """
 
     arms: tuple[str, ...]
@@ -46,8 +46,8 @@ class Counts:
     rows: FloatArray
     reward: FloatArray
     starts: FloatArray
-    steps: FloatArray
-    step_reward: FloatArray
+    times: FloatArray
+    timed_reward: FloatArray
 
     @property
     def n_states(self) -> int:
@@ -111,7 +111,13 @@ def count(panel: Panel, metric: str, where: str = "true") -> Histories:
 def added_up(metric: str) -> str:
     """The sums of a group, as SQL."""
     value = quote(f"metric {metric}")
-    sums = ("count(*)", f"fsum({value})", "count(*) FILTER (step = 0)", "sum(step)", f"fsum(step * {value})")
+    sums = (
+        "count(*)",
+        f"fsum({value})",
+        "count(*) FILTER (step = 0)",
+        "fsum(sqrt(step))",
+        f"fsum(sqrt(step) * {value})",
+    )
     return ", ".join(f"{what} AS {name}" for what, name in zip(sums, SUMS, strict=True))
 
 

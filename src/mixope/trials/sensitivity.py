@@ -26,13 +26,14 @@ from functools import cache, cached_property
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse import find
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.estimand import Estimand
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Extreme, Room, Steps, extreme
 from mixope.solvers.reweighted_path import extreme_path
-from mixope.trials.chains import RETURN, start_law
+from mixope.trials.chains import RETURN, chain_of
 from mixope.trials.counts import Counts
 from mixope.trials.outcomes import CLASSES, Outcomes, pairs_of
 from mixope.trials.records import Broken, LongRun, Robustness, Sensitivity, SensitivityPoint
@@ -131,15 +132,16 @@ class Arm:
         all_mean = np.where(all_rows > 0, earned / np.maximum(all_rows, 1.0), pooled)
         rows = sum_by(state, seen, n)
         mean = np.where(rows > 0, sum_by(state, seen * value, n) / np.maximum(rows, 1.0), all_mean)
-        stuck = np.flatnonzero(rows == 0)
+        chain = chain_of(counts, arm)
+        unseen, ahead, shares = find(chain.moves.multiply((rows == 0)[:, None]))
         steps = Steps(
-            np.concatenate([state, stuck]),
-            np.concatenate([later, stuck]),
-            np.concatenate([seen / rows[state], np.ones(len(stuck))]),
-            np.concatenate([value + (all_mean - mean)[state], all_mean[stuck]]),
-            start_law(counts),
+            np.concatenate([state, unseen]),
+            np.concatenate([later, ahead]),
+            np.concatenate([seen / rows[state], shares]),
+            np.concatenate([value + (all_mean - mean)[state], all_mean[unseen]]),
+            chain.start,
         )
-        share = all_rows / np.maximum(sum_by(counts.state, counts.rows, n), 1.0)
+        share = np.where(rows > 0, all_rows / np.maximum(sum_by(counts.state, counts.rows, n), 1.0), 1.0)
         return cls(counts, arm, wanted, steps, share, outcome, value, all_rows, all_mean, rows, mean)
 
     @cached_property
@@ -166,7 +168,7 @@ class Arm:
         s = state[mine]
         score[mine] += visits[s] / self.all_rows[s] * (counts.reward[mine] - counts.rows[mine] * self.all_mean[s])
         if confounded:
-            slope = found.by_known / np.maximum(self.in_state, 1.0)
+            slope = np.where(self.rows > 0, found.by_known / np.maximum(self.in_state, 1.0), 0.0)
             score += slope[state] * counts.rows * (mine - self.share[state])
         entry = found.by_start - self.steps.start @ found.by_start
         score += entry[state] * counts.starts / counts.starts.sum()
