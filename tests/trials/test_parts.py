@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mixope.trials import ordering
 from mixope.trials.chains import Pair, chain_of, start_law
 from mixope.trials.counts import KEYS, SUMS, Counts, Histories, count, jackknife
 from mixope.trials.design import Design
@@ -48,6 +49,16 @@ def test_counts_are_those_of_a_loop(panel):
     assert fine.rows.sum() == 300
     assert found.starts.sum() == 60
     assert len(np.unique(found.bucket)) > 20
+
+
+def test_a_long_table_is_brought_into_order_part_by_part(panel, monkeypatch):
+    monkeypatch.setattr(ordering, "PART", 900)
+    parts = make_panel(two_states(users=60, days=5), DESIGN)
+    assert len(parts.steps.files) > 3 > len(panel.steps.files)
+    assert parts.facts == panel.facts
+    whole, found = count(panel, "revenue").counts, count(parts, "revenue").counts
+    for name in (*KEYS, *SUMS):
+        assert getattr(found, name) == pytest.approx(getattr(whole, name))
 
 
 def test_days_are_those_of_a_loop(panel):

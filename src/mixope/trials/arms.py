@@ -21,8 +21,9 @@ from mixope.trials.drift import drift_check
 from mixope.trials.figures import Figures, figures
 from mixope.trials.forecast import LEAST_DAYS, ByDay, forecast
 from mixope.trials.history import history_check
+from mixope.trials.ordering import BUCKETS
 from mixope.trials.outcomes import Outcomes, count_outcomes
-from mixope.trials.panel import BUCKETS, Panel, memory
+from mixope.trials.panel import Panel, memory
 from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity
 from mixope.trials.seen import by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
@@ -83,7 +84,7 @@ def compare_arms(
     """Every arm as a policy, "always this arm", by the same scans."""
     names = panel.facts.names
     policies = {name: Constant(np.eye(len(names))[k], list(names)) for k, name in enumerate(names)}
-    chosen = engine or EmbeddedEngine(memory_limit=memory(panel.n_rows))
+    chosen = engine or EmbeddedEngine(memory_limit=memory())
     return compare(panel.logs(metric), policies, [estimator], estimand=estimand, level=level, engine=chosen, seed=seed)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from mixope.arrays import IntArray
 from mixope.logs.sources import arrow_batches, quote
 from mixope.trials.counts import Counts, added_up, encode
-from mixope.trials.panel import BUCKETS, Panel
+from mixope.trials.ordering import BUCKETS
+from mixope.trials.panel import Panel
 
 CLASSES = 8
 ENOUGH = 1_000_000

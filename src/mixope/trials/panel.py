@@ -12,8 +12,6 @@ States are classes. A number with many values is cut at its quantiles, and a not
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,22 +25,16 @@ from mixope.estimate import Provenance
 from mixope.logs import Logs
 from mixope.logs.database import connect, resident_bytes
 from mixope.logs.readers import open_sources, read_found
-from mixope.logs.sources import literal, quote, reading
-from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.scratch import Scratch, lying_in
-from mixope.logs.sources.stores import Store
-from mixope.trials.classes import Coded, coded_state, season_state
+from mixope.logs.sources import quote, reading
+from mixope.logs.sources.found import Finds
+from mixope.trials.classes import coded_state, season_state
 from mixope.trials.design import Design
+from mixope.trials.ordering import NONE, earlier, names_of, ordered, written
 from mixope.trials.table import arms_of, raw_view, refuse_gaps, refuse_missing, with_states
 from mixope.version import __version__
 
-BUCKETS = 64
-ROOM = 700_000_000
-"""Bytes that bringing the rows into order may take besides what is held already; beyond them, the disk is used."""
-PER_ROW = 70
-"""Of long tables, so many bytes for each row: what is sorted goes to the disk, but not all that is held by unit."""
-NONE = -1
-"""What stands for the state before the first period."""
+ROOM = 400_000_000
+"""Bytes that DuckDB may take besides what is held already; beyond them, the disk is used."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +54,6 @@ class Panel:
     inputs: tuple[Mapping[str, Any], ...] = ()
     """The files that were read: path, rows, sha256."""
 
-    @cached_property
-    def n_rows(self) -> int:
-        """All rows."""
-        parts = [part for part in (self.steps, self.last) if part is not None]
-        return sum(sum(source.counts()) for part in parts for source in open_sources(part))
-
     def provenance(self, seed: int) -> Provenance:
         """Where the answer comes from; the arms are policies that need no fingerprint."""
         said = repr(([record["sha256"] for record in self.inputs], self.design))
@@ -78,7 +64,7 @@ class Panel:
     def open(self) -> Iterator[tuple[Any, str]]:
         """A connection, and all rows as a relation of it."""
         found = [source for part in (self.steps, self.last) if part is not None for source in open_sources(part)]
-        with connect(memory(self.n_rows)) as connection, reading(self.name):
+        with connect(memory()) as connection, reading(self.name):
             pieces = (piece.relation(connection) for source in found for piece in source.pieces)
             rows = " UNION ALL BY NAME ".join(f"SELECT * FROM {piece}" for piece in pieces)
             connection.execute(f"CREATE TEMP VIEW panel AS {rows}")
@@ -111,7 +97,7 @@ class Panel:
         with self.open() as (connection, rows):
             query = f"SELECT *, coalesce(follows, false) AS usable FROM {rows} WHERE unit IN ({entered})"
             called = f"{self.name}, {column} {self.classes[column][code]}"
-            steps, last = _written(connection, query, called, {})
+            steps, last = written(connection, [query], called, {})
         return replace(self, name=called, steps=steps, last=last)
 
     def logs(self, metric: str) -> Logs:
@@ -147,9 +133,9 @@ class Facts:
         return tuple(arm for arm, _, _ in self.arms)
 
 
-def memory(rows: int) -> str:
-    """The limit of memory for this process: what it holds, and room that grows with the rows."""
-    return f"{(resident_bytes() + max(ROOM, rows * PER_ROW)) // 1_000_000}MB"
+def memory() -> str:
+    """The limit of memory for this process: what it holds, and room."""
+    return f"{(resident_bytes() + ROOM) // 1_000_000}MB"
 
 
 def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
@@ -158,8 +144,7 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)
-    known = [piece.known_rows() for source in sources for piece in source.pieces]
-    with connect(memory(sum(rows or 0 for rows in known))) as connection, reading(name):
+    with connect(memory()) as connection, reading(name):
         connection.execute("SET preserve_insertion_order = false")
         raw = raw_view(connection, sources, design)
         refuse_gaps(connection, raw, design, name)
@@ -168,16 +153,13 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
         notes += [found.note for found in coded.values() if found.note]
         if design.season is not None:
             coded["season"] = season_state(design.season)
-        query, names = _ordered(raw, coded, design)
-        steps, last = _written(connection, query, name, {"arms": list(arms)})
+        rows = ordered(connection, raw, coded, design)
+        steps, last = written(connection, rows, name, {"arms": list(arms)})
     classes = {earlier(state, lag): found.classes for state, found in coded.items() for lag in range(design.lags + 1)}
     inputs = tuple(record for source in sources for record in source.inputs())
-    panel = Panel(design, name, steps, last, names, classes, tuple(notes), inputs)
+    panel = Panel(design, name, steps, last, names_of(coded, design.lags), classes, tuple(notes), inputs)
     _refuse_doubles(panel)
     return panel
-
-
-FOLLOWS = "lead(day) OVER w = day + 1"
 
 
 def _as_table(data: Any, design: Design) -> Any:
@@ -192,77 +174,6 @@ def _as_table(data: Any, design: Design) -> Any:
         shown = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         raise DataError("The columns have different lengths", expected="one entry per unit and period", got=shown)
     return pa.table(columns)
-
-
-def _ordered(raw: str, coded: Mapping[str, Coded], design: Design) -> tuple[str, tuple[str, ...]]:
-    """The query of the panel, and the names of the state's columns with those of earlier periods."""
-    exposed = f"CASE WHEN exposed THEN assigned ELSE {literal(design.control)} END"
-    metrics = [quote(f"metric {metric}") for metric in design.metrics]
-    inner = ["unit", "day", "assigned", f"{exposed if design.exposure else 'assigned'} AS action", *metrics]
-    inner += [f"{found.sql} AS {quote(f'state {name}')}" for name, found in coded.items()]
-    shown = {
-        **{name: name for name in ("unit", "day", "assigned", "action", *metrics)},
-        "step": "day - first_value(day) OVER w",
-        "bucket": f"CAST(hash(CAST(unit AS VARCHAR)) % {BUCKETS} AS SMALLINT)",
-        "doubled": "coalesce(day = lag(day) OVER w, false)",
-        "usable": f"coalesce({FOLLOWS}, false)",
-        "follows": FOLLOWS,
-    }
-    for name in coded:
-        shown |= {quote(called): expression for called, expression in _around(name, design.lags).items()}
-    names = (*coded, *(earlier(name, lag) for name in coded for lag in range(1, design.lags + 1)))
-    listed = ", ".join(f"{expression} AS {name}" for name, expression in shown.items())
-    return (
-        f"SELECT {listed} FROM (SELECT {', '.join(inner)} FROM {raw}) WINDOW w AS (PARTITION BY unit ORDER BY day)",
-        names,
-    )
-
-
-def _written(connection: Any, query: str, name: str, record: Mapping[str, Any]) -> tuple[Finds, Finds | None]:
-    """The rows on this disk, those with a next state apart from those without."""
-    with lying_in(tempfile.gettempdir()):
-        kept = Scratch()
-    connection.execute(f"COPY ({query}) TO {literal(kept.root)} (FORMAT parquet, PARTITION_BY (usable), OVERWRITE)")
-    parts = [_files(kept, name, usable, record) for usable in ("true", "false")]
-    if parts[0] is None:
-        raise DataError(
-            "No unit has rows in two periods that follow each other",
-            where=name,
-            expected="units that are watched for several periods, one row for each",
-        )
-    return parts[0], parts[1]
-
-
-def _files(kept: Scratch, name: str, usable: str, record: Mapping[str, Any]) -> Finds | None:
-    folder = os.path.join(kept.root, f"usable={usable}")
-    if not os.path.isdir(folder):
-        return None
-    store = Store(kept.filesystem, f"{name}/", f"{folder}/", kept)
-    files = (Found(f"{name}/{file}", typed=True, format="parquet", store=store) for file in sorted(os.listdir(folder)))
-    return Finds(tuple(files), record=record)
-
-
-def _around(name: str, lags: int) -> dict[str, str]:
-    """A column of the state now, in the next period and in those before."""
-    now = quote(f"state {name}")
-    found = {f"state {name}": now, f"next {name}": f"CASE WHEN {FOLLOWS} THEN lead({now}) OVER w END"}
-    for lag in range(1, lags + 1):
-        found[f"state {earlier(name, lag)}"] = _back(now, lag)
-        found[f"next {earlier(name, lag)}"] = f"CASE WHEN {FOLLOWS} THEN {_back(now, lag - 1)} END"
-    return {**found, f"before {name}": _back(now, lags + 1)}
-
-
-def _back(column: str, periods: int) -> str:
-    """What a column was some periods ago, if the unit was there."""
-    if periods == 0:
-        return column
-    there = f"lag(day, {periods}) OVER w = day - {periods}"
-    return f"CASE WHEN {there} THEN lag({column}, {periods}) OVER w ELSE {NONE} END"
-
-
-def earlier(name: str, periods: int) -> str:
-    """What a column of the state is called some periods before."""
-    return f"{name}, {periods} before" if periods else name
 
 
 def _refuse_doubles(panel: Panel) -> None:
