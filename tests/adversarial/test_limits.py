@@ -103,3 +103,15 @@ def test_a_machine_without_memory_is_told_in_words(tmp_path):
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
     assert sorted(os.listdir(tmp_path)) == ["log.parquet", "t.csv"]
+
+
+def test_a_long_query_draws_nothing_on_standard_output():
+    """In a notebook, or with ``python -c``, DuckDB takes the reader to be watching, and would draw how far it is."""
+    script = """
+from mixope.logs.database import connect
+with connect() as connection:
+    connection.execute("SET progress_bar_time = 0")
+    connection.execute("SELECT sum(sin(i)) FROM range(20000000) t(i)").fetchall()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == ""

@@ -40,6 +40,7 @@ def connect(memory_limit: str | None = None, threads: int | None = None) -> Iter
             folder = ""
         connection = stack.enter_context(duckdb.connect(":memory:", config=OFFLINE))
         connection.execute(f"SET temp_directory = {literal(folder)}")
+        connection.execute("SET enable_progress_bar = false")  # in notebooks DuckDB would draw one on standard output
         if memory_limit is not None:
             _limit(connection, memory_limit)
         if threads is not None:
