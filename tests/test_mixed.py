@@ -93,12 +93,14 @@ class TestPolicies:
 
 
 class TestEstimates:
+    @pytest.mark.long
     def test_the_value_lies_near_the_truth(self, seen):
         found = mixope.evaluate(seen, TARGET, gamma=GAMMA)
         truth = hospital.discounted(hospital.reference, GAMMA, patients=20_000)
         assert found.estimator == "dr"
         assert abs(found.value - truth.value) < 3 * np.hypot(found.standard_error, truth.standard_error)
 
+    @pytest.mark.long
     def test_engines_agree(self, stays, tmp_path):
         path = write(stays, tmp_path / "stays.parquet")
         logs = mixope.read(path, missing="keep")
@@ -117,6 +119,7 @@ class TestEstimates:
         found = mixope.evaluate(seen, TARGET, "bch", gamma=GAMMA, loggers=known)
         assert -1.4 < found.value < -0.6
 
+    @pytest.mark.long
     def test_loggers_are_predicted_from_each_other(self):
         logs = mixope.read(hospital.simulate(90, seed=2), missing="keep")
         found = mixope.backtest(logs, estimator=cheap("emp"))
@@ -190,6 +193,7 @@ class TestInspection:
 
 
 class TestCommand:
+    @pytest.mark.long
     def test_roles_and_missing_values_are_said_as_options(self, stays, tmp_path):
         path = write(stays, tmp_path / "stays.csv")
         bare = run("inspect", path)

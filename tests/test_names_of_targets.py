@@ -48,6 +48,7 @@ def test_a_policy_that_cannot_be_read_is_named(logs, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["memory", "processes"])
+@pytest.mark.long
 def test_a_function_that_answers_wrongly_while_rows_are_read_is_named(engine):
     with pytest.raises(DataError, match=r"^target 'wrong': "):
         mixope.compare(mixope.read(VECTORS), {"fair": fair, "wrong": wrong}, ["emp"], engine=engine)

@@ -54,6 +54,7 @@ class Counting(MemoryEngine):
 
 @pytest.mark.parametrize("states", worlds.STATES)
 @pytest.mark.parametrize("actions", worlds.ACTIONS)
+@pytest.mark.long
 def test_every_estimator_gives_the_same_bytes_without_a_scan(states, actions, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)  # a worker of pytest has none
 
@@ -234,6 +235,7 @@ def of_a_function(folder, lean):
     return json.loads(done.stdout)["value"], done.stderr
 
 
+@pytest.mark.long
 def test_a_function_is_known_by_the_functions_that_it_calls(tmp_path):
     write(worlds.columns("floats", "discrete"), tmp_path / "log.parquet")
     first, said = of_a_function(tmp_path, 0.6)

@@ -40,6 +40,7 @@ def nobody(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.long
 def test_where_weights_fail_a_learned_value_stands_before_them_and_says_why():
     log, target, _ = FAR
     weighted = mixope.evaluate(log, target, estimator="dr", gamma=GAMMA)
@@ -62,6 +63,7 @@ def test_where_weights_hold_nothing_is_learned():
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.long
 def test_a_wide_interval_asks_for_both_and_the_smaller_error_is_chosen(monkeypatch):
     monkeypatch.setattr(choosing, "_WIDE", 0.0)
     log, target, _ = NEAR
@@ -73,6 +75,7 @@ def test_a_wide_interval_asks_for_both_and_the_smaller_error_is_chosen(monkeypat
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.long
 def test_all_targets_of_a_comparison_are_answered_by_one_estimator():
     log, target, _ = FAR
     found = mixope.compare(log, {"far": target, "farther": moved(-0.6)[1]}, gamma=GAMMA)
@@ -82,6 +85,7 @@ def test_all_targets_of_a_comparison_are_answered_by_one_estimator():
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.long
 def test_one_refused_target_does_not_take_a_better_answer_from_the_others():
     log, target, _ = NEAR
     away = LinearGaussianPolicy(-2.0 * np.eye(3), np.zeros(3), np.full(3, 0.5))
@@ -107,6 +111,7 @@ def test_what_was_asked_for_by_name_is_not_learned(asked):
 
 
 @pytest.mark.usefixtures("nobody")
+@pytest.mark.long
 def test_a_log_that_fails_for_other_reasons_is_refused_as_it_was():
     log, target, _ = FAR
     log = dict(log)

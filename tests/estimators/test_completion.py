@@ -135,6 +135,7 @@ def test_what_was_never_logged_is_told_and_widens_the_interval():
     assert "approximation" in {d.name for d in found.diagnostics}
 
 
+@pytest.mark.long
 def test_where_states_have_structure_coverage_bias_is_gone():
     """Taxi, one unknown logger: emp is off by several of its standard errors, all of it coverage."""
     model = environments.make("taxi")

@@ -42,6 +42,7 @@ def moved(target_gain=-0.5, episodes=40, steps=40, seed=0):
     return log, LinearGaussianPolicy(target_gain * np.eye(3), np.zeros(3), np.full(3, sigma)), value
 
 
+@pytest.mark.long
 def test_the_value_is_near_the_one_by_hand_and_far_from_what_was_logged():
     log, target, truth = moved()
     found = mixope.evaluate(log, target, estimator=GOOD, gamma=GAMMA)
@@ -144,6 +145,7 @@ def ending(episodes=150, seed=0):
     return log | {"observation": states, "next_observation": draw.standard_normal((n, 2)), "reward": np.ones(n)}
 
 
+@pytest.mark.long
 def test_the_total_of_an_undiscounted_episode_is_its_length_by_hand():
     always = CallablePolicy(lambda states: np.tile([0.0, 1.0], (len(states), 1)), actions=np.arange(2))
     longer = LearnedValue(FittedQSettings(width=32, renewals=60, steps=20, batch=128), jobs=1)

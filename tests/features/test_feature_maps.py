@@ -166,6 +166,7 @@ def test_one_hot_takes_vectors_too():
 
 
 @each
+@pytest.mark.long
 def test_jax_arrays_give_the_same_features(name):
     jax = pytest.importorskip("jax", reason="JAX is not installed")
     fitted = MAPS[name].fit(STATES)

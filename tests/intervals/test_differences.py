@@ -63,6 +63,7 @@ def test_a_target_is_as_good_as_itself():
     assert same.narrower == np.inf
 
 
+@pytest.mark.long
 def test_joint_intervals_are_wider_and_cover_together():
     generator = np.random.default_rng(0)
     covered = {"single": 0, "joint": 0}

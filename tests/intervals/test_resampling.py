@@ -105,6 +105,7 @@ def test_every_logger_keeps_its_number_of_episodes():
         np.testing.assert_array_equal(drawn, [13, 12])
 
 
+@pytest.mark.long
 def test_the_result_does_not_depend_on_the_number_of_processes():
     _, target, _, columns = chain_log(seed=1)
     refit = prepare(count(columns), mixope.TabularPolicy(target), "emp", seed=9)
@@ -176,6 +177,7 @@ def test_a_bootstrap_that_mostly_fails_is_an_error():
         bootstrap(count(columns), mixope.TabularPolicy(target), Twice(), replicates=10, jobs=1)
 
 
+@pytest.mark.long
 def test_the_bootstrap_spread_is_near_the_clustered_error():
     _, target, _, columns = chain_log(seed=2, episodes=80)
     policy = mixope.TabularPolicy(target)

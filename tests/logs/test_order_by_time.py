@@ -144,6 +144,7 @@ def test_the_command_says_what_to_type(tmp_path):
     assert "--column step=" in done.output
 
 
+@pytest.mark.long
 def test_texts_with_anything_in_them_are_ordered_or_refused_in_words():
     draw = random.Random(0)
     good = ["2026-01-01", "2026-01-01T10:00", "2026-01-01 10:00:00.123456789Z", "2026-01-01T10:00:00+14:00"]

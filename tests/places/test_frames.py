@@ -81,6 +81,7 @@ def test_a_polars_frame_holds_its_rows(tmp_path, monkeypatch):
     holds(of_polars(), "polars", tmp_path, monkeypatch)
 
 
+@pytest.mark.long
 def test_a_dask_frame_holds_its_rows_in_the_order_of_its_partitions(tmp_path, monkeypatch):
     frame = of_dask()
     assert mixope.read(frame).table().equals(mixope.read(log()).table())
@@ -127,6 +128,7 @@ def test_frames_have_labels_and_other_sources_beside_them(tmp_path):
     assert mixope.read(log()).home is None
 
 
+@pytest.mark.long
 def test_a_frame_in_a_store(s3, server, tmp_path):
     logs = mixope.read(of_dask(), scratch="s3://lake/scratch")
     assert ordered(logs).equals(ordered(mixope.read(log())))

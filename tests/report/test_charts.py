@@ -83,6 +83,7 @@ def test_a_name_is_no_formula():
     assert "$\\frac{a}$ \\x" in texts(axes)
 
 
+@pytest.mark.long
 def test_pyplot_has_no_figure_afterwards_and_settings_are_the_users():
     code = (
         "import sys; sys.path[:0] = ['tests']\n"

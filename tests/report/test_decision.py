@@ -77,6 +77,7 @@ def apart(**values):
 
 
 @pytest.mark.parametrize("values", [{"new": 1.0, "old": 0.5, "worst": 0.1}, {"worst": 0.1, "old": 0.5, "new": 1.0}])
+@pytest.mark.long
 def test_of_several_targets_the_headline_names_the_best_and_the_next(values):
     compared = apart(**values)
     said = choice(compared).replace("\N{NO-BREAK SPACE}", " ")

@@ -120,6 +120,7 @@ def test_control_characters_and_turned_text_are_replaced():
     ids=["estimate", "comparison", "reference"],
 )
 @pytest.mark.parametrize("extras", [{}, records.EXTRAS], ids=["bare", "full"])
+@pytest.mark.long
 def test_every_section_is_there_and_has_content(record, extras):
     found = parse(page(record, **extras))
     sections = {e.attributes["id"]: e.text for e in found.all("section")}
@@ -159,6 +160,7 @@ def test_a_verdict_is_a_word_and_a_sign(verdict, sign):
     ("estimand", "words"),
     [(Estimand("discounted", gamma=0.9), "discounted (γ = 0.9)"), (Estimand("horizon", horizon=50), "first 50 steps")],
 )
+@pytest.mark.long
 def test_the_estimand_is_named(estimand, words):
     assert words in parse(page(records.estimate(estimand=estimand))).all("header")[0].text
 

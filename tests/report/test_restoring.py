@@ -66,6 +66,7 @@ def test_a_record_that_was_read_again_writes_the_same_json(name):
     assert type(record).from_json(text.encode()).to_json() == text
 
 
+@pytest.mark.long
 def test_results_as_they_are_made_come_back():
     model = environments.make("gridworld-slip")
     loggers, target = environments.stages(model, 2), environments.target(model)
@@ -140,6 +141,7 @@ def with_a_fault(found, path, fault):
 
 
 @pytest.mark.parametrize("kind", [Estimate, Comparison, Backtest, Inspection], ids=lambda kind: kind.__name__)
+@pytest.mark.long
 def test_whatever_stands_wherever_it_is_a_record_or_an_error_in_words(kind):
     made = {Estimate: everything, Comparison: small, Backtest: records.backtest, Inspection: inspection}[kind]()
     whole = json.loads(made.to_json())

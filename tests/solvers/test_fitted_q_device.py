@@ -66,6 +66,7 @@ def fit_on_jax(*arguments, **options):
     ("kind", "even"),
     [("discounted", ONE), ("discounted", ALL), ("episode", ONE), ("horizon", ALL), ("average", ONE)],
 )
+@pytest.mark.long
 def test_both_trainers_find_the_same_networks(kind, even):
     rows, weights = rows_of(kind, even), weights_of()
     plain, found = fit_networks(rows, weights, QUICK, 3), fit_on_jax(rows, weights, QUICK, 3)
@@ -80,6 +81,7 @@ def test_both_trainers_find_the_same_networks(kind, even):
 
 
 @needs_jax
+@pytest.mark.long
 def test_the_average_of_logs_that_never_end_is_the_same_too():
     rows = rows_of("average", ONE, ends=0.0)
     plain, found = fit_networks(rows, weights_of(), QUICK, 0), fit_on_jax(rows, weights_of(), QUICK, 0)
@@ -217,6 +219,7 @@ def as_if_gpu(monkeypatch):
 
 @needs_jax
 @pytest.mark.parametrize("device", ["auto", "gpu"])
+@pytest.mark.long
 def test_a_value_that_a_gpu_learned_says_so_and_is_that_of_the_processor(as_if_gpu, device):
     log, target = autoregression()
     plain = mixope.evaluate(log, target, LEARNED, gamma=0.9, device="cpu")

@@ -53,6 +53,7 @@ def test_every_kind_of_moments_has_terms_for_a_device():
 
 
 @pytest.mark.parametrize("name", MOMENTS)
+@pytest.mark.long
 def test_the_device_adds_up_what_numpy_does(name):
     request, logs = examples()[name]
     table = table_of(logs)
@@ -61,6 +62,7 @@ def test_the_device_adds_up_what_numpy_does(name):
 
 
 @pytest.mark.parametrize(("size", "piece"), [(1000, 4096), (240, 16), (1, 8), (11, 4), (7, 256), (64, 64), (63, 64)])
+@pytest.mark.long
 def test_any_pieces_of_any_size_give_the_same_sums(size, piece):
     request = examples()[MOMENTS[-1]][0]
     table, schema = table_of(), vector_logs().schema
@@ -77,6 +79,7 @@ def test_no_rows_are_no_sums():
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.long
 def test_requests_share_their_features_whether_chains_break_or_not(shuffled):
     """Rows in order share φ with the row before; rows in disorder do not."""
     table, schema = table_of(), vector_logs().schema
@@ -88,6 +91,7 @@ def test_requests_share_their_features_whether_chains_break_or_not(shuffled):
 
 
 @pytest.mark.parametrize("size", [5, 64, 100])
+@pytest.mark.long
 def test_the_kernel_makes_the_bumps_of_numpy(size):
     """Also far from all of them, where all but one vanish."""
     import jax.numpy as jnp
@@ -112,6 +116,7 @@ def test_the_kernel_makes_the_bumps_of_numpy(size):
         assert np.isfinite(far).all()
 
 
+@pytest.mark.long
 def test_halves_of_numbers_make_products_of_single_precision():
     request = examples()[MOMENTS[-1]][0]
     table, schema = table_of(), vector_logs().schema
@@ -121,6 +126,7 @@ def test_halves_of_numbers_make_products_of_single_precision():
     assert np.abs(rough["a"] - expected["a"]).max() > 1e-4 * np.abs(expected["a"]).max()
 
 
+@pytest.mark.long
 def test_squares_keep_the_direction_that_is_one_at_zero():
     """Σ xxᵀ − Σx Σxᵀ/n is zero where a combination of x is one for every row, and must not fall below by rounding."""
     request = next(examples()[name][0] for name in MOMENTS if name.startswith("PairGram"))

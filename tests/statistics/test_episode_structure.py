@@ -1,6 +1,7 @@
 """Episode sums: scores equal a loop, and the structure of an episode is judged without sorting it."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ def summed(logs, seed=0):
 
 
 @given(columns=raw_columns())
+@pytest.mark.long
 def test_scores_equal_a_loop_over_rows(columns):
     logs = read(columns)
     found, groups, lookup = summed(logs)
@@ -35,6 +37,7 @@ def test_scores_equal_a_loop_over_rows(columns):
 
 
 @given(columns=raw_columns())
+@pytest.mark.long
 def test_healthy_episodes_raise_no_suspicion(columns):
     found, _, _ = summed(read(columns))
     assert not found.irregular_steps.any()

@@ -128,7 +128,7 @@ def test_a_column_that_never_changes_counts_by_the_units_that_have_it():
 
 @pytest.mark.parametrize("setting", ["novelty", "opposite"])
 def test_on_states_that_are_classes_emp_and_dr_are_the_same_number(setting):
-    table = engagement.draw(setting, users=600, days=10, seed=0)
+    table = engagement.draw(setting, users=300, days=6, seed=0)
     state = [name for name in table.column_names if name not in (*WORDS.values(), "visits", "complaints")]
     emp, dr = (mixope.experiment(table, **WORDS, state=state, estimator=name).main.long_run for name in ("emp", "dr"))
     assert (emp.estimator, dr.estimator) == ("emp", "dr")
@@ -138,7 +138,7 @@ def test_on_states_that_are_classes_emp_and_dr_are_the_same_number(setting):
 
 @pytest.mark.parametrize("seed", [0])
 def test_a_state_that_misses_what_matters_is_flagged(seed):
-    table = engagement.draw("wear-out", users=6000, days=14, seed=seed, hidden="fatigue")
+    table = engagement.draw("wear-out", users=4000, days=14, seed=seed, hidden="fatigue")
     found = mixope.experiment(table, **WORDS, state=["level", "plan"])
     bad = {check.name for check in found.main.long_run.checks if check.status != "pass"}
     assert bad & {"drift", "history", "later periods"}

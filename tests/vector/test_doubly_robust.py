@@ -105,6 +105,7 @@ def test_with_default_features_it_is_about_as_sure_as_emp(gamma):
     assert abs(robust.value - truth) < 4 * plain.standard_error
 
 
+@pytest.mark.long
 def test_recorded_propensities_enter_only_where_they_are_asked_for():
     """The mixture is fitted to the actions, which does better (benchmarks/recorded.py)."""
     columns = continuous.simulate(SYSTEM, linear_quadratic.loggers(4), 12, 30, seed=0)

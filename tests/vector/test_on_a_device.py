@@ -45,6 +45,7 @@ def logs():
     ],
 )
 @pytest.mark.usefixtures("no_gpu_but_jax")
+@pytest.mark.long
 def test_the_estimate_is_that_of_the_processor(logs, estimator, bumps, gamma):
     asked = {"estimand": "average" if gamma is None else "discounted", "gamma": gamma}
     asked["features"] = None if bumps is None else NormalisedBumps(bumps)
@@ -79,6 +80,7 @@ def test_features_without_a_form_for_a_device_stay_on_the_processor_and_it_says_
 
 @needs_jax
 @pytest.mark.usefixtures("no_gpu_but_jax")
+@pytest.mark.long
 def test_mixed_states_are_encoded_on_the_processor_and_summed_on_the_device():
     generator = np.random.default_rng(0)
     n = 600
@@ -112,6 +114,7 @@ def test_a_gpu_is_not_started_for_few_rows_unless_asked_for(monkeypatch):
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
+@pytest.mark.long
 def test_without_a_gpu_every_bit_is_the_same(logs, device):
     target = linear_quadratic.target()
     plain, found = (mixope.evaluate(logs, target, "emp", device=each) for each in ("cpu", device))

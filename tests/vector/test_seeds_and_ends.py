@@ -20,6 +20,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("seed", [2**32, 2**64 - 1])
+@pytest.mark.long
 def test_every_seed_of_64_bits_serves(seed):
     assert np.isfinite(mixope.evaluate(COLUMNS, uniform([0, 1]), seed=seed).value)
 

@@ -65,6 +65,7 @@ def test_the_tables_of_a_size_hold_its_rows_alone():
     assert "swimmer" not in shown
 
 
+@pytest.mark.long
 def test_a_log_is_evaluated_into_lines_and_not_asked_for_again(tmp_path, monkeypatch):
     pytest.importorskip("gymnasium")
     monkeypatch.setattr(run, "RESULTS", Results(str(tmp_path / "worlds.csv"), FIELDS))
@@ -81,6 +82,7 @@ def test_a_log_is_evaluated_into_lines_and_not_asked_for_again(tmp_path, monkeyp
     assert float(found["seconds"]) > 0
 
 
+@pytest.mark.long
 def test_an_evaluation_that_takes_too_long_is_stopped_and_says_so(tmp_path):
     pytest.importorskip("gymnasium")
     write(tmp_path, CELLS["cartpole"], 12, 0)
