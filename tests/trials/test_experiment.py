@@ -127,8 +127,8 @@ def test_a_column_that_never_changes_counts_by_the_units_that_have_it():
 
 
 @pytest.mark.parametrize("setting", ["novelty", "opposite"])
-def test_on_states_that_are_classes_emp_and_dr_are_the_same_number(setting):
-    table = engagement.draw(setting, users=300, days=6, seed=0)
+def test_where_arms_were_seen_in_all_states_emp_and_dr_are_the_same_number(setting):
+    table = engagement.draw(setting, users=600, days=10, seed=0)
     state = [name for name in table.column_names if name not in (*WORDS.values(), "visits", "complaints")]
     emp, dr = (mixope.experiment(table, **WORDS, state=state, estimator=name).main.long_run for name in ("emp", "dr"))
     assert (emp.estimator, dr.estimator) == ("emp", "dr")
