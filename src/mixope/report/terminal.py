@@ -27,7 +27,7 @@ from mixope.logs import UNLABELLED
 from mixope.planning import Plan
 from mixope.report.layout import STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
 from mixope.report.plans import plan_view
-from mixope.report.returned import returns_view
+from mixope.report.returned import returns_view, risk_pieces
 from mixope.report.terminal_inspection import inspection_view
 from mixope.report.terminal_trials import experiment_view
 from mixope.report.words import (
@@ -151,6 +151,7 @@ def _(comparison: Comparison, *, phrase: Phrase = in_python) -> Group:
             pieces += [Text(), *_differences(found, phrase)] if found.selection is chosen else []
     if several and not comparison.differences:
         pieces.append(Text("no differences: no estimator here has scores by episode for two targets", style="dim"))
+    pieces += risk_pieces(comparison.risk, comparison.no_risk_because, phrase)
     skipped = [("note", f"{name} was left out: {phrased(why, phrase)}") for name, why in comparison.skipped]
     alerts = notes(dict.fromkeys(alert for e in comparison for alert in e.remarks))
     return Group(*pieces, *remarks([*skipped, *alerts], phrase))
