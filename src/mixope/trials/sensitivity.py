@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.estimand import Estimand
 from mixope.solvers.bounds import Side
-from mixope.solvers.reweighted import Extreme, Room, Steps, extreme
+from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
 from mixope.trials.chains import RETURN, start_law
 from mixope.trials.counts import Counts
@@ -82,7 +82,7 @@ class Wanted:
         if self.counted is not None:
             return extreme_path(steps, room, self.counted, side)
         gamma = self.estimand.gamma
-        return extreme(steps, room, 1.0 - RETURN if gamma is None else gamma, side)
+        return extreme(steps, room, Sum(1.0 - RETURN if gamma is None else gamma), side)
 
     def is_quick(self, counts: Counts) -> bool:
         """Whether a bound takes milliseconds; a step by itself takes as long as many outcomes."""
