@@ -95,6 +95,7 @@ def _(record: Estimate) -> Card:
             folds.checks(record.diagnostics),
             folds.estimates("Estimates beside it", record.beside),
             folds.loggers(record),
+            folds.notes(record.confounding.sentences if record.confounding else (), "If hidden reasons chose actions"),
             folds.notes([*unanswered(record), *record.remarks]),
             folds.provenance(record.provenance),
         ),

@@ -237,6 +237,8 @@ def _(
     ]
     if len(answers) > 1:
         names[1:1] = ["choice", "differences"]
+    if any(answer.estimate.confounding for answer in answers):
+        names.insert(names.index("checks"), "confounding")
     if compared.risk or compared.no_risk_because:
         names.insert(names.index("against"), "risk")
     return Document(

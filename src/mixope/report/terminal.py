@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.backtesting import Backtest, BacktestRow
+from mixope.confounding import Confounding
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.distributions import Returns
@@ -93,6 +94,8 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         pieces.append(Text("\nno diagnostics: this is not an estimate of the target", style="dim"))
     if {logger.label for logger in estimate.loggers} - {UNLABELLED}:
         pieces += [*_against_each(estimate), _shares(estimate)]
+    if estimate.confounding is not None:
+        pieces += _confounding(estimate.confounding)
     return Group(*pieces, *remarks(notes([*unanswered(estimate), *estimate.remarks]), phrase))
 
 
@@ -126,6 +129,16 @@ def _against_each(estimate: Estimate) -> Pieces:
     head = heading(f"what loggers earn themselves ({estimate.unit}, {estimate.estimand}), and the target less that")
     names = ("logger", "earns", "target − logger", "#P(better)", "so")
     return [head, table(names, rows, folded=("logger", "so"))]
+
+
+def _confounding(found: Confounding) -> Pieces:
+    """What the value may be if hidden reasons chose the logged actions."""
+    rows = [
+        (f"{p.factor:g}", span(p.low, p.high), "–" if p.sure_low is None else span(p.sure_low, p.sure_high))
+        for p in found.curve
+    ]
+    names = ("#factor on the odds", "value from", "counting chance too")
+    return [heading("if hidden reasons chose the logged actions"), bullets(found.sentences), table(names, rows)]
 
 
 def _shares(estimate: Estimate) -> Table:
