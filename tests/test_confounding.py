@@ -205,6 +205,23 @@ def test_rewards_that_vary_within_a_step_are_not_taken_for_their_mean():
     assert none.high - none.low == pytest.approx(0.0, abs=1e-12)
 
 
+def test_rewards_between_the_ends_of_their_range_make_bounds_narrower_than_at_the_ends():
+    """Of normal rewards in one state the bounds are known: the share 1/(1 + Γ) with the least rewards weighs most."""
+    from scipy.stats import norm
+
+    generator, factor = np.random.default_rng(1), 2.0
+    columns = coin(20_000, 0, 20_000)
+    columns["reward"] = generator.normal(size=40_000)
+    law = np.array([[1.0, 0.0]])
+    found = mixope.evaluate(columns, mixope.TabularPolicy(law), confounding=factor).confounding.curve[-1]
+    shift = (0.5 * factor - 0.5 / factor) * norm.pdf(norm.ppf(1 / (1 + factor)))
+    middle = columns["reward"][columns["action"] == 0].mean()
+    assert found.low == pytest.approx(middle - shift, abs=0.02)
+    assert found.high == pytest.approx(middle + shift, abs=0.02)
+    ends = Confounded.of(problem_of(columns, law, Estimand()))
+    assert ends.bound(factor, "low")[0] < middle - 2 * shift
+
+
 def test_the_factor_at_which_a_threshold_is_reached_is_where_the_curve_meets_it():
     _, target, _, columns = chain_log(seed=5, episodes=200)
     problem = problem_of(columns, target, Estimand())

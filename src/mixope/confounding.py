@@ -8,9 +8,9 @@ bounds of the counted chain are those of :mod:`mixope.solvers.reweighted`, with 
     curve        the lowest and highest value for Γ from 1, which is what was reported, to the factor that was asked for
     robustness   the Γ at which the target is no longer known to be on its side of a threshold: what the logs earn
 
-**Rewards within a step.** Counts know the mean, the least and the most that a step (s, a, s′) earned. Of all laws with
-these, the one at both ends spreads most, and its bounds hold for all others: they are exact where a step earns one
-number, or one of two, and too wide otherwise.
+**Rewards within a step.** Rewards of one step (s, a, s′) that vary count as they do, up to the space between some knots
+(:mod:`mixope.statistics.spread`): the bounds are exact where a step earns one number or one of two, elsewhere a little
+wide, and never too narrow.
 
 **Sampling error.** To first order a bound moves with the shares of outcomes after each pair, the shares of actions in
 each state and the law of starts, which are multinomial and independent of each other:
@@ -40,6 +40,7 @@ from mixope.problem import Problem
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Average, Extreme, Room, Steps, Total, extreme
 from mixope.solvers.reweighted_path import extreme_path
+from mixope.statistics.spread import Spread
 
 FACTORS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 """Where a curve has its points."""
@@ -100,9 +101,9 @@ def check_factor(factor: float) -> None:
         raise UsageError(f"{said}; got {factor!r}")
 
 
-def confounding_of(problem: Problem, reported: Reported, factor: float) -> Confounding:
-    """The curve up to a factor, and what it takes to reach the threshold."""
-    moved = Moved(Confounded.of(problem), reported)
+def confounding_of(problem: Problem, reported: Reported, factor: float, spread: Spread | None = None) -> Confounding:
+    """The curve up to a factor, and what it takes to reach the threshold; ``spread`` is that of the rewards."""
+    moved = Moved(Confounded.of(problem, spread), reported)
     curve = tuple(moved.point(each) for each in (*(f for f in FACTORS if f < factor), factor))
     flips, opens = moved.crossings() if reported.threshold is not None else (None, None)
     said = [_range(curve[-1]), *_crossed(reported, flips, opens)]
@@ -126,11 +127,14 @@ class Confounded:
     """How much every step counts, where their number is given."""
 
     @classmethod
-    def of(cls, problem: Problem) -> Confounded:
-        """All rows under the counted mixture, on the states where the target can be followed."""
+    def of(cls, problem: Problem, spread: Spread | None = None) -> Confounded:
+        """All rows under the counted mixture, on the states where the target can be followed.
+
+        Where nothing is known of the ``spread`` of rewards, they lie at the ends of their range.
+        """
         flow, _ = pooled(problem)
         asked, whole = flow.problem.estimand, flow.whole.transitions
-        steps, pair, rows = _outcomes(flow)
+        steps, pair, rows = _outcomes(flow, spread or Spread.unknown(whole.n_groups))
         in_state = sum_by(whole.state, whole.rows, whole.n_states)
         place = np.searchsorted(whole.pair_code, flow.rows.pair_code[pair])
         known = whole.pair_rows[place] / in_state[whole.pair_state[place]]
@@ -163,32 +167,30 @@ class Confounded:
         return outcomes + actions + max(starts, 0.0) / self.episodes
 
 
-def _outcomes(flow: Flow) -> tuple[Steps, IntArray, FloatArray]:
-    """Two outcomes for each step (s, a, s′) that the target takes, at both ends of its rewards.
+def _outcomes(flow: Flow, spread: Spread) -> tuple[Steps, IntArray, FloatArray]:
+    """What follows every pair that the target takes: next states, with the law of their rewards at knots.
 
     Also of every node its pair among those of the flow, and its rows.
     """
     rows, n = flow.rows, len(flow.states)
     used = np.flatnonzero(flow.problem.pair_target[rows.pair] > 0)
-    pair, node = np.unique(rows.pair[used], return_inverse=True)
+    pair, node = (found.ravel() for found in np.unique(rows.pair[used], return_inverse=True))
     later = np.where(rows.next_state[used] >= 0, flow.number[rows.next_state[used]], -1)
-    code, first, place = np.unique(node.ravel() * (n + 1) + later + 1, return_index=True, return_inverse=True)
-    seen, earned = (sum_by(place.ravel(), values[used], len(code)) for values in (rows.rows, rows.reward))
-    least, most = np.full(len(code), np.inf), np.full(len(code), -np.inf)
-    np.minimum.at(least, place.ravel(), rows.lowest[used])
-    np.maximum.at(most, place.ravel(), rows.highest[used])
-    node, later, mean = node.ravel()[first], later[first], np.clip(earned / seen, least, most)
-    pair_rows = sum_by(node, seen, len(pair))
-    share = seen / pair_rows[node]
-    upper = np.divide(mean - least, most - least, out=np.zeros(len(code)), where=most > least)
-    low, high = np.flatnonzero(upper < 1), np.flatnonzero(upper > 0)
-    home = flow.number[rows.pair_state[pair]]
-    taken = flow.problem.pair_target[pair]
+    _, first, place = np.unique(node * (n + 1) + later + 1, return_index=True, return_inverse=True)
+    place, cells = place.ravel(), len(first)
+    seen, earned = (sum_by(place, values[used], cells) for values in (rows.rows, rows.reward))
+    least, most = np.full(cells, np.inf), np.full(cells, -np.inf)
+    np.minimum.at(least, place, rows.lowest[used])
+    np.maximum.at(most, place, rows.highest[used])
+    law = spread.merged(flow.groups[used], place, cells).laws(seen, earned, least, most)
+    node, later = node[first][law.group], later[first][law.group]
+    pair_rows = sum_by(node, law.rows, len(pair))
+    home, taken = flow.number[rows.pair_state[pair]], flow.problem.pair_target[pair]
     steps = Steps(
-        node=np.concatenate([node[low], node[high]]),
-        next_state=np.concatenate([later[low], later[high]]),
-        share=np.concatenate([(share * (1.0 - upper))[low], (share * upper)[high]]),
-        reward=np.concatenate([least[low], most[high]]),
+        node=node,
+        next_state=later,
+        share=law.rows / pair_rows[node],
+        reward=law.reward,
         start=flow.start if flow.restarts or not flow.problem.estimand.restarts else np.full(n, 1.0 / n),
         home=home,
         taken=taken / sum_by(home, taken, n)[home],

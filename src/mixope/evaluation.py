@@ -132,7 +132,7 @@ def _check_doubt(confounding: float | None, threshold: float | None) -> None:
 def _doubted(
     seen: Counted | Sampled, target: PolicySource, found: Estimate, factor: float, threshold: float | None
 ) -> Estimate:
-    """With what the value may be under hidden confounding, from the counts: no row is read again."""
+    """With what the value may be under hidden confounding; one more scan tells how rewards are spread."""
     if found.verdict is Verdict.REFERENCE:
         raise UsageError(f"{found.estimator!r} is a reference line and no estimate of the target, so has no bounds")
     assert isinstance(seen, Counted)
@@ -145,7 +145,7 @@ def _doubted(
         against = None if logs.value is None else WHAT_LOGS_EARN
         said = Reported(found.value, found.interval, logs.value, against, difference.interval if difference else None)
     (question,) = ask(seen.logs, seen.labels, {found.target: target}, estimand=found.estimand, columns=seen.columns)
-    return replace(found, confounding=confounding_of(seen.problem(question), said, factor))
+    return replace(found, confounding=confounding_of(seen.problem(question), said, factor, seen.reward_spread()))
 
 
 def _refuse_without(estimate: Estimate, choice: IntervalChoice) -> None:
