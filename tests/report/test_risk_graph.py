@@ -7,6 +7,7 @@ from mixope.diagnostics import Verdict
 from mixope.distributions import Amount, Returns, TargetReturns
 from mixope.estimand import Estimand
 from mixope.intervals import Interval
+from mixope.report.returned import headline
 from mixope.report.risk_graph import MOST_NAMED, Box, places, risk_and_return
 from mixope.report.svg import Sheet, own_style
 
@@ -57,6 +58,14 @@ def test_what_is_not_supported_is_an_arrow_at_the_edge(narrow):
     assert axes.get_xlim()[1] < 5
     assert {line.get_marker() for line in axes.lines} >= {"o", ">"}
     assert {"safe", "risky", "far"} <= {text.get_text() for text in axes.texts}
+
+
+def test_what_is_not_supported_never_leads():
+    far = target("far", 9.0, 9.0, 0.1, Verdict.UNSUPPORTED)
+    safe, risky = target("safe", 1.0, 0.5), target("risky", 2.0, -1.0)
+    said = headline(Returns(Estimand("episode"), 0.1, 0.95, 100, (far, safe, risky)))
+    assert said.startswith("risky has the highest mean of the 2 that are supported; safe the highest in the worst 0.1")
+    assert "support no answer" in headline(Returns(Estimand("episode"), 0.1, 0.95, 100, (far, far)))
 
 
 def test_of_many_targets_the_first_are_named():

@@ -88,10 +88,15 @@ NO_RISK = "no risk against return: "
 
 
 def headline(found: Returns) -> str:
-    """Who is best on average, and who in the worst episodes."""
-    means, tails = (max(found.targets, key=lambda t: getattr(t, what).value) for what in ("mean", "tail"))
+    """Who is best on average, and who in the worst episodes; what the logs do not support never leads."""
     if len(found.targets) == 1:
         return f"{amount_words(found.main.mean)} on average, {amount_words(found.main.tail)} in the worst episodes"
+    sound = [each for each in found.targets if each.verdict is not Verdict.UNSUPPORTED]
+    if not sound:
+        return "these logs support no answer on any target's episodes"
+    means, tails = (max(sound, key=lambda t: getattr(t, what).value) for what in ("mean", "tail"))
+    of = "" if len(sound) == len(found.targets) else f" of the {len(sound)} that are supported"
+    worst = f"in the worst {found.alpha:.3g} of episodes"
     if means is tails:
-        return f"{means.target} has the highest mean, and the highest in the worst {found.alpha:.3g} of episodes"
-    return f"{means.target} has the highest mean; {tails.target} the highest in the worst {found.alpha:.3g} of episodes"
+        return f"{means.target} has the highest mean{of}, and the highest {worst}"
+    return f"{means.target} has the highest mean{of}; {tails.target} the highest {worst}"

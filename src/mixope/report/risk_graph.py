@@ -25,7 +25,8 @@ HEIGHT = {True: 320, False: 340}
 """CSS pixels, on narrow and on wide pages."""
 MOST_NAMED = 12
 """Targets whose names stand in the picture; the table has all."""
-LINE = FONT_SIZE + 3
+LINE, GAP = FONT_SIZE + 3, 6
+"""CSS pixels: the height of a name, and the least between two."""
 POINT = 5.0
 """Half the size of a point, in CSS pixels."""
 ROOM = 0.08
@@ -141,7 +142,7 @@ def _name(axes: Axes, spots: Sequence[Spot], most: float) -> None:
     points = [pixels(spot.at) for spot in spots]
     words = [shortened(spot.name, most) for spot in spots[:MOST_NAMED]]
     lines = [Box(*pixels(ends[0]), *pixels(ends[1])) for spot in spots for ends in _ends(spot)]
-    placed = places(points, [width(word) for word in words], Box(0.0, 0.0, wide, high), lines)
+    placed = places(points, [width(word) + GAP for word in words], Box(0.0, 0.0, wide, high), lines)
     for word, point, box in zip(words, points, placed, strict=False):
         at = (box.left + box.right) / 2 / wide, (box.bottom + box.top) / 2 / high
         axes.text(*at, word, transform=axes.transAxes, ha="center", va="center_baseline", color=INK, zorder=5)
