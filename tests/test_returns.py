@@ -120,7 +120,7 @@ def test_several_targets_are_shown_drawn_and_written():
     assert found["old"].target == "old"
     assert "mean of the worst 0.1" in str(found)
     axes = found.plot()
-    assert {text.get_text() for text in axes.texts} == {"new", "old"}
+    assert {text.get_text() for text in axes.texts} == {"new", "old", "mean of the worst 0.1 of episodes"}
     assert "new" in found._repr_html_()
     assert json.loads(found.to_json())["targets"][0]["tail"]["value"] == pytest.approx(found.main.tail.value)
     assert mixope.Returns.from_json(found.to_json()).to_dict() == found.to_dict()

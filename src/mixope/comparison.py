@@ -14,8 +14,9 @@ from typing import Any
 from mixope.answering import Skipped, answer
 from mixope.choosing import answer_automatically
 from mixope.differences import Comparison, Difference, Differences, contests_of
+from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.errors import Advice, UsageError
+from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY, Estimator
@@ -49,6 +50,7 @@ def compare(
     device: Device = "auto",
     seed: int = 0,
     all_pairs: bool = False,
+    risk: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
@@ -61,6 +63,10 @@ def compare(
     :param estimators: one or several, by name or as objects; ``"all"`` takes every estimator that these logs and this
         estimand allow, and ``skipped`` says which do not apply and why.
     :param all_pairs: differences of all pairs of more than twelve targets, not only of the best and each of the others.
+    :param risk: also set risk against return: the mean return of an episode and the mean of the worst share ``risk``
+        of episodes (CVaR), under each target, as :func:`mixope.returns` has them. Beside a long-run average, which has
+        no episodes, it is the total of an episode that is returned. Where that cannot be said, the rest stands, and
+        ``no_risk_because`` says why.
     :returns: one estimate per target and estimator, target by target, with the differences and the places.
 
     All other arguments are those of :func:`mixope.evaluate`; an estimator that has no such interval says why.
@@ -74,6 +80,8 @@ def compare(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    if risk is not None:
+        check_share(risk, "risk")
     seen = look(logs, engine, features, seed, checkpoint)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
@@ -90,12 +98,33 @@ def compare(
     }
     found = _estimates(seen, targets, names, skipped, options)
     contests = contests_of(found, level, seed, all_pairs)
+    spread_of, because = (None, None) if risk is None else _risk(seen, targets, asked, risk, level, loggers, seed)
     return Comparison(
         estimates=tuple(found),
         skipped=tuple(dict.fromkeys(skipped or ())),
         differences=tuple(_watched(found, choice) for _, found in contests if found is not None),
         selections=tuple(selection for selection, _ in contests),
+        risk=spread_of,
+        no_risk_because=because,
     )
+
+
+def _risk(
+    seen: Counted | Sampled,
+    targets: Mapping[str, Any],
+    asked: Estimand,
+    share: float,
+    level: float,
+    loggers: Mapping[str, Any] | None,
+    seed: int,
+) -> tuple[Returns | None, str | None]:
+    """How the returns of episodes are spread under every target; or why that cannot be said."""
+    estimand = Estimand("episode") if asked.kind == "average" else asked
+    try:
+        return spread(seen, targets, estimand, share, level=level, loggers=loggers, seed=seed), None
+    except MixopeError as error:
+        hint = error.hint if isinstance(error, DataError) else None
+        return None, error.named_reason if hint is None else Advice(error.named_reason, "; ", hint)
 
 
 def _estimates(

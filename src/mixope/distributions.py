@@ -36,7 +36,7 @@ from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import as_estimand, check_level
 from mixope.rendering import Record, Rows
-from mixope.seen import look
+from mixope.seen import Counted, Sampled, look
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_POINTS = 200
@@ -84,13 +84,17 @@ class TargetReturns:
 
 @dataclass(frozen=True)
 class Returns(Record):
-    """Returns of all targets; ``alpha`` is the worst share of episodes that the tail is the mean of."""
+    """Returns of all targets; ``alpha`` is the worst share of episodes that the tail is the mean of.
+
+    ``refused`` has the targets that no logged episode speaks of, each with the reason.
+    """
 
     estimand: Estimand
     alpha: float
     level: float
     n_episodes: int
     targets: tuple[TargetReturns, ...]
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def main(self) -> TargetReturns:
@@ -103,7 +107,15 @@ class Returns(Record):
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         estimand = {name: value for name, value in asdict(self.estimand).items() if value is not None}
-        return self._written({**asdict(self), "estimand": estimand, "unit": self.estimand.unit})
+        refused = [{"target": name, "reason": reason} for name, reason in self.refused]
+        return self._written({**asdict(self), "estimand": estimand, "unit": self.estimand.unit, "refused": refused})
+
+    @classmethod
+    def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields; a refusal is written as an object."""
+        refused = written.get("refused", [])
+        pairs = [[found.get("target"), found.get("reason")] for found in refused if isinstance(found, Mapping)]
+        return {**written, "refused": pairs if isinstance(refused, list) and len(pairs) == len(refused) else refused}
 
     def tables(self) -> Mapping[str, Rows]:
         """One row per amount; the distributions; the checks."""
@@ -145,39 +157,70 @@ def returns(
     -3.1
     """
     check_level(level)
-    if not is_number(alpha) or not 0.0 < alpha < 1.0:
-        raise UsageError(f"alpha is the share of the worst episodes, between 0 and 1, such as 0.1; got {alpha!r}")
+    check_share(alpha, "alpha")
     asked = as_estimand("average" if horizon is not None and estimand == "episode" else estimand, gamma, horizon)
-    if asked.kind == "average":
+    targets = dict(target) if isinstance(target, Mapping) and target else {"target": target}
+    return spread(look(logs, engine, None, seed), targets, asked, alpha, level=level, loggers=loggers, seed=seed)
+
+
+def check_share(alpha: float, name: str) -> None:
+    """A share of the worst episodes."""
+    if not is_number(alpha) or not 0.0 < alpha < 1.0:
+        raise UsageError(f"{name} is the share of the worst episodes, between 0 and 1, such as 0.1; got {alpha!r}")
+
+
+def spread(
+    seen: Counted | Sampled,
+    targets: Mapping[str, PolicySource],
+    estimand: Estimand,
+    alpha: float,
+    *,
+    level: float = 0.95,
+    loggers: Mapping[str, PolicySource] | None = None,
+    seed: int = 0,
+) -> Returns:
+    """The distributions of all targets that some logged episode speaks of; where it speaks of none, an error."""
+    if estimand.kind == "average":
         said = "a long-run average has no distribution over episodes: ask for "
         raise UsageError(Advice(said, Setting("estimand", "episode"), " or ", Setting("horizon", 10)))
-    targets = dict(target) if isinstance(target, Mapping) and target else {"target": target}
-    seen = look(logs, engine, None, seed)
-    helpers = (weighted(), episode_weights(), episode_returns())
-    found = answer(seen, targets, helpers, estimand=asked, level=level, loggers=loggers, seed=seed)
-    each = {name: [e for e in found if e.target == name] for name in targets}
-    spread = tuple(_of_target(*each[name], alpha=alpha, level=level) for name in targets)
-    return Returns(asked, float(alpha), level, found[0].n_episodes, spread)
+    helpers = (episode_weights(), episode_returns(), weighted())
+    found = answer(seen, targets, helpers, estimand=estimand, level=level, loggers=loggers, seed=seed)
+    made, refused = [], []
+    for name in targets:
+        weights, earned, mean = (e for e in found if e.target == name)
+        if weights.scores is None or earned.scores is None or not weights.scores.any():
+            refused.append(name)
+        else:
+            made.append(_of_target(mean, weights.scores, earned.scores, alpha, level))
+    if not made:
+        raise _vanished(refused[0], found[0].n_episodes)
+    reasons = tuple((name, NO_EPISODE) for name in refused)
+    return Returns(estimand, float(alpha), level, found[0].n_episodes, tuple(made), reasons)
 
 
-def _of_target(mean: Estimate, weights: Estimate, earned: Estimate, *, alpha: float, level: float) -> TargetReturns:
+NO_EPISODE = Advice(
+    "no logged episode is one that it could have had, so that all weights vanish; a shorter stretch can do: ",
+    Setting("horizon"),
+)
+
+
+def _vanished(name: str, episodes: int) -> DataError:
+    return DataError(
+        f"No logged episode is one that {name!r} could have had: all weights vanish",
+        expected="episodes in which the target could have taken every logged action",
+        got=f"{episodes:,} episodes with weight 0",
+        hint=Advice("episodes are too long for weights of whole ones; a shorter stretch can do: ", Setting("horizon")),
+    )
+
+
+def _of_target(mean: Estimate, w: FloatArray, y: FloatArray, alpha: float, level: float) -> TargetReturns:
     """The distribution from weights and returns by episode; the checks are those of the mean, and one of the tail."""
-    name, w, y = mean.target, weights.scores, earned.scores
-    if w is None or y is None or not w.any():
-        raise DataError(
-            f"No logged episode is one that {name!r} could have had: all weights vanish",
-            expected="episodes in which the target could have taken every logged action",
-            got=f"{mean.n_episodes:,} episodes with weight 0",
-            hint=Advice(
-                "episodes are too long for weights of whole ones; a shorter stretch can do: ", Setting("horizon")
-            ),
-        )
     tail, q = _tail(w, y, alpha, level)
     size = _effective(w * (y <= q))
     said = f"the worst {alpha:.3g} of the target's episodes rest on {size:,.1f} effective episodes of the logs"
     checks = (graded("episodes in the tail", size, WARN, FAIL, said, high_is_bad=False), *mean.diagnostics)
     return TargetReturns(
-        target=name,
+        target=mean.target,
         mean=_amount("mean", float(w @ y), w * (y - w @ y), level),
         tail=tail,
         quantiles=tuple(_quantile(w, y, share, level) for share in QUANTILES),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mixope.arrays import FloatArray
+from mixope.confounding import Confounding
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
@@ -185,6 +186,8 @@ class Estimate(ReportedRecord):
     """What all loggers together earned, and the target less that."""
     pictures: Pictures = field(default=Pictures(), repr=False, compare=False)
     """What a report draws besides."""
+    confounding: Confounding | None = None
+    """What the value may be if hidden reasons chose the logged actions, where that was asked for."""
 
     @property
     def rivals(self) -> tuple[tuple[str, Earned], ...]:
@@ -215,6 +218,7 @@ class Estimate(ReportedRecord):
             "no_interval_because": self.no_interval_because,
             "outer_band": {"low": self.band[0], "high": self.band[1]} if self.band else None,
             "no_outer_band_because": self.no_band_because,
+            "confounding": self.confounding.to_dict() if self.confounding else None,
             "counted": self.counted,
             "verdict": str(self.verdict),
             "n_rows": self.n_rows,
@@ -252,12 +256,13 @@ class Estimate(ReportedRecord):
         }
 
     def tables(self) -> dict[str, Rows]:
-        """One row per estimate (the answer, and those beside it), per check, per logger."""
+        """One row per estimate (the answer, and those beside it), per check, per logger, per factor of confounding."""
         whose = {"target": self.target, "estimator": self.estimator}
         return {
             "estimates": [found.summary() for found in (self, *self.beside)],
             "checks": [{**whose, **found.row()} for found in self.diagnostics],
             "loggers": [{**whose, **found.row()} for found in self.loggers],
+            "confounding": [{**whose, **asdict(each)} for each in (self.confounding.curve if self.confounding else ())],
         }
 
     def summary(self) -> dict[str, Any]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 from mixope.answering import answer
+from mixope.arrays import is_number
 from mixope.choosing import answer_automatically
+from mixope.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
+from mixope.diagnostics import Verdict
 from mixope.engines import Engine
-from mixope.errors import Advice, UsageError
+from mixope.errors import Advice, Setting, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
@@ -18,8 +23,8 @@ from mixope.features import FeatureMap
 from mixope.intervals import IntervalChoice, choose_interval
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
-from mixope.questions import as_estimand
-from mixope.seen import look
+from mixope.questions import as_estimand, ask
+from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
 
 
@@ -41,6 +46,8 @@ def evaluate(
     engine: str | Engine | None = None,
     device: Device = "auto",
     seed: int = 0,
+    confounding: float | None = None,
+    threshold: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
@@ -67,6 +74,11 @@ def evaluate(
     :param device: where moments of a million rows or more are added up and a learned value is trained: on a GPU if JAX
         sees one (``"auto"``), never (``"cpu"``), or always (``"gpu"``; moments of fewer rows too).
     :param seed: the same seed gives the same bytes.
+    :param confounding: also bound the value if hidden reasons, which the logs do not show, changed the odds of the
+        logged actions by a factor of up to this, such as 1.5: a curve, and the factor at which the target is no longer
+        known to be better (or worse) than what the logs earn, or than ``threshold``. For states and actions that can be
+        counted.
+    :param threshold: a value that the target is held against instead of what the logs earn.
     :param checkpoint: a folder that keeps the answers of finished scans: the same job, started again, goes on from
         there. It is as trusted as code.
     :returns: the value with its interval, the verdict, and the checks behind it.
@@ -78,7 +90,10 @@ def evaluate(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    _check_doubt(confounding, threshold)
     seen = look(logs, engine, features, seed, checkpoint)
+    if confounding is not None and not isinstance(seen, Counted):
+        raise UsageError(NOT_COUNTED)
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,
@@ -91,7 +106,46 @@ def evaluate(
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
     (found,) = make(seen, {"target": target}, **options)
     _refuse_without(found, choice)
-    return found
+    return found if confounding is None else _doubted(seen, target, found, confounding, threshold)
+
+
+NOT_COUNTED = Advice(
+    "bounds under hidden confounding need states and actions that can be counted: where states do not repeat, no log"
+    " tells how the outcomes of one state and action are spread, and any bound would rest on a model instead. Leave"
+    " out ",
+    Setting("confounding"),
+)
+
+
+def _check_doubt(confounding: float | None, threshold: float | None) -> None:
+    """Before anything is read."""
+    if confounding is not None:
+        check_factor(confounding)
+    if threshold is None:
+        return
+    if confounding is None:
+        raise UsageError(Advice("a threshold is what bounds are held against: add ", Setting("confounding", 1.5)))
+    if not is_number(threshold) or not isfinite(threshold):
+        raise UsageError(f"threshold is a value that the target is held against, got {threshold!r}")
+
+
+def _doubted(
+    seen: Counted | Sampled, target: PolicySource, found: Estimate, factor: float, threshold: float | None
+) -> Estimate:
+    """With what the value may be under hidden confounding; one more scan tells how rewards are spread."""
+    if found.verdict is Verdict.REFERENCE:
+        raise UsageError(f"{found.estimator!r} is a reference line and no estimate of the target, so has no bounds")
+    assert isinstance(seen, Counted)
+    logs, difference = found.against_logs, found.against_logs.difference
+    if threshold is not None:
+        own = found.interval
+        sure = own and replace(own, low=own.low - threshold, high=own.high - threshold)
+        said = Reported(found.value, found.interval, float(threshold), THRESHOLD, sure)
+    else:
+        against = None if logs.value is None else WHAT_LOGS_EARN
+        said = Reported(found.value, found.interval, logs.value, against, difference.interval if difference else None)
+    (question,) = ask(seen.logs, seen.labels, {found.target: target}, estimand=found.estimand, columns=seen.columns)
+    return replace(found, confounding=confounding_of(seen.problem(question), said, factor, seen.reward_spread()))
 
 
 def _refuse_without(estimate: Estimate, choice: IntervalChoice) -> None:

@@ -51,6 +51,7 @@ from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.shifts import shifts_of_vectors
+from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
@@ -137,6 +138,16 @@ class Counted:
     def rounds(self, device: Device = "cpu") -> Rounds:
         """Answers requests by scans of these logs; counts need no device."""
         return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
+
+    def reward_spread(self) -> Spread:
+        """How the rewards of every transition are spread: one more scan, where any of them differ."""
+        knots = useful_knots(self.transitions)
+        if not len(knots):
+            return Spread.unknown(self.transitions.n_groups)
+        (found,) = self.rounds().ask([Grouped(spread_grouping(self.logs.schema, knots))])
+        if not np.array_equal(found.column("rows"), self.transitions.rows):
+            raise MixopeError("the logs changed while they were read: counts of the same transitions differ")
+        return Spread(knots, np.stack([found.column(f"above {k}") for k in range(len(knots))], axis=1))
 
     def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> OwnChains:
         """What those who wrote the logs earn by themselves, as far as counts tell."""

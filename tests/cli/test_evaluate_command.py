@@ -180,3 +180,30 @@ def test_a_wrong_question_exits_with_2_and_words(options, words):
     assert result.exit_code == 2
     assert words in result.stderr
     assert result.stdout == ""
+
+
+def test_bounds_under_hidden_confounding(tmp_path):
+    page = tmp_path / "page.html"
+    record = json_of("evaluate", *GRIDWORLD, "--confounding", "1.5", "--html", page)
+    found = record["confounding"]
+    assert found["curve"][0]["low"] == pytest.approx(record["value"])
+    assert found["curve"][-1]["factor"] == 1.5
+    assert found["against"] == "what the logs earn themselves"
+    assert 'id="confounding"' in page.read_text()
+    said = " ".join(run("evaluate", *GRIDWORLD, "--confounding", "1.5", "--threshold", "-100").stdout.split())
+    assert "factor on the odds" in said
+    assert "above the threshold (-100)" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--confounding", "0.5"), "confounding is a factor on the odds of the logged actions, at least 1"),
+        (("--threshold", "1"), "add --confounding 1.5"),
+        (("--confounding", "2", "--estimator", "logged-mean"), "is a reference line"),
+    ],
+)
+def test_confounding_asked_for_in_a_wrong_way_exits_with_2_and_words(words, said):
+    result = run("evaluate", *GRIDWORLD, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in " ".join(result.stderr.split())

@@ -81,6 +81,43 @@ def test_returns_and_their_picture(folder):
     assert ".png, .svg, .pdf" in refused.stderr
 
 
+def compared(folder, *words):
+    targets = ("--target", f"new={folder / 'new.csv'}", "--target", f"old={folder / 'old.csv'}")
+    return run("compare", folder / "pilot.parquet", *targets, *words)
+
+
+def test_risk_against_return_in_a_comparison(folder):
+    asked = ("--horizon", "6", "--risk", "0.2")
+    found = compared(folder, *asked, "--json", "--picture", folder / "both.svg", "--html", folder / "both.html")
+    assert found.exit_code == 0, found.stderr
+    risk = json.loads(found.stdout)["risk"]
+    assert [each["target"] for each in risk["targets"]] == ["new", "old"]
+    assert risk["alpha"] == 0.2
+    assert "worst 0.2" in (folder / "both.svg").read_text()
+    assert 'id="risk"' in (folder / "both.html").read_text()
+    assert {str(folder / name) for name in ("both.svg", "both.html")} <= set(found.stderr.split())
+    assert "mean of the worst 0.2" in compared(folder, *asked).stdout
+
+
+def test_a_picture_of_a_comparison_without_risk_has_its_values(folder):
+    found = compared(folder, "--picture", folder / "values.svg")
+    assert found.exit_code == 0, found.stderr
+    assert "long-run average" in (folder / "values.svg").read_text()
+
+
+def test_risk_that_cannot_be_told_leaves_the_comparison_as_it_is(folder):
+    found = compared(folder, "--risk", "0.2", "--picture", folder / "none.svg")
+    assert found.exit_code == 0, found.stderr
+    said = " ".join(found.stdout.split())
+    assert "no risk against return:" in said
+    assert "--horizon" in said
+    assert "none.svg was not written" in found.stderr
+    assert not (folder / "none.svg").exists()
+    wrong = compared(folder, "--risk", "5")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "risk is the share of the worst episodes" in wrong.stderr
+
+
 def test_a_sequence_on_the_command_line(folder):
     asked = ("evaluate", folder / "pilot.parquet", "--target", folder / "new.csv", "--interval", "sequence", "--json")
     found = run(*asked, "--planned", "40")

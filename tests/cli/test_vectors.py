@@ -314,6 +314,7 @@ def test_a_table_is_no_policy_for_vectors(here):
         (("--outputs", "logits"), "--outputs is for networks"),
         (("--loggers", "policies:number"), "expected a dictionary of policies by label"),
         (("--form", "paper"), "these logs have vectors"),
+        (("--confounding", "2"), "need states and actions that can be counted"),
     ],
 )
 def test_a_wrong_question_exits_with_2(options, words, here):

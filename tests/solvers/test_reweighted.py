@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mixope.solvers.reweighted import Extreme, Room, Steps, extreme
+from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
 
 AVERAGE = 1.0 - 1e-6
@@ -25,8 +25,8 @@ def chain(seed: int, n_states: int = 3, n_outcomes: int = 5) -> tuple[Steps, np.
 def plain_value(steps: Steps, gamma: float) -> float:
     n = steps.n_states
     p, r = np.zeros((n, n)), np.zeros(n)
-    np.add.at(p, (steps.state, steps.next_state), steps.share)
-    np.add.at(r, steps.state, steps.share * steps.reward)
+    np.add.at(p, (steps.node, steps.next_state), steps.share)
+    np.add.at(r, steps.node, steps.share * steps.reward)
     return float((1 - gamma) * steps.start @ np.linalg.solve(np.eye(n) - gamma * p, r))
 
 
@@ -37,7 +37,7 @@ def program(steps: Steps, known: np.ndarray, factor: float, gamma: float, side: 
     leave, flow = np.zeros((n, m + n)), np.zeros((n, m + n))
     within = np.zeros((2 * m, m + n))
     for c in range(m):
-        s = steps.state[c]
+        s = steps.node[c]
         leave[s, c] = 1.0
         flow[steps.next_state[c], c] -= gamma
         within[c, c], within[c, m + s] = 1.0, -high[s] * steps.share[c]
@@ -63,9 +63,13 @@ def program(steps: Steps, known: np.ndarray, factor: float, gamma: float, side: 
 def test_without_room_the_bound_is_the_plain_value(seed: int, gamma: float) -> None:
     steps, known = chain(seed)
     for side in SIDES:
-        assert extreme(steps, Room(known, 1.0), gamma, side).value == pytest.approx(plain_value(steps, gamma), abs=1e-9)
+        assert extreme(steps, Room(known, 1.0), Sum(gamma), side).value == pytest.approx(
+            plain_value(steps, gamma), abs=1e-9
+        )
     everything_known = Room(np.ones(3), 3.0)
-    assert extreme(steps, everything_known, gamma, "low").value == pytest.approx(plain_value(steps, gamma), abs=1e-9)
+    assert extreme(steps, everything_known, Sum(gamma), "low").value == pytest.approx(
+        plain_value(steps, gamma), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("gamma", [AVERAGE, 0.8])
@@ -74,7 +78,7 @@ def test_bounds_agree_with_a_linear_program_over_all_reweightings(seed: int, gam
     steps, known = chain(seed)
     for factor in (1.2, 2.0, 7.0):
         for side in SIDES:
-            found = extreme(steps, Room(known, factor), gamma, side).value
+            found = extreme(steps, Room(known, factor), Sum(gamma), side).value
             assert found == pytest.approx(program(steps, known, factor, gamma, side), abs=1e-6)
 
 
@@ -85,9 +89,9 @@ def test_bounds_of_a_few_steps_agree_with_the_chain_unrolled_over_time(seed: int
     n, length = steps.n_states, 4
     counted = np.array([0.1, 0.2, 0.3, 0.4])
     ended = n * length
-    after = [steps.next_state + n * (t + 1) for t in range(length - 1)] + [np.full(len(steps.state), ended)]
+    after = [steps.next_state + n * (t + 1) for t in range(length - 1)] + [np.full(len(steps.node), ended)]
     unrolled = Steps(
-        np.append(np.concatenate([steps.state + n * t for t in range(length)]), ended),
+        np.append(np.concatenate([steps.node + n * t for t in range(length)]), ended),
         np.append(np.concatenate(after), ended),
         np.append(np.tile(steps.share, length), 1.0),
         np.append(np.concatenate([w * steps.reward / 0.5**t for t, w in enumerate(counted)]), 0.0),
@@ -102,12 +106,12 @@ def test_more_room_never_narrows_the_bounds() -> None:
     steps, known = chain(7, n_states=6, n_outcomes=9)
     for gamma in (AVERAGE, 0.9):
         low, high = (
-            [extreme(steps, Room(known, factor), gamma, side).value for factor in np.linspace(1, 4, 13)]
+            [extreme(steps, Room(known, factor), Sum(gamma), side).value for factor in np.linspace(1, 4, 13)]
             for side in SIDES
         )
         assert np.all(np.diff(low) < 0)
         assert np.all(np.diff(high) > 0)
-    lowest, highest = (extreme(steps, Room(known, 1e9), AVERAGE, side).value for side in SIDES)
+    lowest, highest = (extreme(steps, Room(known, 1e9), Sum(AVERAGE), side).value for side in SIDES)
     assert steps.reward.min() <= lowest < highest <= steps.reward.max()
 
 
@@ -115,7 +119,7 @@ def test_more_room_never_narrows_the_bounds() -> None:
 def test_a_hidden_coin_attains_the_bound(factor: float, b: float, paid: float) -> None:
     """One state, rewards 0 and 1. The coin is built so that the log looks the same and the truth is the bound."""
     steps = Steps(np.zeros(2, int), np.zeros(2, int), np.array([1 - paid, paid]), np.array([0.0, 1.0]), np.ones(1))
-    bound = extreme(steps, Room(np.array([b]), factor), AVERAGE, "low").value
+    bound = extreme(steps, Room(np.array([b]), factor), Sum(AVERAGE), "low").value
     low, high = b + (1 - b) / factor, b + (1 - b) * factor
     unpaid_first = min(1 - paid, 1 / (1 + factor))
     by_hand = high * (1 / (1 + factor) - unpaid_first) + low * (paid - (1 / (1 + factor) - unpaid_first))
@@ -136,7 +140,7 @@ def test_a_hidden_coin_attains_the_bound(factor: float, b: float, paid: float) -
 
 
 def changed(steps: Steps, **to: np.ndarray) -> Steps:
-    fields = {name: getattr(steps, name) for name in ("state", "next_state", "share", "reward", "start")}
+    fields = {name: getattr(steps, name) for name in ("node", "next_state", "share", "reward", "start")}
     return Steps(**{**fields, **to})
 
 
@@ -146,7 +150,7 @@ def test_bounds_move_to_first_order_as_they_say(way: str, side: str) -> None:
     steps, known = chain(3)
     rng = np.random.default_rng(1)
     by_share, by_reward = rng.normal(size=15), rng.normal(size=15)
-    by_share -= np.bincount(steps.state, by_share)[steps.state] / 5
+    by_share -= np.bincount(steps.node, by_share)[steps.node] / 5
     by_known, by_start = rng.normal(size=3), np.array([1.0, -2.0, 1.0])
 
     def bound(size: float) -> Extreme:
@@ -159,7 +163,7 @@ def test_bounds_move_to_first_order_as_they_say(way: str, side: str) -> None:
         room = Room(known + size * by_known, 1.7)
         if way == "path":
             return extreme_path(moved, room, np.full(6, 1 / 6), side)
-        return extreme(moved, room, AVERAGE if way == "average" else 0.8, side)
+        return extreme(moved, room, Sum(AVERAGE if way == "average" else 0.8), side)
 
     here, size = bound(0.0), 1e-6
     told = here.by_share @ by_share + (steps.share * here.by_reward) @ by_reward
@@ -195,7 +199,7 @@ def test_the_truth_of_a_confounded_process_lies_within_the_bounds_at_its_factor(
     factor = float(np.maximum(odds, 1 / odds).max())
     truth, _ = earned(np.einsum("su,surt->srt", mood, by_mood), rewards, start, gamma)
     steps, room = outcomes_of(seen, rewards, start), Room(b, factor)
-    low, high = (extreme(steps, room, gamma, side).value for side in SIDES)
+    low, high = (extreme(steps, room, Sum(gamma), side).value for side in SIDES)
     assert low < truth < high
     assert abs(plain_value(steps, gamma) - truth) > 1e-3, "without room it is wrong"
 
@@ -216,5 +220,5 @@ def test_a_hidden_kind_that_stays_is_covered_by_the_bounds_that_ignore_the_odds(
     in_log, in_truth = logged / logged.sum(axis=0), np.array(visits) / np.sum(visits, axis=0)
     factor = float(np.maximum(in_truth / in_log, in_log / in_truth).max())
     steps = outcomes_of(np.einsum("ks,ksrt->srt", in_log, laws), rewards, start)
-    low, high = (extreme(steps, Room(np.zeros(3), factor), AVERAGE, side).value for side in SIDES)
+    low, high = (extreme(steps, Room(np.zeros(3), factor), Sum(AVERAGE), side).value for side in SIDES)
     assert low < np.mean(values) < high

@@ -18,10 +18,10 @@ def found():
     return mixope.experiment(two_states(users=200, days=6, effect=0.05), **WORDS, state="tired")
 
 
-def test_the_page_opens_with_the_decision_and_has_both_pictures(found, tmp_path):
+def test_the_page_opens_with_the_decision_and_has_its_pictures(found, tmp_path):
     page = found.report(tmp_path / "page.html").read_text()
     assert headline(found, found.main) in page.replace("&#39;", "'")
-    assert page.count("<figure>") == 2
+    assert page.count("<figure>") == 3
     assert "what would flip it" in page
     assert 'id="checks-0"' in page
 

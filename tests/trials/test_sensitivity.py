@@ -221,6 +221,19 @@ def test_many_groups_fall_into_fewer_buckets_and_bounds_stay(
     assert values[0] == pytest.approx(values[1], abs=1e-9)
 
 
+def test_what_the_state_leaves_out_has_a_curve_wider_than_that_of_hidden_reasons(found: Experiment) -> None:
+    known = found.main.sensitivity
+    assert known.memory_curve[0].low == pytest.approx(found.main.long_run.effect.difference)
+    for hidden, memory, before in zip(known.curve[1:], known.memory_curve[1:], known.memory_curve, strict=False):
+        assert memory.factor == hidden.factor
+        assert memory.low < hidden.low < hidden.high < memory.high
+        assert memory.low < before.low
+        assert memory.sure_low < memory.low < memory.high < memory.sure_high
+    flips = known["markov"].sign
+    inside = [point.factor for point in known.memory_curve if point.low <= 0 <= point.high]
+    assert min(inside, default=np.inf) >= flips
+
+
 def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
     again = Experiment.from_json(found.to_json())
     assert again.to_json() == found.to_json()
@@ -228,7 +241,7 @@ def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
     written = found.to_dict()["arms"][0]["sensitivity"]
     assert {point["factor"] for point in written["curve"]} >= {1.0, 1.5, 3.0}
     assert [row["assumption"] for row in found.tables()["robustness"]] == ["confounding", "markov", "coverage"]
-    assert len(found.tables()["sensitivity"]) == len(written["curve"])
+    assert len(found.tables()["sensitivity"]) == len(written["curve"]) + len(written["memory_curve"])
     assert found.to_dict()["sensitivity"] == written
     assert again.main.sensitivity.logged_factor == pytest.approx(found.main.sensitivity.logged_factor)
 

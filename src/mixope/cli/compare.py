@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -52,7 +53,27 @@ def command(
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="More than twelve targets: all pairs, not each with the best alone.")
     ] = False,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            "--risk",
+            metavar="SHARE",
+            show_default=False,
+            help="Also set the mean return of an episode against that of the worst share of episodes, such as 0.1, "
+            "under each target. Whole episodes are weighed, as by mixope returns.",
+        ),
+    ] = None,
     outputs: o.Outputs = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            metavar="FILE",
+            show_default=False,
+            help="Draw the values with their intervals, or with --risk risk against return, one point per target: a "
+            ".png, .svg or .pdf.",
+        ),
+    ] = None,
     html: o.Html = None,
     json: o.Json = False,
     volume: o.Volume = None,
@@ -61,7 +82,8 @@ def command(
 
     One line for each target and estimator. Give --target old=old.csv --target new=new.csv, and any number of
     --estimator. With several targets: which to take, with the place of each and what is lost if the best few are
-    taken; and their differences, which the same episodes make far more certain than the values.
+    taken; and their differences, which the same episodes make far more certain than the values. With --risk 0.1 also
+    what the worst tenth of episodes returns under each of them.
     """
     from mixope.comparison import compare
     from mixope.inspection import coverage_of
@@ -75,6 +97,7 @@ def command(
     if everything and len(estimator) > 1:
         raise UsageError("--estimator all stands alone")
     output.check_page(html)
+    output.check_picture(picture)
     named = inputs.name_targets(target)
     inputs.check_outputs(outputs, [*named.values(), *logger])
     inputs.check_checkpoint(checkpoint)
@@ -107,9 +130,16 @@ def command(
             device=device.value,
             seed=seed,
             all_pairs=all_pairs,
+            risk=risk,
         )
         notes.extend(output.taken(seen.engine))
         if html is not None:
             coverage = {name: coverage_of(seen, policy) for name, policy in policies.items()}
             output.write_page(result, html, command=output.command_line(context), coverage=coverage)
-    present(result, notes, json, [alert for estimate in result for alert in estimate.remarks], html)
+        drawn = None
+        if picture is not None and result.no_risk_because is None:
+            drawn = output.write_picture(result.risk or result, picture)
+        elif picture is not None:
+            notes.append(f"{picture} was not written: there is no risk against return to draw")
+    besides = [alert for estimate in result for alert in estimate.remarks]
+    present(result, notes, json, besides, html, drawn)

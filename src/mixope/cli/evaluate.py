@@ -50,6 +50,25 @@ def command(
     device: o.Device = o.DeviceName.auto,
     seed: o.Seed = 0,
     form: o.Form = o.FormName.general,
+    confounding: Annotated[
+        float | None,
+        typer.Option(
+            "--confounding",
+            metavar="FACTOR",
+            show_default=False,
+            help="Also bound the value if hidden reasons changed the odds of the logged actions by up to this factor, "
+            "such as 1.5, and say at which factor the answer could flip.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            metavar="VALUE",
+            show_default=False,
+            help="With --confounding: what the target is held against, instead of what the logs earn.",
+        ),
+    ] = None,
     outputs: o.Outputs = None,
     html: o.Html = None,
     backtest: o.WithBacktest = False,
@@ -107,6 +126,8 @@ def command(
             interval=choose_interval(interval, replicates, jobs, notes.progress, planned),
             device=device.value,
             seed=seed,
+            confounding=confounding,
+            threshold=threshold,
         )
         tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None
         result = tested.judge(result) if tested else result

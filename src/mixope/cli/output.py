@@ -105,16 +105,17 @@ def show(record: Record, **options: Any) -> None:
 
 
 def present(
-    record: Record, notes: Collection[str], json: bool, besides: Collection[str] = (), file: Path | None = None
+    record: Record, notes: Collection[str], json: bool, besides: Collection[str] = (), *files: Path | None
 ) -> None:
-    """A result as it was asked for, with its notes; those ``besides`` it shows itself. ``file`` was written with it."""
+    """A result as it was asked for, with its notes; those ``besides`` it shows itself. ``files`` were written too."""
     tell(notes, besides=() if json else besides)
     if json:
         print_json(record.to_dict())
     else:
         show(record)
-    if file is not None:
-        complain("report", str(file))
+    for file in files:
+        if file is not None:
+            complain("report", str(file))
 
 
 def print_json(record: Mapping[str, Any]) -> None:

@@ -77,4 +77,4 @@ def command(
         notes.extend(taken(seen.engine))
         if picture is not None:
             write_picture(result, picture)
-    present(result, notes, json, file=picture)
+    present(result, notes, json, (), picture)

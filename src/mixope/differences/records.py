@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from mixope.distributions import Returns
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.intervals import Interval
@@ -286,12 +287,16 @@ class Comparison(ReportedRecord):
     """Several targets and estimators on the same logs.
 
     ``differences`` has one record per estimator with scores, ``selections`` one per estimator: which targets to take.
+    ``risk`` is how the returns of episodes are spread under every target, where that was asked for; where it cannot be
+    said, ``no_risk_because`` has the reason.
     """
 
     estimates: tuple[Estimate, ...]
     skipped: tuple[tuple[str, str], ...] = ()
     differences: tuple[Differences, ...] = ()
     selections: tuple[Selection, ...] = ()
+    risk: Returns | None = None
+    no_risk_because: str | None = None
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -317,6 +322,8 @@ class Comparison(ReportedRecord):
             "regret": selections[0]["regret"] if selections else [],
             "selections": selections,
             "skipped": [{"estimator": name, "reason": reason} for name, reason in self.skipped],
+            "risk": self.risk.to_dict() if self.risk else None,
+            "no_risk_because": self.no_risk_because,
         }
         return self._written(record)
 
@@ -337,13 +344,14 @@ class Comparison(ReportedRecord):
         }
 
     def tables(self) -> dict[str, Rows]:
-        """One row per estimate, check, logger, pair of targets, and place."""
+        """One row per estimate, check, logger, pair of targets, place, and amount of the returns."""
         parts = [found.tables() for found in self.estimates]
         return {
             "estimates": [found.summary() for found in self.estimates],
             **{name: [row for part in parts for row in part[name]] for name in ("checks", "loggers")},
             "differences": _by_estimator(self.differences, "pairs"),
             "ranks": _by_estimator(self.selections, "ranks"),
+            "risk": self.risk.tables()["amounts"] if self.risk else [],
         }
 
     def to_pandas(self) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
 from mixope.behaviours import CountedMixture, PerLogger
-from mixope.errors import UsageError
+from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import trajectory_on_features
@@ -70,12 +70,16 @@ Rule = Callable[[Steps], tuple[float, FloatArray]]
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A trajectory estimator: how weights become a value, and whether the denominator is the balance heuristic."""
+    """A trajectory estimator: how weights become a value, and whether the denominator is the balance heuristic.
+
+    ``instead`` is what to do where it cannot see the total of an episode; by default, to take another estimator.
+    """
 
     name: str
     rule: Rule
     balance: bool = False
     stepwise: bool = False
+    instead: str | None = None
 
     def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """Value and per-episode scores; on counts, with the uncovered mass under the logged states."""
@@ -106,7 +110,7 @@ class Trajectory:
         """Value and per-episode scores."""
         steps = _steps(estimand, data)
         censored = self.rule is _normalised_by_step
-        bias = _cut_short(self.name, steps, estimand, censored=censored)
+        bias = _cut_short(self, steps, estimand, censored=censored)
         value, scores = self.rule(steps)
         of_ones = replace(steps, data=replace(data, reward=np.ones(data.n_rows)))
         weight = _scaled(data.log_weight if self.stepwise else data.last_log_weight)
@@ -130,7 +134,7 @@ _UNSEEN = 0.01
 """The share of the discounted steps that may lie beyond what was recorded of any episode."""
 
 
-def _cut_short(name: str, steps: Steps, estimand: Estimand, *, censored: bool) -> str | None:
+def _cut_short(asked: Trajectory, steps: Steps, estimand: Estimand, *, censored: bool) -> str | None:
     """Weights of whole episodes see no further than the recorder did: what to say where some ended and some were cut.
 
     Weights normalised by step (``censored``) can do with cut episodes as long as others go on. The total of an episode
@@ -145,8 +149,9 @@ def _cut_short(name: str, steps: Steps, estimand: Estimand, *, censored: bool) -
         return None
     what = f"{cut:,} of {data.n_episodes:,} episodes were cut before their end"
     if steps.whole:
-        advice = "use 'emp' or 'dr'" if censored else "use 'emp', 'dr' or 'wis-step'"
-        raise UsageError(f"{name!r} cannot see the total of an episode where {what}; {advice}, which can do with that")
+        other = "use 'emp' or 'dr'" if censored else "use 'emp', 'dr' or 'wis-step'"
+        advice = asked.instead or f"{other}, which can do with that"
+        raise UsageError(Advice(f"{asked.name!r} cannot see the total of an episode where {what}; ", advice))
     if censored or cut == data.n_episodes:
         return None
     return f"{what}; what they would have earned later is taken to be like what was seen. See 'emp', 'dr' or 'wis-step'"

@@ -14,17 +14,20 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.arrays import FloatArray
+from mixope.errors import Advice, Setting
 from mixope.estimators.trajectory import Steps, Trajectory
+
+FIRST_STEPS = Advice("ask for the first steps of episodes, as many as all of them have: ", Setting("horizon"))
 
 
 def episode_weights() -> Trajectory:
     """Self-normalised importance weights of whole episodes."""
-    return Trajectory("episode-weights", _weights)
+    return Trajectory("episode-weights", _weights, instead=FIRST_STEPS)
 
 
 def episode_returns() -> Trajectory:
     """What each episode earned."""
-    return Trajectory("episode-returns", _returns)
+    return Trajectory("episode-returns", _returns, instead=FIRST_STEPS)
 
 
 def _weights(steps: Steps) -> tuple[float, FloatArray]:

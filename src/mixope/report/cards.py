@@ -95,6 +95,7 @@ def _(record: Estimate) -> Card:
             folds.checks(record.diagnostics),
             folds.estimates("Estimates beside it", record.beside),
             folds.loggers(record),
+            folds.notes(record.confounding.sentences if record.confounding else (), "If hidden reasons chose actions"),
             folds.notes([*unanswered(record), *record.remarks]),
             folds.provenance(record.provenance),
         ),
@@ -137,7 +138,9 @@ def _(record: Comparison) -> Card:
         folds.present(
             folds.estimates("Estimates", record.estimates),
             *map(folds.pairs, record.differences),
+            folds.risk(record.risk),
             folds.checks_of_all(record.estimates),
+            folds.notes([record.no_risk_because] if record.no_risk_because else [], "No risk against return"),
             folds.notes(dict.fromkeys(note for e in record.estimates for note in e.remarks)),
             folds.notes([f"{name}: {reason}" for name, reason in record.skipped], "Estimators that do not apply"),
             folds.provenance(record.estimates[0].provenance if record.estimates else None),

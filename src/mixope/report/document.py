@@ -17,6 +17,7 @@ from typing import Any
 from mixope.backtesting import Backtest
 from mixope.diagnostics import Diagnostic
 from mixope.differences import Comparison, Difference, Differences, Selection
+from mixope.distributions import Returns
 from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Coverage
@@ -111,6 +112,8 @@ class Document:
     differences: tuple[Differences, ...] = ()
     selections: tuple[Selection, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    risk: Returns | None = None
+    no_risk_because: str | None = None
 
     @property
     def rows(self) -> tuple[tuple[Estimate, float | None], ...]:
@@ -234,6 +237,10 @@ def _(
     ]
     if len(answers) > 1:
         names[1:1] = ["choice", "differences"]
+    if any(answer.estimate.confounding for answer in answers):
+        names.insert(names.index("checks"), "confounding")
+    if compared.risk or compared.no_risk_because:
+        names.insert(names.index("against"), "risk")
     return Document(
         record=record,
         template="result.html.j2",
@@ -248,6 +255,8 @@ def _(
         differences=compared.differences,
         selections=compared.selections,
         skipped=compared.skipped,
+        risk=compared.risk,
+        no_risk_because=compared.no_risk_because,
     )
 
 

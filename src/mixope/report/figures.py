@@ -9,9 +9,12 @@ from matplotlib.axes import Axes
 
 from mixope.backtesting import Backtest
 from mixope.differences import Differences, Selection
+from mixope.distributions import Returns
 from mixope.report import plots
 from mixope.report.document import Answer, Document
-from mixope.report.drawings import Drawing, Figures, twice
+from mixope.report.drawings import Drawing, Figures, sized, twice
+from mixope.report.returned import amount_words
+from mixope.report.risk_graph import HEIGHT, MOST_NAMED, risk_and_return
 from mixope.report.sights import of_logs, of_target
 from mixope.report.trial_sights import of_experiment
 from mixope.report.words import level_words, rounded, standing
@@ -36,6 +39,8 @@ def figures(shown: Document, prefix: str = "") -> Figures:
             made[f"selection-{k}"] = _selection(shown, chosen, f"{prefix}selection-{k}")
     for k, found in enumerate(shown.differences):
         made[f"differences-{k}"] = _differences(shown, found, f"{prefix}differences-{k}")
+    if shown.risk is not None:
+        made["risk"] = _risk(shown.risk, f"{prefix}risk")
     if shown.answers:
         made |= of_logs(shown.first, prefix)
     for k, answer in enumerate(shown.detailed):
@@ -111,6 +116,22 @@ def _differences(shown: Document, found: Differences, name: str) -> Drawing:
     says = "Forest plot of differences. " + "; ".join(f"{mark.label}: {mark.words}" for mark in marks)
     plot = partial(plots.differences, marks=marks, unit=f"difference in {shown.scale}")
     return twice(plot, len(marks), name, " ".join(said), says)
+
+
+def _risk(found: Returns, name: str) -> Drawing:
+    said = [
+        f"One point per target: its mean return to the right, the mean of its worst {found.alpha:.3g} of episodes"
+        " upwards. What is right and up is better on both counts. Lines are intervals of each number alone at"
+        f" {level_words(found.level)}.",
+        "● trustworthy, ▲ caution, ✖ not supported; an arrow points beyond the figure.",
+    ]
+    if len(found.targets) > MOST_NAMED:
+        said.append(f"{MOST_NAMED} of {len(found.targets):,} are named; the table has all.")
+    says = "Risk against return. " + "; ".join(
+        f"{each.target}: mean {amount_words(each.mean)}, worst {amount_words(each.tail)}" for each in found.targets
+    )
+    plot = partial(risk_and_return, found=found)
+    return sized(plot, HEIGHT[False], HEIGHT[True], name, " ".join(said), says)
 
 
 def _backtest(shown: Backtest, unit: str, prefix: str) -> Drawing:

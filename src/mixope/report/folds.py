@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from mixope.diagnostics import Diagnostic
 from mixope.differences import Differences, Selection
 from mixope.differences.records import probability_words
+from mixope.distributions import Returns
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Contents, Inspection
 from mixope.logs import CANONICAL
+from mixope.report.returned import amount_words
 from mixope.report.words import (
     by_urgency,
     demand,
@@ -112,6 +114,14 @@ def logger_rows(inside: Contents) -> Fold:
     rows = tuple((j.label, whole(j.rows), whole(j.episodes), number(j.logged_mean)) for j in inside.loggers)
     names = ("logger", "#rows", "#episodes", "#earned per step")
     return Fold(title("Loggers", len(rows)), names, rows[:MOST_LISTED])
+
+
+def risk(found: Returns | None) -> Fold | None:
+    """One row per target: the mean return of an episode, and that of the worst ones."""
+    if found is None:
+        return None
+    rows = tuple((t.target, amount_words(t.mean), amount_words(t.tail), str(t.verdict)) for t in found.targets)
+    return Fold(title("Risk and return", len(rows)), ("target", "mean", found.main.tail.name, "verdict"), rows)
 
 
 def mapping(sources: str, known: Mapping[str, str | tuple[str, ...]]) -> Fold:

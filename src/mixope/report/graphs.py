@@ -12,11 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from mixope.confounding import ConfoundingPoint
 from mixope.inspection import Grid
 from mixope.pictures import Grown, Reliability, ReturnBar
 from mixope.report.plots import AXIS, EDGE, fits, shortened, size, tick_words, width
 from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE, Sheet
 from mixope.statistics.weights import WeightBin
+from mixope.trials.records import SensitivityPoint
 
 HEIGHT = {True: 210, False: 250}
 """CSS pixels, on narrow and on wide pages."""
@@ -119,6 +121,40 @@ def reliability(axes: Axes, found: Reliability, *, narrow: bool = False) -> None
     ticks = [(k / 4, f"{25 * k}%") for k in range(5)]
     frame(axes, (0.0, 1.0), ticks, "probability of an action", (0.0, 1.0), levels=ticks)
     above(axes, "how often it was taken")
+
+
+def bounds(
+    axes: Axes,
+    points: Sequence[ConfoundingPoint | SensitivityPoint],
+    *,
+    unit: str,
+    factor: str,
+    line: float | None,
+    words: str = "",
+    narrow: bool = False,
+) -> None:
+    """The least and the greatest at each factor (the shade), with chance (dashed), and a line to hold them against."""
+    across = [point.factor for point in points]
+    inner = [*(point.low for point in points), *(point.high for point in reversed(points))]
+    axes.fill([*across, *reversed(across)], inner, color=FILLED, alpha=0.2, linewidth=0, zorder=1)
+    sure = [(p.sure_low, p.sure_high) for p in points if p.sure_low is not None and p.sure_high is not None]
+    for side in zip(*sure, strict=True):
+        axes.plot(across, side, color=FILLED, linewidth=1, linestyle="--", zorder=2)
+    ends = [*inner, *(end for pair in sure for end in pair), *([] if line is None else [line])]
+    frame(axes, (across[0], across[-1]), _apart(across, 0.2 if narrow else 0.08), factor, (min(ends), max(ends)))
+    if line is not None:
+        axes.axhline(line, color=MUTED, linewidth=1, linestyle=":" if words else "-", zorder=2)
+        _beside(axes, line, points[0].low, points[-1].low, words)
+    above(axes, shortened(unit, 0.9 * size(axes)[0]))
+
+
+def _apart(values: Sequence[float], least: float) -> Ticks:
+    """The values, from the first to the last, that are at least this share of their range apart."""
+    kept = [values[0]]
+    for value in values[1:-1]:
+        if min(value - kept[-1], values[-1] - value) >= least * (values[-1] - values[0]):
+            kept.append(value)
+    return [(value, f"{value:.4g}") for value in (*kept, values[-1])]
 
 
 def coverage(axes: Axes, grid: Grid, *, narrow: bool = False) -> None:

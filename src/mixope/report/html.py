@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from mixope.differences.records import probability_words
 from mixope.errors import clean, phrased
-from mixope.report import trial_words, words
+from mixope.report import returned, trial_words, words
 from mixope.report.cards import Card
 from mixope.report.decision import decision
 from mixope.report.document import Document, versions
@@ -60,7 +60,7 @@ def _environment() -> Environment:
     )
     made.globals.update({name: getattr(words, name) for name in _WORDS})
     made.globals.update(probability_words=probability_words, decision=decision, versions=versions, version=__version__)
-    made.globals.update(trial=trial_words)
+    made.globals.update(trial=trial_words, risk_words=returned)
     made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
     return made
 

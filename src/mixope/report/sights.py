@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from mixope.confounding import THRESHOLD, Confounding
 from mixope.estimate import Estimate
 from mixope.inspection import Grid
 from mixope.pictures import Reliability, Visits
@@ -29,7 +30,7 @@ def of_logs(found: Estimate, prefix: str) -> Figures:
 
 
 def of_target(shown: Document, answer: Answer, number: int, prefix: str) -> Figures:
-    """Weights, growth, visits and the map of one target, each with its number."""
+    """Weights, growth, visits, the map and the bounds of one target, each with its number."""
     found, made = answer.estimate, Figures()
     if answer.bins:
         made[f"weights-{number}"] = _weights(answer, f"{prefix}weights-{number}")
@@ -39,6 +40,8 @@ def of_target(shown: Document, answer: Answer, number: int, prefix: str) -> Figu
         made[f"visits-{number}"] = _visits(found.pictures.visits, f"{prefix}visits-{number}")
     if answer.coverage is not None and answer.coverage.grid is not None:
         made[f"map-{number}"] = _map(answer.coverage.grid, f"{prefix}map-{number}")
+    if found.confounding is not None and len(found.confounding.curve) > 1:
+        made[f"confounding-{number}"] = _confounding(shown, found.confounding, f"{prefix}confounding-{number}")
     return made
 
 
@@ -84,6 +87,24 @@ def _growth(shown: Document, found: Estimate, name: str) -> Drawing:
     )
     plot = partial(graphs.growth, points=points, ran=ran, unit=shown.scale)
     return _graph(plot, name, caption, f"Line chart of the estimate as the log grows. {said}")
+
+
+def _confounding(shown: Document, found: Confounding, name: str) -> Drawing:
+    caption = (
+        "The shade is what the value may be if hidden reasons changed the odds of the logged actions by up to that"
+        " factor at every step; the dashed lines count chance too."
+    )
+    if found.threshold is not None:
+        caption += f" The dotted line is {found.against}."
+    plot = partial(
+        graphs.bounds,
+        points=found.curve,
+        unit=shown.scale,
+        factor="factor on the odds of the logged actions",
+        line=found.threshold,
+        words="" if found.threshold is None else "threshold" if found.against == THRESHOLD else "what ran",
+    )
+    return _graph(plot, name, caption, " ".join(found.sentences))
 
 
 def _returns(found: Estimate, name: str) -> Drawing:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.backtesting import Backtest, BacktestRow
+from mixope.confounding import Confounding
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.distributions import Returns
@@ -27,7 +28,7 @@ from mixope.logs import UNLABELLED
 from mixope.planning import Plan
 from mixope.report.layout import STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
 from mixope.report.plans import plan_view
-from mixope.report.returned import returns_view
+from mixope.report.returned import returns_view, risk_pieces
 from mixope.report.terminal_inspection import inspection_view
 from mixope.report.terminal_trials import experiment_view
 from mixope.report.words import (
@@ -93,6 +94,8 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         pieces.append(Text("\nno diagnostics: this is not an estimate of the target", style="dim"))
     if {logger.label for logger in estimate.loggers} - {UNLABELLED}:
         pieces += [*_against_each(estimate), _shares(estimate)]
+    if estimate.confounding is not None:
+        pieces += _confounding(estimate.confounding)
     return Group(*pieces, *remarks(notes([*unanswered(estimate), *estimate.remarks]), phrase))
 
 
@@ -128,6 +131,16 @@ def _against_each(estimate: Estimate) -> Pieces:
     return [head, table(names, rows, folded=("logger", "so"))]
 
 
+def _confounding(found: Confounding) -> Pieces:
+    """What the value may be if hidden reasons chose the logged actions."""
+    rows = [
+        (f"{p.factor:g}", span(p.low, p.high), "–" if p.sure_low is None else span(p.sure_low, p.sure_high))
+        for p in found.curve
+    ]
+    names = ("#factor on the odds", "value from", "counting chance too")
+    return [heading("if hidden reasons chose the logged actions"), bullets(found.sentences), table(names, rows)]
+
+
 def _shares(estimate: Estimate) -> Table:
     """Who wrote how much, and how much of the answer rests on it."""
     rows = [
@@ -151,6 +164,7 @@ def _(comparison: Comparison, *, phrase: Phrase = in_python) -> Group:
             pieces += [Text(), *_differences(found, phrase)] if found.selection is chosen else []
     if several and not comparison.differences:
         pieces.append(Text("no differences: no estimator here has scores by episode for two targets", style="dim"))
+    pieces += risk_pieces(comparison.risk, comparison.no_risk_because, phrase)
     skipped = [("note", f"{name} was left out: {phrased(why, phrase)}") for name, why in comparison.skipped]
     alerts = notes(dict.fromkeys(alert for e in comparison for alert in e.remarks))
     return Group(*pieces, *remarks([*skipped, *alerts], phrase))

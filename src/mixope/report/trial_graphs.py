@@ -1,4 +1,4 @@
-"""The pictures of an experiment: the difference by period, and how its bounds widen with hidden confounding."""
+"""The picture of an experiment: the difference by period."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from mixope.report.graphs import FILLED, above, frame, rounds
 from mixope.report.svg import COLOURS, MUTED
-from mixope.trials.records import Day, SensitivityPoint
+from mixope.trials.records import Day
 
 SEEN = COLOURS["truth"][0]
 
@@ -32,20 +32,4 @@ def path(axes: Axes, days: Sequence[Day], *, unit: str, period: str, narrow: boo
     axes.axhline(0.0, color=MUTED, linewidth=1, zorder=2)
     if tested:
         axes.axvline(tested[-1].day + 1.5, color=MUTED, linewidth=1, linestyle=":", zorder=2)
-    above(axes, unit)
-
-
-def bounds(axes: Axes, points: Sequence[SensitivityPoint], *, unit: str, narrow: bool = False) -> None:
-    """The least and the greatest difference at each strength of confounding; the outer lines count chance too."""
-    across = [point.factor for point in points]
-    inner = [*(point.low for point in points), *(point.high for point in reversed(points))]
-    axes.fill([*across, *reversed(across)], inner, color=FILLED, alpha=0.2, linewidth=0, zorder=1)
-    ends: list[float] = [*inner, 0.0]
-    for name in ("sure_low", "sure_high"):
-        values = [float(getattr(point, name)) for point in points]
-        axes.plot(across, values, color=FILLED, linewidth=1, linestyle="--", zorder=2)
-        ends += values
-    ticks = rounds(across[0], across[-1], 4 if narrow else 8)
-    frame(axes, (across[0], across[-1]), ticks, "factor on the odds of an arm", (min(ends), max(ends)))
-    axes.axhline(0.0, color=MUTED, linewidth=1, zorder=2)
     above(axes, unit)

@@ -6,7 +6,7 @@ from functools import partial
 
 from mixope.report import trial_graphs as graphs
 from mixope.report.drawings import Figures, sized
-from mixope.report.graphs import HEIGHT
+from mixope.report.graphs import HEIGHT, bounds
 from mixope.report.trial_words import amount
 from mixope.trials.records import ArmResult, Experiment
 
@@ -21,15 +21,26 @@ def of_experiment(found: Experiment, prefix: str = "") -> Figures:
         made[name] = sized(path, HEIGHT[False], HEIGHT[True], prefix + name, _caption(found), _says(found, arm))
         if arm.sensitivity is not None:
             name = f"flip-{k}"
-            bounds = partial(graphs.bounds, points=arm.sensitivity.curve, unit=unit)
+            drawn = partial(bounds, points=arm.sensitivity.curve, unit=unit, factor=ODDS, line=0.0)
             said = " ".join(one.sentence for one in arm.sensitivity.robustness)
-            made[name] = sized(bounds, HEIGHT[False], HEIGHT[True], prefix + name, BOUNDS, said)
+            made[name] = sized(drawn, HEIGHT[False], HEIGHT[True], prefix + name, BOUNDS, said)
+        if arm.sensitivity is not None and arm.sensitivity.memory_curve:
+            name = f"memory-{k}"
+            drawn = partial(bounds, points=arm.sensitivity.memory_curve, unit=unit, factor=STEPS, line=0.0)
+            said = arm.sensitivity["markov"].sentence
+            made[name] = sized(drawn, HEIGHT[False], HEIGHT[True], prefix + name, MEMORY, said)
     return made
 
 
 BOUNDS = (
     "The shade is what the difference may be if hidden reasons changed the odds of an arm by up to that factor in every"
     " state and period; the dashed lines count chance too."
+)
+ODDS = "factor on the odds of an arm"
+STEPS = "factor on how likely steps are"
+MEMORY = (
+    "The same if what the state leaves out made steps that many times as likely, or as rare, as they were seen: what a"
+    " part that stays hidden with a unit can do."
 )
 
 

@@ -24,25 +24,26 @@ def extreme_path(steps: Steps, room: Room, counted: FloatArray, side: Side) -> E
     reward = sign * steps.reward
     worth, answers = _backwards(steps, room, counted, reward)
     law = steps.start
-    by_share, by_reward, by_known = np.zeros(len(reward)), np.zeros(len(reward)), np.zeros(steps.n_states)
+    by_share, by_reward, by_known = np.zeros(len(reward)), np.zeros(len(reward)), np.zeros(steps.n_nodes)
     for step, (answer, moves) in enumerate(answers):
         y = counted[step] * reward + worth[step + 1][steps.next_state]
         share, known = slopes(steps, room, y, answer)
-        visits = law[steps.state]
-        by_share += visits * share
-        by_reward += counted[step] * visits * answer.weight
-        by_known += law * known
+        nodes = steps.at_nodes(law)
+        by_share += nodes[steps.node] * share
+        by_reward += counted[step] * nodes[steps.node] * answer.weight
+        by_known += nodes * known
         law = np.asarray(law @ moves)
-    value = float(steps.start @ worth[0])
-    return Extreme(sign * value, sign * by_share, by_reward, sign * by_known, sign * worth[0])
+    first = worth[0][:-1]
+    value = float(steps.start @ first)
+    return Extreme(sign * value, sign * by_share, by_reward, sign * by_known, sign * first)
 
 
 def _backwards(
     steps: Steps, room: Room, counted: FloatArray, reward: FloatArray
 ) -> tuple[FloatArray, list[tuple[Filling, sparse.csr_matrix]]]:
-    """V_0 … V_T, and of every step nature's answer with the P that it makes."""
+    """V_0 … V_T, each with nothing after an end (last), and of every step nature's answer with the P that it makes."""
     length = len(counted)
-    worth = np.zeros((length + 1, steps.n_states))
+    worth = np.zeros((length + 1, steps.n_states + 1))
     answers: list[tuple[Filling, sparse.csr_matrix]] = []
     for step in reversed(range(length)):
         y = counted[step] * reward + worth[step + 1][steps.next_state]
@@ -51,5 +52,5 @@ def _backwards(
         else:
             answer = fill(steps, room, y)
             answers.append((answer, steps.moves(answer.weight)))
-        worth[step] = steps.mean(answers[-1][0].weight * y)
+        worth[step, :-1] = steps.by_state(answers[-1][0].weight * y)
     return worth, answers[::-1]

@@ -71,7 +71,7 @@ _ROOT = f"(sqrt(abs(coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE)) + 1.0) * {_ST
 QUANTITIES[MARK] = Quantity("step", f"floor(({_ROOT} - floor({_ROOT})) * {float(MARKS)})", _marks)
 
 
-_DISCOUNT, _WITHIN = "discount", "within"
+_DISCOUNT, _WITHIN, _ABOVE = "discount", "within", "above"
 
 
 def discount(gamma: float, base: int) -> str:
@@ -84,6 +84,11 @@ def within(horizon: int, base: int) -> str:
     return f"{_WITHIN} {horizon} {base}"
 
 
+def above(least: float) -> str:
+    """The name of the quantity (r − least)⁺: what a reward is more than that."""
+    return f"{_ABOVE} {least!r}"
+
+
 def quantity(name: str) -> Quantity | None:
     """What a name stands for; one that stands for nothing is a column (of a lookup)."""
     family, *given = name.split(" ")
@@ -94,6 +99,11 @@ def quantity(name: str) -> Quantity | None:
         last = int(given[0]) + int(given[1])
         sql = f"CASE WHEN step IS NULL THEN 'nan'::DOUBLE WHEN step < {last} THEN 1.0 ELSE 0.0 END"
         return Quantity("step", sql, lambda step: np.where(np.isnan(step), np.nan, step < last))
+    if family == _ABOVE and len(given) == 1:
+        least = float(given[0])
+        more = f"reward - ({least!r}::DOUBLE)"
+        sql = f"CASE WHEN reward > {least!r}::DOUBLE THEN {more} WHEN reward IS NULL THEN 'nan'::DOUBLE ELSE 0.0 END"
+        return Quantity("reward", sql, lambda reward: np.maximum(reward - least, 0.0))
     return QUANTITIES.get(name)
 
 

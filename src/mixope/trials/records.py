@@ -144,16 +144,18 @@ class Robustness:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The difference without the assumptions that no log can prove: a curve over hidden confounding, and what it takes.
+    """The difference without the assumptions that no log can prove: curves, and what it takes.
 
-    ``curve`` begins at a factor of 1, which is what was reported. ``logged_factor`` helps to judge the others: by how
-    much the state that *is* logged moves the odds of the arm, in 95 % of the rows no more than that; None where some
-    states have one arm only.
+    ``curve`` is over hidden confounding and ``memory_curve`` over what the state leaves out, as factors on how likely
+    steps are; both begin at a factor of 1, which is what was reported. ``logged_factor`` helps to judge the others: by
+    how much the state that *is* logged moves the odds of the arm, in 95 % of the rows no more than that; None where
+    some states have one arm only.
     """
 
     curve: tuple[SensitivityPoint, ...]
     logged_factor: float | None
     robustness: tuple[Robustness, ...]
+    memory_curve: tuple[SensitivityPoint, ...] = ()
 
     def __getitem__(self, assumption: Broken) -> Robustness:
         return next(found for found in self.robustness if found.assumption == assumption)
@@ -162,6 +164,7 @@ class Sensitivity:
         """Plain values."""
         return {
             "curve": [asdict(point) for point in self.curve],
+            "memory_curve": [asdict(point) for point in self.memory_curve],
             "logged_factor": self.logged_factor,
             "robustness": [asdict(found) for found in self.robustness],
         }
@@ -335,7 +338,12 @@ class Experiment(ReportedRecord):
                 for d in arm.drivers
             ],
             "checks": [{**_key(arm), **check.row()} for arm in self.arms for check in arm.long_run.checks],
-            "sensitivity": [{**_key(arm), **asdict(point)} for arm, found in known for point in found.curve],
+            "sensitivity": [
+                {**_key(arm), "assumption": assumption, **asdict(point)}
+                for arm, found in known
+                for assumption, curve in (("confounding", found.curve), ("markov", found.memory_curve))
+                for point in curve
+            ],
             "guardrails": [rail.row() for rail in self.guardrails],
             "subgroups": [group.row() for group in self.subgroups],
             "robustness": [{**_key(arm), **asdict(each)} for arm, found in known for each in found.robustness],

@@ -20,40 +20,36 @@ is nothing that a log can tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.sparse import find
 
 from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.confounding import FACTORS, MOST_FACTOR, entered, factor_words
 from mixope.estimand import Estimand
 from mixope.solvers.bounds import Side
-from mixope.solvers.reweighted import Extreme, Room, Steps, extreme
+from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
 from mixope.trials.chains import RETURN, chain_of
 from mixope.trials.counts import Counts
 from mixope.trials.outcomes import CLASSES, Outcomes, pairs_of
 from mixope.trials.records import Broken, LongRun, Robustness, Sensitivity, SensitivityPoint
 
-FACTORS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
-MOST_FACTOR = 20.0
-"""Factors are not looked for beyond this."""
 MOST_WORK = 2e6
-"""Outcomes that may be looked at for one bound of both arms, of which about a hundred are computed."""
+"""Outcomes that may be looked at for one bound of both arms, of which more than a hundred are computed."""
 STEP, ROUNDS = 2_000, 5
-EXACT = 1e-4
 MOST_ROWS = 0.95
 
 
 def sensitivity_of(outcomes: Outcomes, treatment: int, control: int, wanted: Wanted, long_run: LongRun) -> Sensitivity:
-    """The curve and the robustness values of one difference."""
+    """The curves and the robustness values of one difference."""
     arms = Arm.of(outcomes, treatment, wanted), Arm.of(outcomes, control, wanted)
     hidden, memory = (Assumption(arms, long_run, confounded) for confounded in (True, False))
     return Sensitivity(
         curve=tuple(hidden.point(factor) for factor in FACTORS),
+        memory_curve=tuple(memory.point(factor) for factor in FACTORS),
         logged_factor=_logged(arms[0]),
         robustness=(
             _robustness("confounding", *hidden.values(), HIDDEN),
@@ -83,7 +79,7 @@ class Wanted:
         if self.counted is not None:
             return extreme_path(steps, room, self.counted, side)
         gamma = self.estimand.gamma
-        return extreme(steps, room, 1.0 - RETURN if gamma is None else gamma, side)
+        return extreme(steps, room, Sum(1.0 - RETURN if gamma is None else gamma), side)
 
     def is_quick(self, counts: Counts) -> bool:
         """Whether a bound takes milliseconds; a step by itself takes as long as many outcomes."""
@@ -242,19 +238,9 @@ class Assumption:
             return self.bound(float(np.exp(exponent)), side)
 
         return (
-            _entered(lambda exponent: sign * bound(exponent).difference),
-            _entered(lambda exponent: sign * bound(exponent).sure),
+            entered(lambda exponent: sign * bound(exponent).difference),
+            entered(lambda exponent: sign * bound(exponent).sure),
         )
-
-
-def _entered(clear: Callable[[float], float]) -> float | None:
-    """The factor at which what is clear of zero no longer is; 1 where it never was."""
-    most = float(np.log(MOST_FACTOR))
-    if not clear(0.0) > 0:
-        return 1.0
-    if clear(most) > 0:
-        return None
-    return float(np.exp(brentq(clear, 0.0, most, xtol=EXACT)))
 
 
 def _error(counts: Counts, moved: FloatArray) -> float:
@@ -280,12 +266,7 @@ MISSED = "{} of each arm's visits lay where it was never seen and earned anythin
 
 def _robustness(assumption: Broken, sign: float | None, sure: float | None, clause: str) -> Robustness:
     """A factor and a sentence."""
-    return Robustness(assumption, sign, sure, _sentence(clause, _factor(sign), _factor(sure), sure == 1.0))
-
-
-def _factor(value: float | None) -> str | None:
-    """To two digits of what it is above one."""
-    return None if value is None else f"{1.0 + float(f'{value - 1.0:.2g}'):g}"
+    return Robustness(assumption, sign, sure, _sentence(clause, factor_words(sign), factor_words(sure), sure == 1.0))
 
 
 def _coverage(long_run: LongRun, least: float, most: float) -> Robustness:
