@@ -8,8 +8,7 @@ correction would give (the second equation). ``fqe`` trains networks on rows dra
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from mixope.estimators.value_model import fit_value
 from mixope.features.encoding import StateEncoding
 from mixope.features.pairs import PairInputs
 from mixope.problem import Problem
-from mixope.solvers.fitted_q import FittedQSettings, FittedRows, fit_networks
+from mixope.solvers.fitted_q import FittedQSettings, fit_networks
 from mixope.statistics.moments import Moments
 from mixope.statistics.rows import Rows
 
@@ -49,8 +48,7 @@ class WeightedValue:
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """On factors the linear value, on vectors that of bumps."""
-        found = self._on_features(problem) if isinstance(problem, FeatureProblem) else self._on_counts(problem)
-        return found
+        return self._on_features(problem) if isinstance(problem, FeatureProblem) else self._on_counts(problem)
 
     def _on_counts(self, problem: Problem) -> Solution:
         flow, occupancy = pooled(problem)
@@ -122,28 +120,33 @@ class WeightedGram(PairGram):
 class Networks:
     """Networks that see rows evenly or by their weight, then the mean of r + V(s′) − q(s,a), even or weighted too.
 
-    Few and small ones, so that they are compared with each other and not with ``fqe`` as it is.
+    Two small ones, so that they are compared with each other and not with ``fqe`` as it is.
     """
 
     name: str
-    see: Callable[[FloatArray], FloatArray] = field(default=np.ones_like)
-    correct: Callable[[FloatArray], FloatArray] = field(default=np.ones_like)
+    seen_by_weight: bool = False
+    corrected: bool = False
 
     def solve(self, problem: FeatureProblem) -> Asking[Solution]:
-        """Two networks, whose values are averaged."""
+        """The mean over the networks, which are trained once for all who ask."""
         (ratio, _), _, _ = yield from ratios(problem)
-        sample = problem.known.sample
-        inputs = PairInputs(StateEncoding.fit(sample.observation, sample.roles), problem.actions)
-        rows, w = fitted_rows(problem, inputs), ratio.weights(sample)
-        values = trained_value(rows, self.see(w), self.correct(w), problem.seed)
-        return Solution(float(values.mean()), no_interval_because=NO_INTERVAL)
+        w = ratio.weights(problem.known.sample)
+        even = np.ones_like(w)
+
+        def train() -> FloatArray:
+            return residuals(problem, w if self.seen_by_weight else even)
+
+        found = problem.known.once(("contending networks", self.seen_by_weight), train)
+        given = w if self.corrected else even
+        return Solution(float((found @ given).mean() / given.sum()), no_interval_because=NO_INTERVAL)
 
 
-def trained_value(rows: FittedRows, seen: FloatArray, corrected: FloatArray, seed: int) -> FloatArray:
-    """η by each network, with residuals weighted by ``corrected``."""
-    networks = fit_networks(rows, np.stack([seen, seen]), SMALL, seed).networks
-    ahead = sum(
-        networks.values(rows.ahead[:, k].astype(np.float64)) * rows.shares[:, k] for k in range(rows.ahead.shape[1])
-    )
-    residual = rows.reward + ahead - networks.values(rows.inputs.astype(np.float64))
-    return np.asarray(residual @ corrected / corrected.sum())
+def residuals(problem: FeatureProblem, seen: FloatArray) -> FloatArray:
+    """r + V(s′) − q(s,a) of the rows of the sample, by each of two networks."""
+    sample = problem.known.sample
+    inputs = PairInputs(StateEncoding.fit(sample.observation, sample.roles), problem.actions)
+    rows = fitted_rows(problem, inputs)
+    networks = fit_networks(rows, np.stack([seen, seen]), SMALL, problem.seed).networks
+    actions = range(rows.ahead.shape[1])
+    ahead = sum(networks.values(rows.ahead[:, k].astype(np.float64)) * rows.shares[:, k] for k in actions)
+    return np.asarray(rows.reward + ahead - networks.values(rows.inputs.astype(np.float64)))

@@ -1,13 +1,13 @@
 """The worlds on which contenders meet the defaults: the truth of each is exact, and nothing is known but the logs.
 
-    circle   the toy of D2OPE (Shi, Wan, Chernozhukov & Song, "Deeply-debiased off-policy interval estimation", 2021):
-             three states on a circle, two actions (one state back, one forward) that succeed with probability .9 and
-             otherwise stay; arrival in state 0 earns 1. Episodes of 50 steps by a fair coin, from a uniform start.
-             The target goes straight to 0, and leaves it either way. Wanted is E Σ .95ᵗ r, as in the paper.
-    taxi     factors, one logger and four; the long-run average, episodes of 200 steps
-    rare     Gridworld with slip, logged as factors; the one logger goes right with probability .05 only
-    lq       the linear–quadratic system: 20 episodes of 50 steps; ``lq-weak`` is logged by an idle, narrower policy,
-             so that a few rows have most of the weight
+circle   the toy of D2OPE (Shi, Wan, Chernozhukov & Song, "Deeply-debiased off-policy interval estimation", 2021):
+         three states on a circle, two actions (one state back, one forward) that succeed with probability .9 and
+         otherwise stay; arrival in state 0 earns 1. Episodes of 50 steps by a fair coin, from a uniform start.
+         The target goes straight to 0, and leaves it either way. Wanted is E Σ .95ᵗ r, as in the paper.
+taxi     factors, one logger and four; the long-run average, episodes of 200 steps
+rare     Gridworld with slip, logged as factors; the one logger goes right with probability .05 only
+lq       the linear–quadratic system: 20 episodes of 50 steps; ``lq-weak`` is logged by an idle, narrower policy,
+         so that a few rows have most of the weight
 """
 
 from __future__ import annotations
