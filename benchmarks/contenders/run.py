@@ -1,6 +1,6 @@
 """Claim: three ideas of the literature do not beat the default where it is good; what each is worth, on the same logs.
 
-    python -m benchmarks.contenders.run [--worlds circle taxi rare lq] [--summarise]
+    python -m benchmarks.contenders.run [--worlds circle rare machines taxi lq] [--summarise]
 
 Run from the repository root, with OMP_NUM_THREADS=1. Contenders: a value fitted with stationary weights
 (:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), and OPERA's blend (``blend``); worlds and
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.contenders import worlds
+from benchmarks.contenders.anchored import Anchored
 from benchmarks.contenders.blend import blend, refits
 from benchmarks.contenders.truncated import TruncatedWeights
 from benchmarks.contenders.weighted import Networks, WeightedValue
@@ -39,6 +40,7 @@ KEYS = ("world", "repetition", "estimator")
 FIELDS = (*KEYS, "value", "low", "high", "truth", "bound", "unit", "seconds")
 RESULTS = Results("contenders.csv", FIELDS)
 AUTO = "auto"
+GROUPS = ("circle", "rare", "machines", "taxi", "lq")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,16 @@ class Blend:
 
 Contender = str | Estimator | Blend
 WEIGHTED = (WeightedValue(), WeightedValue("weighted lstdq", plug_in=True))
-ON_FACTORS = (AUTO, "emp", "lstdq", DoublyRobust("linear dr", value="linear"), *WEIGHTED, TruncatedWeights())
+ON_FACTORS = (
+    AUTO,
+    "emp",
+    "lstdq",
+    DoublyRobust("linear dr", value="linear"),
+    *WEIGHTED,
+    TruncatedWeights(),
+    Anchored(),
+)
+ON_TAXI = tuple(each for each in ON_FACTORS if each not in ("lstdq", WEIGHTED[1]))
 ON_VECTORS = (AUTO, "dr", "emp", "lstdq", *WEIGHTED, TruncatedWeights())
 NETWORKS = (
     Networks("networks"),
@@ -82,10 +93,16 @@ def plan() -> Iterator[tuple[str, World, Mapping[int, Sequence[Contender]]]]:
         yield "circle", worlds.circle(episodes), {200: (AUTO, StartsKnown()), 100: (Blend(toy, 30),)}
     for episodes in (50, 200):
         yield "rare", worlds.rare(episodes), {100: (*ON_FACTORS, Blend(factors, 30))}
+    for n in (6, 8):
+        yield (
+            "machines",
+            worlds.machines(n, 50),
+            {50: (AUTO, "emp", Anchored(), DoublyRobust("linear dr", value="linear"))},
+        )
     for n_loggers, episodes in ((1, 50), (1, 200), (4, 50), (4, 200)):
-        yield "taxi", worlds.taxi(n_loggers, episodes), {30: ON_FACTORS, 10: (Blend(factors, 20),)}
+        yield "taxi", worlds.taxi(n_loggers, episodes), {20: ON_TAXI, 6: (Blend(factors, 20),)}
     for world in (worlds.lq(1), worlds.lq(4), worlds.lq(1, weak=True)):
-        yield "lq", world, {30: (*ON_VECTORS, *NETWORKS), 10: (Blend(vectors, 15),)}
+        yield "lq", world, {20: (*ON_VECTORS, *NETWORKS), 6: (Blend(vectors, 15),)}
 
 
 def evaluate(
@@ -171,10 +188,10 @@ def ratio(one: np.ndarray, other: np.ndarray) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", nargs="+", choices=("circle", "rare", "taxi", "lq"), help="these only")
+    parser.add_argument("--worlds", nargs="+", choices=GROUPS, help="these only")
     parser.add_argument("--summarise", action="store_true", help="run nothing")
     given = parser.parse_args()
-    chosen = given.worlds or ("circle", "rare", "taxi", "lq")
+    chosen = given.worlds or GROUPS
     known = RESULTS.known(*KEYS)
     if not given.summarise:
         for group, world, who in plan():

@@ -131,6 +131,20 @@ def rare(episodes: int) -> World:
     return factored(f"rare, {episodes}", model, law, [logger], episodes, 100)
 
 
+@lru_cache
+def machines(n: int, episodes: int) -> World:
+    """Loggers reboot what is down, each with favourites; the target has none."""
+    model, generator = environments.make("machines", n=n), np.random.default_rng(0)
+    down = 1 - np.stack(list(model.factors.values()), 1)
+
+    def preferring(care: float, favour: np.ndarray) -> np.ndarray:
+        weight = np.concatenate([care * np.exp(favour) * down + 0.01, np.ones((len(down), 1))], axis=1)
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+    loggers = [preferring(care, 0.7 * generator.normal(size=n)) for care in (0.08, 0.12, 0.15, 0.2)]
+    return factored(f"machines, {n}, {episodes}", model, preferring(0.15, np.zeros(n)), loggers, episodes, 100)
+
+
 def lq(n_loggers: int, *, weak: bool = False) -> World:
     """Vectors; everything is Gaussian."""
     system, target = linear_quadratic.linear_quadratic(), linear_quadratic.target()
