@@ -1,10 +1,10 @@
-"""``dr`` on factors that predicts what an unlogged action *changes*: r + γV(s′) less half of γV(s), not r + γV(s′).
+"""``dr`` on factors that predicts what an unlogged action *changes*: r + γV(s′) less most of γV(s), not r + γV(s′).
 
 The default predicts what an unlogged pair is worth from the same action in states that share factors. Where states
 differ in value more than actions do, most of that is the value of the state itself, which its other actions tell. With
 K the predicting part of the map G, D the share of the target that is predicted and S from states to logged pairs,
 
-    V = R + γ T V,      T = G P̂ + θ (D − K S),      θ = 1/2
+    V = R + γ T V,      T = G P̂ + θ (D − K S),      θ = .7
 
 With θ = 1 a state whose only logged action leads back to it would keep its mass, as in EMP.
 """
@@ -27,7 +27,7 @@ from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.problem import Problem
 
-SHARE = 0.5
+SHARE = 0.7
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Claim: three ideas of the literature do not beat the default where it is good; what each is worth, on the same logs.
 
-    python -m benchmarks.contenders.run [--worlds circle rare machines taxi lq] [--summarise]
+    python -m benchmarks.contenders.run [--worlds circle rare machines taxi other lq] [--summarise]
 
 Run from the repository root, with OMP_NUM_THREADS=1. Contenders: a value fitted with stationary weights
 (:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), and OPERA's blend (``blend``); worlds and
@@ -16,7 +16,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from benchmarks.contenders import worlds
@@ -40,7 +39,7 @@ KEYS = ("world", "repetition", "estimator")
 FIELDS = (*KEYS, "value", "low", "high", "truth", "bound", "unit", "seconds")
 RESULTS = Results("contenders.csv", FIELDS)
 AUTO = "auto"
-GROUPS = ("circle", "rare", "machines", "taxi", "lq")
+GROUPS = ("circle", "rare", "machines", "taxi", "other", "lq")
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,8 @@ class Blend:
 
 Contender = str | Estimator | Blend
 WEIGHTED = (WeightedValue(), WeightedValue("weighted lstdq", plug_in=True))
-ON_FACTORS = (
-    AUTO,
-    "emp",
-    "lstdq",
-    DoublyRobust("linear dr", value="linear"),
-    *WEIGHTED,
-    TruncatedWeights(),
-    Anchored(),
-)
+LINEAR = DoublyRobust("linear dr", value="linear")
+ON_FACTORS = (AUTO, "emp", "lstdq", LINEAR, *WEIGHTED, TruncatedWeights(), Anchored())
 ON_TAXI = tuple(each for each in ON_FACTORS if each not in ("lstdq", WEIGHTED[1]))
 ON_VECTORS = (AUTO, "dr", "emp", "lstdq", *WEIGHTED, TruncatedWeights())
 NETWORKS = (
@@ -97,10 +89,11 @@ def plan() -> Iterator[tuple[str, World, Mapping[int, Sequence[Contender]]]]:
         yield (
             "machines",
             worlds.machines(n, 50),
-            {50: (AUTO, "emp", Anchored(), DoublyRobust("linear dr", value="linear"))},
+            {50: (AUTO, "emp", LINEAR, Anchored())},
         )
     for n_loggers, episodes in ((1, 50), (1, 200), (4, 50), (4, 200)):
         yield "taxi", worlds.taxi(n_loggers, episodes), {20: ON_TAXI, 6: (Blend(factors, 20),)}
+    yield "other", worlds.taxi(4, 200, seed=1), {60: (AUTO, Anchored()), 20: ("emp", WEIGHTED[0])}
     for world in (worlds.lq(1), worlds.lq(4), worlds.lq(1, weak=True)):
         yield "lq", world, {20: (*ON_VECTORS, *NETWORKS), 6: (Blend(vectors, 15),)}
 
@@ -136,9 +129,14 @@ def run(world: World, who: Mapping[int, Sequence[Contender]], known: set[tuple[s
             found = evaluate(seen, world, each)
             seconds = round(time.process_time() - begin, 3)
             name, *numbers = found
-            line: list[Any] = [world.name, repetition, name, *numbers, world.truth, world.bound, world.unit, seconds]
-            rows.append(dict(zip(FIELDS, line, strict=True)))
+            written = [short(each) for each in (*numbers, world.truth, world.bound, world.unit)]
+            rows.append(dict(zip(FIELDS, [world.name, repetition, name, *written, seconds], strict=True)))
         RESULTS.append(rows)
+
+
+def short(number: float | str) -> str:
+    """With seven digits."""
+    return number if isinstance(number, str) else f"{number:.7g}"
 
 
 def summary(group: str) -> str:

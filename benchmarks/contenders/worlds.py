@@ -110,15 +110,16 @@ def factored(name: str, model: Model, law: np.ndarray, loggers: list[np.ndarray]
 
 
 @lru_cache
-def trained(name: str, n_loggers: int) -> tuple[Model, np.ndarray, list[np.ndarray]]:
+def trained(name: str, n_loggers: int, seed: int = 0) -> tuple[Model, np.ndarray, list[np.ndarray]]:
     """A model, its target and its loggers."""
     model = environments.make(name)
-    return model, environments.target(model), environments.stages(model, n_loggers)
+    return model, environments.target(model, seed=seed), environments.stages(model, n_loggers, seed=seed)
 
 
-def taxi(n_loggers: int, episodes: int) -> World:
-    """As in the efficiency benchmark."""
-    return factored(f"taxi, {n_loggers}, {episodes}", *trained("taxi", n_loggers), episodes, 200)
+def taxi(n_loggers: int, episodes: int, seed: int = 0) -> World:
+    """As in the efficiency benchmark; with another seed, other policies."""
+    name = f"{'other ' if seed else ''}taxi, {n_loggers}, {episodes}"
+    return factored(name, *trained("taxi", n_loggers, seed), episodes, 200)
 
 
 def rare(episodes: int) -> World:
