@@ -1,12 +1,13 @@
-"""Claim: three ideas of the literature do not beat the default where it is good; what each is worth, on the same logs.
+"""Claim: four ideas do not beat the default everywhere; what each of them is worth, on the same logs.
 
     python -m benchmarks.contenders.run [--worlds circle rare machines taxi other lq] [--summarise]
 
 Run from the repository root, with OMP_NUM_THREADS=1. Contenders: a value fitted with stationary weights
-(:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), and OPERA's blend (``blend``); worlds and
-their exact truth are in ``worlds``. A line of benchmarks/results/contenders.csv is one estimate; a rerun runs what is
-not there yet. Printed: mean squared error ÷ bound and its standard error, bias ÷ √bound, coverage of 95 % intervals,
-and the error of a contender over that of ``auto`` on the logs that both saw, with its jackknife error.
+(:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), OPERA's blend (``blend``), and predictions
+of what changes (``anchored``); worlds and their exact truth are in ``worlds``. A line of
+benchmarks/results/contenders.csv is one estimate; a rerun runs what is not there yet. Printed: mean squared error ÷
+bound and its standard error, bias ÷ √bound, coverage of 95 % intervals, and the error of a contender over that of
+``auto`` on the logs that both saw, with its jackknife error.
 """
 
 from __future__ import annotations
