@@ -3,8 +3,8 @@
     python -m benchmarks.contenders.run [--worlds circle rare machines taxi other lq] [--summarise]
 
 Run from the repository root, with OMP_NUM_THREADS=1. Contenders: a value fitted with stationary weights
-(:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), OPERA's blend (``blend``), and predictions
-of what changes (``anchored``); worlds and their exact truth are in ``worlds``. A line of
+(:mod:`benchmarks.contenders.weighted`), weights that are cut (``truncated``), OPERA's blend (``blend``), and
+predictions of what changes (``anchored``); worlds and their exact truth are in ``worlds``. A line of
 benchmarks/results/contenders.csv is one estimate; a rerun runs what is not there yet. Printed: mean squared error ÷
 bound and its standard error, bias ÷ √bound, coverage of 95 % intervals, and the error of a contender over that of
 ``auto`` on the logs that both saw, with its jackknife error.
