@@ -53,6 +53,7 @@ NAMES = {
     "gridworld": "Gridworld",
     "gridworld-slip": "Gridworld (slip .1)",
     "walk": "Walk",
+    "garnet": "Random world",
     "pendulum": "Pendulum",
     "pendulum-trained": "Pendulum (trained)",
     "sessions": "Sessions",
