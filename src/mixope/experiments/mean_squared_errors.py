@@ -8,7 +8,8 @@ horizons at the fixed number of trajectories; the point where they cross belongs
 Errors are against the long-run average of the target, also those of trajectory weights, which see only the first
 ``horizon`` steps: that is what the paper compares. ``form`` is that of the equations: the general one (``bch`` is then
 calibrated), or the paper's quadratic program, which exists for countable states only. Trajectory weights have no such
-form and stand beside both.
+form and stand beside both. On vectors there are also ``others``: the ratio in the paper's kernel form and as a network,
+on logs that are small enough for the kernel, which compares every row with every other.
 """
 
 from __future__ import annotations
@@ -16,28 +17,32 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from mixope.answering import answer
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
+from mixope.estimators.kernel import MOST_ROWS
 from mixope.experiments.experiment import Row, number
 from mixope.experiments.worlds import PENDULUM, TRAINED, log_seed, world
 from mixope.features import NormalisedBumps
 from mixope.seen import look
 
-Form = Literal["general", "paper"]
+Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"
 FORMS: tuple[Form, ...] = ("general", "paper")
+OTHERS: tuple[str, ...] = ("kernel", "emp-neural")
 SINGLE: dict[Form, tuple[str, ...]] = {
     "general": ("bch", "emp", "sadl", "is-step", "wis-step"),
     "paper": ("bch", "emp"),
+    "others": OTHERS,
 }
 SEVERAL: dict[Form, tuple[str, ...]] = {
     "general": ("emp-single", "emp", "kl-emp", "bch", "bch-pooled", "bch-kl-pooled", "mis", "mis-step"),
     "paper": ("emp-single", "emp", "kl-emp", "bch", "bch-pooled", "bch-kl-pooled"),
+    "others": OTHERS,
 }
 
 
@@ -61,13 +66,15 @@ class Evaluated:
 
     @property
     def seconds(self) -> float:
-        """Measured 2026-11-15, one core: proportional to rows, with a start; the paper's program on Taxi is dense."""
+        """Measured 2026-11-16, one core: proportional to rows, with a start."""
         rows, several = self.episodes * self.horizon, self.loggers > 1
+        if self.form == "others":
+            return 20.0
         if self.environment in (PENDULUM, TRAINED):
             base = 16.0 * math.pow(rows / 5000, 1.1) if several else 2.8 * math.pow(rows / 5000, 1.55)
             return base if self.bumps == 0 else min(base, 0.5 + rows / 5000)
         if self.form == "paper" and self.environment == "taxi":
-            return (7.0 if several else 2.0) * math.sqrt(rows / 40_000)
+            return (1.5 if several else 0.6) * math.sqrt(rows / 40_000)
         return (0.02 + rows / 200_000) * (1.6 if several else 1.0)
 
     def simulation_seed(self) -> int:
@@ -99,7 +106,10 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One environment: the fixed point, what is swept, and how many repetitions each form gets."""
+    """One environment: the fixed point, what is swept, and how many repetitions each form gets.
+
+    ``other_repetitions`` are those of the kernel and the network, on vectors.
+    """
 
     environment: str
     trajectories: tuple[int, ...]
@@ -109,11 +119,21 @@ class Sweep:
     repetitions: int
     paper_repetitions: int
     bumps: int = 0
+    other_repetitions: int = 0
 
     def points(self) -> list[tuple[int, int]]:
         """All (trajectories, horizon), each once."""
         over = [(m, self.fixed_horizon) for m in self.trajectories]
         return list(dict.fromkeys([*over, *((self.fixed_trajectories, h) for h in self.horizons)]))
+
+    def repetitions_of(self, form: Form) -> int:
+        """How often each point is measured; the paper's program is not for vectors, nor are the others for ids."""
+        vectors = self.environment in (PENDULUM, TRAINED)
+        return {
+            "general": self.repetitions,
+            "paper": 0 if vectors else self.paper_repetitions,
+            "others": self.other_repetitions if vectors else 0,
+        }[form]
 
     def sweeps_of(self, episodes: int, horizon: int) -> Iterator[tuple[str, int]]:
         """The sweeps a point belongs to, with its place there."""
@@ -133,21 +153,15 @@ class Settings:
 
 def plan(settings: Settings, seed: int) -> list[Evaluated]:
     """All repetitions, by number, so that a run cut short has some of everything."""
-    most = max(max(sweep.repetitions, sweep.paper_repetitions) for sweep in settings.sweeps)
+    most = max(sweep.repetitions_of(form) for sweep in settings.sweeps for form in get_args(Form))
     return [
         Evaluated(sweep.environment, settings.loggers, m, horizon, form, sweep.bumps, seed, repetition)
         for repetition in range(most)
         for sweep in settings.sweeps
         for m, horizon in sweep.points()
-        for form in FORMS
-        if repetition < _repetitions(sweep, form)
+        for form in get_args(Form)
+        if repetition < sweep.repetitions_of(form) and (form != "others" or m * horizon <= MOST_ROWS)
     ]
-
-
-def _repetitions(sweep: Sweep, form: Form) -> int:
-    if form == "general":
-        return sweep.repetitions
-    return 0 if sweep.environment in (PENDULUM, TRAINED) else sweep.paper_repetitions
 
 
 def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:

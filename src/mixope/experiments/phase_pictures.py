@@ -26,7 +26,7 @@ BETTER, WORSE, UNDECIDED, SAME = "better", "worse", "not decided", "the same"
 LABELS = {BCH: "BCH ÷ EMP", DR: "dr ÷ EMP"}
 STEPS = (1 / 30, 0.1, 0.25, 0.5, 1 / 1.2, 1.2, 2.0, 4.0, 10.0, 30.0)
 STEP_WORDS = ("1/30", ".1", ".25", ".5", ".83", "1.2", "2", "4", "10", "30")
-LEVELS: dict[float, Literal[":", "-"]] = {0.01: ":", 0.1: "-"}
+LEVELS: dict[float, Literal[":", "--", "-"]] = {0.01: ":", 0.1: "--", 0.5: "-"}
 """Of the uncovered share, with the lines they are drawn in."""
 GAP = 0.35
 """Between the limit and the logs, in cells."""
@@ -40,15 +40,16 @@ def draw_phases(rows: Sequence[Row]) -> Figure:
     worlds = list(dict.fromkeys(str(row["environment"]) for row in rows))
     loggers = sorted({int(number(row["loggers"])) for row in rows})
     columns = [(method, n) for method in LABELS for n in loggers]
-    figure = Figure(figsize=(2.9 * len(columns), 1.1 + 2.5 * len(worlds)), layout="constrained")
+    figure = Figure(figsize=(2.6 * len(columns) + 0.8, 1.1 + 2.3 * len(worlds)), layout="constrained")
     grid = figure.subplots(len(worlds), len(columns), squeeze=False, sharey=True)
     colours, steps = _colours()
     for line, name in zip(grid, worlds, strict=True):
         for axes, (method, n) in zip(line, columns, strict=True):
             mine = [row for row in rows if row["environment"] == name and row["loggers"] == n]
             _panel(axes, [row for row in mine if row["method"] == method], colours, steps)
-            axes.set_title(f"{NAMES.get(name, name)}, {COUNTS.get(n, f'{n} loggers')}: {LABELS[method]}", fontsize=9)
-        line[0].set_ylabel("episodes")
+        line[0].set_ylabel(f"{NAMES.get(name, name)}\nepisodes")
+    for axes, (method, n) in zip(grid[0], columns, strict=True):
+        axes.set_title(f"{LABELS[method]}\n{COUNTS.get(n, f'{n} loggers')}")
     for axes in grid[-1]:
         axes.set_xlabel("softness of the loggers")
     _explain(figure, colours, steps)
@@ -139,11 +140,11 @@ def _explain(figure: Figure, colours: Colormap, steps: BoundaryNorm) -> None:
     bar.ax.minorticks_off()
     bar.set_label("← the other has the smaller error   |   MSE ÷ MSE of EMP   |   EMP has the smaller error →")
     lines = [
-        Line2D([], [], color=BLACK, linestyle=line, linewidth=1.6, label=f"{level:.0%} of the target was never logged")
+        Line2D([], [], color=BLACK, linestyle=line, linewidth=1.6, label=f"{level:.0%} of the target never logged")
         for level, line in LEVELS.items()
     ]
     hatched = Patch(facecolor="#ffffff", edgecolor="#b9c0c5", hatch="////", label="not decided (two standard errors)")
-    figure.legend(handles=[*lines, hatched], loc="outside lower center", ncols=3)
+    figure.legend(handles=[*lines, hatched], loc="outside lower center", ncols=4)
 
 
 def show_phases(rows: Sequence[Row]) -> list[Row]:

@@ -79,6 +79,8 @@ LOOKS: dict[str, Look] = {
     "emp": Look("EMP", BLUE, "o"),
     "emp-single": Look("EMP (single)", ORANGE, "s"),
     "kl-emp": Look("KL-EMP", GREEN, "^"),
+    "kernel": Look("EMP, kernel", GREEN, "P"),
+    "emp-neural": Look("EMP, network", BLACK, "X"),
     "sadl": Look("SADL", GREEN, "^"),
     "bch": Look("BCH", VERMILION, "s", aware=True),
     "bch-pooled": Look("BCH (pooled)", SKY, "o", aware=True),
