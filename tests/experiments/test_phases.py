@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from mixope.experiments.phase_pictures import BETTER, SAME, UNDECIDED, WORSE, bo
 from mixope.experiments.phases import EXPERIMENT, SIZES, log_ratio, plan, says, summarise
 from mixope.experiments.reproduction import read_lines, reproduce
 from mixope.experiments.worlds import log_seed, world
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_softness_one_is_the_logger_of_the_figures_and_a_hard_one_takes_its_favourite():
@@ -155,3 +158,31 @@ def test_a_run_leaves_all_files_and_goes_on_to_the_same_bytes(tmp_path, monkeypa
     assert (cut / "phases.csv").read_bytes() == (whole / "phases.csv").read_bytes()
     figure = EXPERIMENT.draw(read_lines(whole / "phases.csv"))
     assert sum("÷" in axes.get_title() for axes in figure.axes) == 4
+
+
+def test_the_published_table_is_what_the_published_lines_say():
+    """docs/phases.md against docs/paper/phases.csv: cells by the share that was never logged."""
+    page, cells = (DOCS / "phases.md").read_text(encoding="utf-8"), {}
+    for row in read_lines(DOCS / "paper" / "phases.csv"):
+        if row["episodes"]:
+            key = row["environment"], row["loggers"], row["softness"], row["episodes"]
+            cells.setdefault(key, {})[row["method"]] = row
+    bands = {"below 1 %": (0, 0.01), "1 to 10 %": (0.01, 0.1), "10 to 50 %": (0.1, 0.5), "above 50 %": (0.5, 1)}
+    for label, (low, high) in bands.items():
+        mine = [cell for cell in cells.values() if low <= cell[EMP]["uncovered"] < high]
+        told = [label, str(len(mine)), *(_tally(mine, method) for method in (BCH, DR))]
+        told += [f"{np.median([c[m]['bias'] ** 2 / c[m]['mse'] for c in mine]):.0%}" for m in METHODS]
+        assert f"| {' | '.join(told)} |" in page
+
+
+def _tally(cells, method):
+    found = [cell[method]["says"] for cell in cells]
+    return " / ".join(str(sum(map(found.count, words))) for words in ((BETTER,), (UNDECIDED, SAME), (WORSE,)))
+
+
+def test_the_published_lines_are_those_of_the_full_size():
+    rows = [row for row in read_lines(DOCS / "paper" / "phases.csv") if row["episodes"]]
+    full = SIZES["full"]
+    assert {(row["environment"], row["repetitions"]) for row in rows} == set(full.worlds)
+    size = len(full.worlds) * len(full.loggers) * len(full.softness) * len(full.episodes)
+    assert len(rows) == size * len(METHODS)

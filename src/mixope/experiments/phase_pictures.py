@@ -28,6 +28,7 @@ STEPS = (1 / 30, 0.1, 0.25, 0.5, 1 / 1.2, 1.2, 2.0, 4.0, 10.0, 30.0)
 STEP_WORDS = ("1/30", ".1", ".25", ".5", ".83", "1.2", "2", "4", "10", "30")
 LEVELS: dict[float, Literal[":", "--", "-"]] = {0.01: ":", 0.1: "--", 0.5: "-"}
 """Of the uncovered share, with the lines they are drawn in."""
+HATCH = "#4d555b"
 GAP = 0.35
 """Between the limit and the logs, in cells."""
 COUNTS = {1: "one logger", 4: "four loggers"}
@@ -100,7 +101,7 @@ def _cell(axes: Axes, x: float, y: float, row: Row, colours: Colormap, steps: Bo
             1,
             1,
             facecolor=fill,
-            edgecolor="#b9c0c5" if open_question else "#ffffff",
+            edgecolor=HATCH if open_question else "#ffffff",
             hatch="////" if open_question else None,
             linewidth=0.0 if open_question else 0.4,
         )
@@ -143,7 +144,7 @@ def _explain(figure: Figure, colours: Colormap, steps: BoundaryNorm) -> None:
         Line2D([], [], color=BLACK, linestyle=line, linewidth=1.6, label=f"{level:.0%} of the target never logged")
         for level, line in LEVELS.items()
     ]
-    hatched = Patch(facecolor="#ffffff", edgecolor="#b9c0c5", hatch="////", label="not decided (two standard errors)")
+    hatched = Patch(facecolor="#ffffff", edgecolor=HATCH, hatch="////", label="not decided (two standard errors)")
     figure.legend(handles=[*lines, hatched], loc="outside lower center", ncols=4)
 
 

@@ -43,6 +43,7 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.color": GREY,
     "xtick.labelcolor": BLACK,
     "ytick.labelcolor": BLACK,
+    "hatch.linewidth": 0.6,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 5,
