@@ -27,7 +27,6 @@ from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators import make as make_estimator
 from mixope.estimators.asking import together
-from mixope.estimators.kernel import MOST_ROWS
 from mixope.experiments.experiment import Row, number
 from mixope.experiments.worlds import PENDULUM, TRAINED, World, log_seed, world
 from mixope.features import NormalisedBumps
@@ -122,7 +121,7 @@ def _told(outcome: Any) -> Row:
 class Sweep:
     """One environment: the fixed point, what is swept, and how many repetitions each form gets.
 
-    ``other_repetitions`` are those of the kernel and the network, on vectors.
+    ``other_points`` are those at which kernel and network are tried besides, on vectors.
     """
 
     environment: str
@@ -133,21 +132,20 @@ class Sweep:
     repetitions: int
     paper_repetitions: int
     bumps: int = 0
-    other_repetitions: int = 0
+    other_points: tuple[tuple[int, int], ...] = ()
 
     def points(self) -> list[tuple[int, int]]:
         """All (trajectories, horizon), each once."""
         over = [(m, self.fixed_horizon) for m in self.trajectories]
         return list(dict.fromkeys([*over, *((self.fixed_trajectories, h) for h in self.horizons)]))
 
-    def repetitions_of(self, form: Form) -> int:
-        """How often each point is measured; the paper's program is not for vectors, nor are the others for ids."""
-        vectors = self.environment in (PENDULUM, TRAINED)
-        return {
-            "general": self.repetitions,
-            "paper": 0 if vectors else self.paper_repetitions,
-            "others": self.other_repetitions if vectors else 0,
-        }[form]
+    def repetitions_of(self, form: Form, point: tuple[int, int]) -> int:
+        """How often a point is measured; the paper's program is not for vectors."""
+        if form == "others":
+            return self.repetitions if point in self.other_points else 0
+        if form == "paper":
+            return 0 if self.environment in (PENDULUM, TRAINED) else self.paper_repetitions
+        return self.repetitions
 
     def sweeps_of(self, episodes: int, horizon: int) -> Iterator[tuple[str, int]]:
         """The sweeps a point belongs to, with its place there."""
@@ -167,14 +165,14 @@ class Settings:
 
 def plan(settings: Settings, seed: int) -> list[Evaluated]:
     """All repetitions, by number, so that a run cut short has some of everything."""
-    most = max(sweep.repetitions_of(form) for sweep in settings.sweeps for form in get_args(Form))
+    most = max(max(sweep.repetitions, sweep.paper_repetitions) for sweep in settings.sweeps)
     return [
-        Evaluated(sweep.environment, settings.loggers, m, horizon, form, sweep.bumps, seed, repetition)
+        Evaluated(sweep.environment, settings.loggers, *point, form, sweep.bumps, seed, repetition)
         for repetition in range(most)
         for sweep in settings.sweeps
-        for m, horizon in sweep.points()
+        for point in sweep.points()
         for form in get_args(Form)
-        if repetition < sweep.repetitions_of(form) and (form != "others" or m * horizon <= MOST_ROWS)
+        if repetition < sweep.repetitions_of(form, point)
     ]
 
 
