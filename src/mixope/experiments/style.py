@@ -80,7 +80,7 @@ LOOKS: dict[str, Look] = {
     "emp": Look("EMP", BLUE, "o"),
     "emp-single": Look("EMP (single)", ORANGE, "s"),
     "kl-emp": Look("KL-EMP", GREEN, "^"),
-    "kernel": Look("EMP, kernel", GREEN, "P"),
+    "kernel": Look("EMP, kernel", GREY, "P"),
     "emp-neural": Look("EMP, network", BLACK, "X"),
     "sadl": Look("SADL", GREEN, "^"),
     "bch": Look("BCH", VERMILION, "s", aware=True),
