@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import mixope
 from mixope import environments
 from mixope.environments import truth
 from mixope.estimand import Estimand
@@ -22,6 +24,7 @@ from mixope.seen import count
 
 pytestmark = pytest.mark.long
 
+DOCS = Path(__file__).parents[2] / "docs"
 FIGURES = ("figure1", "figure2", "figure3", "figure4", "figure5")
 
 
@@ -133,6 +136,18 @@ def test_the_learned_law_is_the_exact_one_in_the_limit(method, form):
     np.testing.assert_allclose(law, exact, atol=0.01)
 
 
+@pytest.mark.parametrize("form", ["general", "paper"])
+def test_values_are_those_of_evaluate(form):
+    """The short way from a log to a value, without intervals and checks, is the whole one."""
+    asked = Evaluated("singlepath", 4, 12, 30, form, 0, 0, 0)
+    here = worlds.world("singlepath", 4)
+    logs = here.simulate(12, 30, asked.simulation_seed())
+    for row in asked.measure():
+        estimator = row["method"] if form == "general" else REGISTRY[row["method"]].make(form="paper")
+        whole = mixope.evaluate(logs, here.target, estimator, estimand="average", loggers=here.loggers)
+        assert row["value"] == whole.value, row["method"]
+
+
 def test_both_forms_see_the_same_log_and_every_repetition_another():
     first = Evaluated("taxi", 1, 10, 10, "general", 0, 0, 0)
     seeds = [first.simulation_seed(), *(Evaluated("taxi", 1, 10, 10, *rest).simulation_seed() for rest in OTHERS)]
@@ -163,6 +178,24 @@ def test_every_plan_has_distinct_repetitions_with_a_cost(name, size):
     repetitions = experiment.plan(experiment.sizes[size], 0)
     assert len({key_of(r) for r in repetitions}) == len(repetitions)
     assert all(r.seconds > 0 for r in repetitions)
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure3", "figure4", "figure5"])
+def test_the_published_lines_have_as_many_repetitions_as_the_full_size(name):
+    settings = experiments.get(name).sizes["full"]
+    asked = {(sweep.environment, "general"): sweep.repetitions for sweep in settings.sweeps}
+    asked |= {(sweep.environment, "paper"): sweep.paper_repetitions for sweep in settings.sweeps}
+    asked |= {(sweep.environment, "others"): sweep.repetitions for sweep in settings.sweeps}
+    rows = read_lines(DOCS / "paper" / f"{name}.csv")
+    assert {row["environment"] for row in rows} == {sweep.environment for sweep in settings.sweeps}
+    for row in rows:
+        assert row["repetitions"] + row["refused"] == asked[row["environment"], row["form"]], row
+
+
+def test_kernel_and_network_are_planned_where_a_sweep_names_a_point_and_nowhere_else():
+    settings = experiments.get("figure2").sizes["full"]
+    planned = {(r.environment, r.episodes, r.horizon) for r in plan(settings, 0) if r.form == "others"}
+    assert planned == {("pendulum", 50, 50)}
 
 
 def test_a_plan_begins_with_the_first_repetition_of_everything():

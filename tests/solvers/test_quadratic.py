@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from mixope.solvers.outcome import Outcome
 from mixope.solvers.quadratic import minimise_on_simplex
@@ -53,8 +54,34 @@ def test_the_identity_is_minimised_in_the_middle_and_a_cheap_corner_takes_all():
     np.testing.assert_allclose(minimise_on_simplex(corner)[0], [1.0, 0.0], atol=1e-8)
 
 
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12), rank=st.integers(1, 12))
+def test_guesses_of_what_binds_and_the_interior_point_come_to_the_same_point(seed, n, rank):
+    h = hessian(seed, n, rank, 1e-2)
+    guessed, _ = minimise_on_simplex(h)
+    inside, solved = minimise_on_simplex(h, guesses=0)
+    assert solved.ok
+    np.testing.assert_allclose(guessed, inside, atol=1e-6)
+
+
+def test_a_sparse_program_is_the_dense_one():
+    h = np.where(np.abs(np.subtract.outer(np.arange(30), np.arange(30))) < 2, -0.4, 0.0) + 1.3 * np.eye(30)
+    sparsely, dense = minimise_on_simplex(sparse.csc_array(h)), minimise_on_simplex(h)
+    np.testing.assert_array_equal(sparsely[0], dense[0])
+    assert sparsely[1].iterations == 1, "nothing binds, which is the first guess"
+
+
+def test_guesses_that_run_in_a_circle_are_left_to_the_interior_point():
+    h = hessian(100, 12, 12, 1e-2)
+    x, solved = minimise_on_simplex(h)
+    assert solved.iterations == minimise_on_simplex(h, guesses=0)[1].iterations
+    gradient = h @ x
+    assert solved.ok
+    assert (gradient - x @ gradient).min() > -1e-7 * np.abs(h).max()
+
+
 def test_too_few_steps_are_reported_as_inaccurate():
-    x, solved = minimise_on_simplex(hessian(0, 6, 6, 0.1), steps=1)
+    x, solved = minimise_on_simplex(hessian(0, 6, 6, 0.1), steps=1, guesses=0)
     assert solved.outcome is Outcome.INACCURATE
     assert not solved.ok
     assert x.sum() == pytest.approx(1.0)

@@ -26,7 +26,7 @@ def command(
         typer.Argument(
             metavar="EXPERIMENT",
             show_default=False,
-            help="figure1 … figure5, coverage, claims, or all. Several may be named.",
+            help="figure1 … figure5, coverage, claims, phases, or all. Several may be named.",
         ),
     ],
     full: Annotated[

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mixope.environments.datasets import Dataset, Settings
 
 WORLDS = (
-    "taxi, gridworld, gridworld-slip, singlepath or machines; with episodes that end: walk, sessions, survival, queue,"
-    " frozenlake or blackjack; with vectors: pendulum, linear-quadratic, or cartpole, whose episodes end; or"
-    " engagement, a product experiment."
+    "taxi, gridworld, gridworld-slip, singlepath, machines or garnet; with episodes that end: walk, sessions,"
+    " survival, queue, frozenlake or blackjack; with vectors: pendulum, linear-quadratic, or cartpole, whose episodes"
+    " end; or engagement, a product experiment."
 )
 OF_LOGS = ("loggers", "episodes", "horizon", "observed", "pickup_bonus")
 OF_TESTS = ("setting", "users", "days", "arms", "stagger", "exposure", "switchback", "rollout", "hidden", "metric")

@@ -32,6 +32,7 @@ from mixope.environments import (
 from mixope.environments.continuous import ContinuousEnvironment
 from mixope.environments.efficiency import efficiency_bound, logged_law, paper_form_bias
 from mixope.environments.games import blackjack, frozenlake
+from mixope.environments.garnet import garnet
 from mixope.environments.machines import machines
 from mixope.environments.model import Model, from_outcomes
 from mixope.environments.simulation import simulate
@@ -58,6 +59,7 @@ __all__ = [
     "engagement",
     "from_outcomes",
     "frozenlake",
+    "garnet",
     "gridworld",
     "hospital",
     "linear_quadratic",
@@ -86,6 +88,7 @@ BUILDERS: dict[str, Callable[..., Model]] = {
     "singlepath": singlepath,
     "walk": walk,
     "machines": machines,
+    "garnet": garnet,
     "sessions": sessions,
     "survival": survival,
     "queue": emptying_queue,

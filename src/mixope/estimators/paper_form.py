@@ -11,6 +11,7 @@ It assumes that s and s′ have the same law. Logs that start from a reset do no
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.behaviours.calibration import misfit, state_factors
@@ -81,7 +82,7 @@ def _ratio(
     if len(visited) > _MOST_STATES:
         raise UsageError(
             Advice(
-                f"the dense quadratic program takes at most {_MOST_STATES} states, these logs have {len(visited)};",
+                f"the quadratic program takes at most {_MOST_STATES} states, these logs have {len(visited)};",
                 " use ",
                 Setting("form", "general"),
             )
@@ -90,11 +91,10 @@ def _ratio(
     number[visited] = np.arange(len(visited))
     frequency = (leaving + arriving)[visited] / 2
     frequency = frequency / frequency.sum()
-    g = np.zeros((len(visited), len(visited)))
-    np.add.at(g, (number[state], number[next_state]), ratio)
-    g[np.diag_indices_from(g)] -= arriving[visited]
-    g /= frequency[:, None] * _SCALE
-    x, solved = minimise_on_simplex(g @ g.T + _REGULARISER * np.eye(len(visited)))
+    size = len(visited)
+    flow = sparse.coo_array((ratio, (number[state], number[next_state])), (size, size))
+    g = sparse.diags_array(1 / (frequency * _SCALE)) @ (flow - sparse.diags_array(arriving[visited]))
+    x, solved = minimise_on_simplex((g @ g.T + _REGULARISER * sparse.eye_array(size)).tocsc())
     omega = np.zeros(n_states)
     omega[visited] = x / frequency
     return omega, solved

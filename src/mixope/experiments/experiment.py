@@ -68,6 +68,7 @@ REGISTRY: dict[str, str] = {
     "figure5": "mixope.experiments.error_figures:FIGURE_5",
     "coverage": "mixope.experiments.coverage:EXPERIMENT",
     "claims": "mixope.experiments.claims:EXPERIMENT",
+    "phases": "mixope.experiments.phases:EXPERIMENT",
 }
 """Where each is, imported when it is asked for; in the order in which ``all`` runs them."""
 

@@ -8,7 +8,8 @@ horizons at the fixed number of trajectories; the point where they cross belongs
 Errors are against the long-run average of the target, also those of trajectory weights, which see only the first
 ``horizon`` steps: that is what the paper compares. ``form`` is that of the equations: the general one (``bch`` is then
 calibrated), or the paper's quadratic program, which exists for countable states only. Trajectory weights have no such
-form and stand beside both.
+form and stand beside both. On vectors there are also ``others``: the ratio in the paper's kernel form and as a network,
+on logs that are small enough for the kernel, which compares every row with every other.
 """
 
 from __future__ import annotations
@@ -16,33 +17,41 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mixope.answering import answer
+from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
+from mixope.estimators import make as make_estimator
+from mixope.estimators.asking import together
 from mixope.experiments.experiment import Row, number
-from mixope.experiments.worlds import PENDULUM, TRAINED, log_seed, world
+from mixope.experiments.worlds import PENDULUM, TRAINED, World, log_seed, world
 from mixope.features import NormalisedBumps
-from mixope.seen import look
+from mixope.processes import one_thread
+from mixope.questions import ask
+from mixope.seen import Counted, Sampled, look
 
-Form = Literal["general", "paper"]
+Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"
 FORMS: tuple[Form, ...] = ("general", "paper")
+OTHERS: tuple[str, ...] = ("kernel", "emp-neural")
 SINGLE: dict[Form, tuple[str, ...]] = {
     "general": ("bch", "emp", "sadl", "is-step", "wis-step"),
     "paper": ("bch", "emp"),
+    "others": OTHERS,
 }
 SEVERAL: dict[Form, tuple[str, ...]] = {
     "general": ("emp-single", "emp", "kl-emp", "bch", "bch-pooled", "bch-kl-pooled", "mis", "mis-step"),
     "paper": ("emp-single", "emp", "kl-emp", "bch", "bch-pooled", "bch-kl-pooled"),
+    "others": OTHERS,
 }
 
 
 def make(name: str, form: Form) -> Any:
-    """An estimator for :func:`mixope.evaluation.answer`; general forms by name, so that vectors can have them too."""
+    """An estimator in a form; general forms by name, so that vectors can have them too."""
     return REGISTRY[name].make(form="paper") if form == "paper" else name
 
 
@@ -61,14 +70,16 @@ class Evaluated:
 
     @property
     def seconds(self) -> float:
-        """Measured 2026-11-15, one core: proportional to rows, with a start; the paper's program on Taxi is dense."""
+        """Measured 2026-11-16, one core: proportional to rows, with a start."""
         rows, several = self.episodes * self.horizon, self.loggers > 1
+        if self.form == "others":
+            return 20.0
         if self.environment in (PENDULUM, TRAINED):
             base = 16.0 * math.pow(rows / 5000, 1.1) if several else 2.8 * math.pow(rows / 5000, 1.55)
             return base if self.bumps == 0 else min(base, 0.5 + rows / 5000)
         if self.form == "paper" and self.environment == "taxi":
-            return (7.0 if several else 2.0) * math.sqrt(rows / 40_000)
-        return (0.02 + rows / 200_000) * (1.6 if several else 1.0)
+            return (1.5 if several else 0.6) * math.sqrt(rows / 40_000)
+        return (0.03 + rows / 300_000) * (1.6 if several else 1.0)
 
     def simulation_seed(self) -> int:
         """Of everything but the form, so that both forms see the same log."""
@@ -82,24 +93,36 @@ class Evaluated:
         methods = (SEVERAL if self.loggers > 1 else SINGLE)[self.form]
         bound, rows = here.bound(self.horizon), self.episodes * self.horizon
         known = {"truth": here.truth, "bound": None if bound is None else bound / rows}
-        refused: list[tuple[str, str]] = []
-        found = answer(
-            seen,
+        found = self._solved(seen, here, methods)
+        return [{"method": name, **_told(outcome), **known} for name, outcome in zip(methods, found, strict=True)]
+
+    def _solved(self, seen: Counted | Sampled, here: World, methods: Sequence[str]) -> list[Any]:
+        """Solutions or refusals, of all methods in common scans, without intervals and checks, which cost the most."""
+        (question,) = ask(
+            seen.logs,
+            seen.labels,
             {"target": here.target},
-            [make(name, self.form) for name in methods],
             estimand=Estimand("average"),
-            level=0.95,
             loggers=here.loggers,
-            skipped=refused,
+            columns=seen.columns,
         )
-        values = {estimate.estimator: estimate.value for estimate in found}
-        reasons = dict(refused)
-        return [{"method": name, "value": values.get(name), "refusal": reasons.get(name), **known} for name in methods]
+        problem = seen.problem(question)
+        starts = [partial(make_estimator(make(name, self.form)).solve, problem) for name in methods]
+        with one_thread():
+            return seen.rounds(question.device).run(together(starts))
+
+
+def _told(outcome: Any) -> Row:
+    refused = isinstance(outcome, MixopeError)
+    return {"value": None if refused else outcome.value, "refusal": outcome.reason if refused else None}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One environment: the fixed point, what is swept, and how many repetitions each form gets."""
+    """One environment: the fixed point, what is swept, and how many repetitions each form gets.
+
+    ``other_points`` are those at which kernel and network are tried besides, on vectors.
+    """
 
     environment: str
     trajectories: tuple[int, ...]
@@ -109,11 +132,20 @@ class Sweep:
     repetitions: int
     paper_repetitions: int
     bumps: int = 0
+    other_points: tuple[tuple[int, int], ...] = ()
 
     def points(self) -> list[tuple[int, int]]:
         """All (trajectories, horizon), each once."""
         over = [(m, self.fixed_horizon) for m in self.trajectories]
         return list(dict.fromkeys([*over, *((self.fixed_trajectories, h) for h in self.horizons)]))
+
+    def repetitions_of(self, form: Form, point: tuple[int, int]) -> int:
+        """How often a point is measured; the paper's program is not for vectors."""
+        if form == "others":
+            return self.repetitions if point in self.other_points else 0
+        if form == "paper":
+            return 0 if self.environment in (PENDULUM, TRAINED) else self.paper_repetitions
+        return self.repetitions
 
     def sweeps_of(self, episodes: int, horizon: int) -> Iterator[tuple[str, int]]:
         """The sweeps a point belongs to, with its place there."""
@@ -135,19 +167,13 @@ def plan(settings: Settings, seed: int) -> list[Evaluated]:
     """All repetitions, by number, so that a run cut short has some of everything."""
     most = max(max(sweep.repetitions, sweep.paper_repetitions) for sweep in settings.sweeps)
     return [
-        Evaluated(sweep.environment, settings.loggers, m, horizon, form, sweep.bumps, seed, repetition)
+        Evaluated(sweep.environment, settings.loggers, *point, form, sweep.bumps, seed, repetition)
         for repetition in range(most)
         for sweep in settings.sweeps
-        for m, horizon in sweep.points()
-        for form in FORMS
-        if repetition < _repetitions(sweep, form)
+        for point in sweep.points()
+        for form in get_args(Form)
+        if repetition < sweep.repetitions_of(form, point)
     ]
-
-
-def _repetitions(sweep: Sweep, form: Form) -> int:
-    if form == "general":
-        return sweep.repetitions
-    return 0 if sweep.environment in (PENDULUM, TRAINED) else sweep.paper_repetitions
 
 
 def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
