@@ -1,6 +1,6 @@
 """Simulated experiments whose truth is known: how often each method decides rightly, and whether intervals hold.
 
-    python -m benchmarks.trials --tests 200 --hidden-tests 100 --users 4000 --days 14 --seed 0
+    python -m benchmarks.trials --tests 200 --hidden-tests 50 --users 4000 --days 14 --seed 0
 
 For every setting: the bias of the naive difference, the surrogate index, differences in Q and the long run; how often
 the 95 % interval of each holds the truth, and how often it decides rightly (better, worse, or unclear where there is no
@@ -72,10 +72,10 @@ def one(ask: Ask) -> list[dict[str, Any]]:
             **dict(zip(KEYS, ask.key, strict=True)),
             "method": line.name if line.name in METHODS else LONG_RUN,
             "estimator": line.name,
-            "value": line.effect.difference,
-            "low": line.effect.interval.low,
-            "high": line.effect.interval.high,
-            "truth": engagement.effect(ask.setting),
+            "value": f"{line.effect.difference:.6g}",
+            "low": f"{line.effect.interval.low:.6g}",
+            "high": f"{line.effect.interval.high:.6g}",
+            "truth": f"{engagement.effect(ask.setting):.6g}",
             "verdict": str(found.long_run.verdict),
             "flags": flags,
         }
@@ -154,7 +154,7 @@ def _share(which: Any) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tests", type=int, default=200)
-    parser.add_argument("--hidden-tests", type=int, default=100)
+    parser.add_argument("--hidden-tests", type=int, default=50)
     parser.add_argument("--users", type=int, default=4000)
     parser.add_argument("--days", type=int, default=14)
     parser.add_argument("--seed", type=int, default=0)

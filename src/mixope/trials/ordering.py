@@ -1,7 +1,7 @@
 """The rows of an experiment in order, each with what came before and after it: written to the disk of this machine.
 
 Order is needed within a unit alone. So a long table is first dealt out by a hash of the unit, and then one part after
-the other is brought into order: memory does not grow with the table.
+the other is brought into order: the memory for it does not grow with the table.
 """
 
 from __future__ import annotations
