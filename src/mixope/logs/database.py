@@ -7,11 +7,12 @@ unpacks from files and hands over is outside its limit. ``LEAST`` it gets in any
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from mixope.errors import Advice, Setting, UsageError
@@ -25,27 +26,101 @@ OFFLINE = dict.fromkeys(
 SHARE = 0.7
 """Of what is left, the part that DuckDB may count."""
 LEAST = 128_000_000
+MOST_IDLE = 2
+"""Databases that are kept for the next question."""
+MOST_HELD = 16_000_000
+"""Bytes that such a database may hold."""
+CLEAR = "SET temp_directory = ''; RESET memory_limit; RESET threads; RESET preserve_insertion_order"
+HELD = f"""SELECT (SELECT sum(memory_usage_bytes) FROM duckdb_memory()),
+{" + ".join(f"(SELECT count(*) FROM duckdb_{what}() WHERE NOT internal)" for what in ("tables", "views", "types"))},
+(SELECT count(*) FROM duckdb_databases() WHERE NOT internal)"""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B")
 
 
 @contextmanager
 def connect(memory_limit: str | None = None, threads: int | None = None) -> Iterator[Any]:
     """A database in memory; what does not fit goes to a folder among the temporary files of the machine."""
-    import duckdb
-
     with ExitStack() as stack:
         try:
             folder = str(stack.enter_context(scratch_folder()))
         except OSError:  # nowhere to spill to: all must fit in memory
             folder = ""
-        connection = stack.enter_context(duckdb.connect(":memory:", config=OFFLINE))
+        connection = stack.enter_context(_borrowed(_is_little(memory_limit)))
         connection.execute(f"SET temp_directory = {literal(folder)}")
-        connection.execute("SET enable_progress_bar = false")  # in notebooks DuckDB would draw one on standard output
         if memory_limit is not None:
             _limit(connection, memory_limit)
         if threads is not None:
             connection.execute(f"SET threads = {int(threads)}")
         yield connection
+
+
+_idle: list[Any] = []
+"""Taken from and added to by several threads, one operation at a time."""
+
+
+def _is_little(memory_limit: str | None) -> bool:
+    """Less than a database may hold after it was used."""
+    limit = None if memory_limit is None else bytes_of(memory_limit)
+    return limit is not None and limit < LEAST
+
+
+@contextmanager
+def _borrowed(new: bool) -> Iterator[Any]:
+    """A connection to a database of its own: a new one, or one that has been cleared.
+
+    It takes longer to make a database than to ask a small question, and one evaluation asks ten. Tables and views
+    that are temporary go with the connection; whatever else may be left is looked for, and where a question failed
+    nothing is kept.
+    """
+    try:
+        database = _new() if new else _idle.pop()
+    except IndexError:
+        database = _new()
+    try:
+        with database.cursor() as connection:
+            yield connection
+        kept = _cleared(database)
+    except BaseException:
+        database.close()
+        raise
+    if kept and len(_idle) < MOST_IDLE:
+        _idle.append(database)
+    else:
+        database.close()
+
+
+def _new() -> Any:
+    import duckdb
+
+    database = duckdb.connect(":memory:", config=OFFLINE)
+    database.execute("SET enable_progress_bar = false")  # in notebooks DuckDB would draw one on standard output
+    with suppress(duckdb.CatalogException):  # versions before 1.3 have none
+        database.execute("SET enable_external_file_cache = false")
+    return database
+
+
+def _cleared(database: Any) -> bool:
+    """With its settings as they were; False where it holds memory, tables, files, or the folder to which it spilled."""
+    import duckdb
+
+    try:
+        database.execute(CLEAR)
+        held, made, attached = database.execute(HELD).fetchall()[0]
+    except duckdb.Error:
+        return False
+    return int(held) < MOST_HELD and made == 0 and attached == 1
+
+
+def _close_idle() -> None:
+    """Threads of a database do not survive a fork, and Python ends without any."""
+    with suppress(IndexError):
+        while True:
+            _idle.pop().close()
+
+
+atexit.register(_close_idle)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(before=_close_idle)
 
 
 def _limit(connection: Any, size: str) -> None:
