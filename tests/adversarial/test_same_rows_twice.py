@@ -74,6 +74,15 @@ def test_a_file_given_twice_is_refused_and_both_are_named(tmp_path, fault, endin
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+@pytest.mark.parametrize("fault", [fault for fault in TWICE if fault != "two labels"])
+def test_a_list_with_a_file_twice_is_refused_too(tmp_path, fault, ending):
+    make, phrase = TWICE[fault]
+    given = [str(path) for path in make(tmp_path, write(log(), tmp_path / f"one{ending}"))]
+    with pytest.raises(DataError, match=phrase):
+        mixope.read(given)
+
+
 @pytest.mark.parametrize("fault", TWICE)
 def test_the_command_refuses_it_too(tmp_path, fault):
     make, phrase = TWICE[fault]

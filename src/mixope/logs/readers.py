@@ -17,6 +17,7 @@ from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.buffers import Held, recipe_of
+from mixope.logs.sources.copies import refuse_named_twice
 from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
@@ -202,6 +203,7 @@ def _open_paths(given: Sequence[Any], label: str | None, said: Said) -> list[Sou
     if any(found.alone or found.record for _, found in finds):
         return [source for path, found in finds for source in said.files(path, found, label)]
     files = [file for _, found in finds for file in found.files]
+    refuse_named_twice([file.path for file in files])
     name = files[0].path if len(files) == 1 else f"{files[0].path} … {files[-1].path}"
     notes = [note for _, found in finds for note in found.notes]
     return said.files(name, Finds(tuple(files), tuple(notes)), label)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -44,18 +45,25 @@ class Input:
         return self.groups is None or other.groups is None or bool(self.groups & other.groups)
 
 
+def refuse_named_twice(paths: Sequence[str]) -> None:
+    """Before files are opened: readers of several at once tell them apart by their names."""
+    path, times = Counter(paths).most_common(1)[0]
+    if times > 1:
+        raise _twice("file", path, path)
+
+
 def refuse_copies(sources: Sequence[Source], one_short_episode: Callable[[Source], bool]) -> None:
     """An error that names both, where an input is given twice; ``one_short_episode`` looks into a source."""
     inputs = [found for source in sources for found in _inputs(source)]
     for one, other in _pairs(_alike(inputs, lambda i: i.place)):
         if one.shares_rows_with(other):
-            raise _twice("file" if one.path or one.groups else "input", one, other)
+            raise _twice("file" if one.path or one.groups else "input", one.name, other.name)
     for one, other in (*_same_files(inputs), *_same_tables(inputs)):
         if not one_short_episode(_alone(other)):
-            raise _twice("content", one, other)
+            raise _twice("content", one.name, other.name)
 
 
-def _twice(what: str, one: Input, other: Input) -> DataError:
+def _twice(what: str, one: str, other: str) -> DataError:
     problems = {
         "file": "The same file is given twice",
         "input": "The same input is given twice",
@@ -63,7 +71,7 @@ def _twice(what: str, one: Input, other: Input) -> DataError:
     }
     return DataError(
         problems[what],
-        where=f"{one.name}, twice" if one.name == other.name else f"{one.name} and {other.name}",
+        where=f"{one}, twice" if one == other else f"{one} and {other}",
         expected="every row once: counted twice, it would make intervals too narrow",
         hint=_HINT,
     )
