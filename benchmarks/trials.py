@@ -26,6 +26,7 @@ import mixope
 from mixope.environments import engagement
 
 WORDS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
+TESTS, HIDDEN_TESTS, USERS, DAYS = 200, 50, 4000, 14
 LONG_RUN = "dr"
 METHODS = ("naive", "surrogate", "dq", LONG_RUN)
 WHOLE = ("lift", "seasonal", "null", "novelty", "habit", "investment", "wear-out", "opposite")
@@ -117,28 +118,45 @@ class Summary:
         return float(np.mean(sign == truth)), float(np.mean((sign != truth) & (sign != 0)))
 
 
-def whole_table(rows: Sequence[dict[str, str]]) -> str:
-    """Bias, coverage, right and wrong decisions of every method; then what the verdict says of the long run."""
-    head = ["setting", "truth", *(f"`{name}`" for name in METHODS), "trustworthy", "of these hold"]
+def error_table(rows: Sequence[dict[str, str]]) -> str:
+    """Bias and coverage of every method; then what the verdict says of the long run."""
+    head = ["setting", "truth", *(f"`{name}`" for name in METHODS), "green, hold"]
     lines = []
-    for setting in dict.fromkeys(row["setting"] for row in rows):
-        by = {name: Summary([r for r in rows if r["setting"] == setting and r["method"] == name]) for name in METHODS}
+    for setting, by in _by_setting(rows).items():
         last = by[LONG_RUN]
-        cells = [_cell(by[name]) for name in METHODS]
-        lines.append([setting, f"{last.truth:+.4f}", *cells, f"{last.green.mean():.0%}", _share(last.held[last.green])])
+        cells = [f"{found.bias:+.4f}, {found.held.mean():.0%}" for found in by.values()]
+        trusted = f"{last.green.mean():.0%}, {last.held[last.green].mean():.0%}"
+        lines.append([setting, f"{last.truth:+.4f}", *cells, trusted])
     return markdown(head, lines)
 
 
-def _cell(found: Summary) -> str:
-    right, wrong = found.decides
-    return f"{found.bias:+.4f}, {found.held.mean():.0%}, {right:.0%}/{wrong:.0%}"
+def decision_table(rows: Sequence[dict[str, str]]) -> str:
+    """Right and wrong decisions of every method."""
+    head = ["setting", "truth", *(f"`{name}`" for name in METHODS)]
+    lines = []
+    for setting, by in _by_setting(rows).items():
+        cells = ["{:.0%} / {:.0%}".format(*found.decides) for found in by.values()]
+        lines.append([setting, f"{by[LONG_RUN].truth:+.4f}", *cells])
+    return markdown(head, lines)
+
+
+def _by_setting(rows: Sequence[dict[str, str]]) -> dict[str, dict[str, Summary]]:
+    """The tests with the whole state, by setting and method."""
+    whole = [row for row in rows if not row["hidden"]]
+    return {
+        setting: {
+            name: Summary([row for row in whole if row["setting"] == setting and row["method"] == name])
+            for name in METHODS
+        }
+        for setting in dict.fromkeys(row["setting"] for row in whole)
+    }
 
 
 def hidden_table(rows: Sequence[dict[str, str]]) -> str:
     """What a missing column does to the long run, and how often that is flagged."""
     head = ["setting", "hidden", "bias", "interval holds", "wrong decisions", "flagged", "flagged where it misses"]
     lines = []
-    for setting, hidden in dict.fromkeys((row["setting"], row["hidden"]) for row in rows):
+    for setting, hidden in dict.fromkeys((row["setting"], row["hidden"]) for row in rows if row["hidden"]):
         mine = [r for r in rows if (r["setting"], r["hidden"], r["method"]) == (setting, hidden, LONG_RUN)]
         found = Summary(mine)
         flagged = [f"{(~found.green).mean():.0%}", _share(~found.green[~found.held])]
@@ -151,12 +169,15 @@ def _share(which: Any) -> str:
     return f"{which.mean():.0%} of {len(which)}" if len(which) else "–"
 
 
+TABLES = (error_table, decision_table, hidden_table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tests", type=int, default=200)
-    parser.add_argument("--hidden-tests", type=int, default=50)
-    parser.add_argument("--users", type=int, default=4000)
-    parser.add_argument("--days", type=int, default=14)
+    parser.add_argument("--tests", type=int, default=TESTS)
+    parser.add_argument("--hidden-tests", type=int, default=HIDDEN_TESTS)
+    parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--days", type=int, default=DAYS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     said = parser.parse_args()
@@ -172,9 +193,7 @@ def main() -> None:
             RESULTS.append(lines)
     wanted = {ask.key for ask in asks}
     rows = [row for row in RESULTS.read() if tuple(row[name] for name in KEYS) in wanted]
-    print(whole_table([row for row in rows if not row["hidden"]]))
-    print()
-    print(hidden_table([row for row in rows if row["hidden"]]))
+    print(*(table(rows) for table in TABLES), sep="\n\n")
 
 
 if __name__ == "__main__":

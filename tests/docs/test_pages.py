@@ -120,6 +120,13 @@ def test_every_check_is_listed() -> None:
         assert [name for name in sorted(names) if f"\n| {name} |" not in text] == [], page
 
 
+def test_every_benchmark_is_listed() -> None:
+    folder = ROOT / "benchmarks"
+    listed = set(first_cells(folder / "README.md", "## What there is"))
+    suites = {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
+    assert listed == suites | {path.name for path in folder.glob("*.py")}
+
+
 def test_the_licence_is_whole() -> None:
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Version 2.0, January 2004" in text
