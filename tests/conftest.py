@@ -1,12 +1,17 @@
 """Settings for all tests: Hypothesis draws the same examples on every run, and tests that share work run together."""
 
 import signal
+from functools import cache
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("repeatable")
+
+# The commands are made once: the runner would make them anew for every call, which takes longer than most of them.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 FINER = ("where", "estimand", "engine")
 """The tests of one file that share their work by these parameters, so that they may run apart."""

@@ -8,6 +8,7 @@ stories of the gallery, whose commands read what their code wrote, are run by ``
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from documents import PAGES, ROOT, blocks, page_name
@@ -16,8 +17,13 @@ from pages_run import commands, not_printed, run_code, run_command
 ELSEWHERE = {*(ROOT / "docs" / "gallery").glob("*.md"), ROOT / "docs" / "first-commands.md"}
 
 
-def _with(language: str) -> list[Path]:
-    return [page for page in PAGES if page not in ELSEWHERE and any(b.language == language for b in blocks(page))]
+SLOW = {"experiments.md", "learned-values.md", "mixed-states.md", "sequential.md", "vectors.md"}
+"""Pages that take five seconds or more."""
+
+
+def _with(language: str) -> list[Any]:
+    chosen = [page for page in PAGES if page not in ELSEWHERE and any(b.language == language for b in blocks(page))]
+    return [pytest.param(page, marks=pytest.mark.long if page.name in SLOW else ()) for page in chosen]
 
 
 @pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")  # notes, which pages need not show

@@ -42,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_each_command_works_or_says_what_to_type_instead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed, codes = "", set()
     for block in blocks(PAGE):

@@ -110,6 +110,7 @@ def test_a_killed_job_goes_on_after_its_last_finished_scan(tmp_path):
     assert answer == mixope.evaluate(path, small_target()).to_json()
 
 
+@pytest.mark.long
 def test_two_processes_may_share_a_folder(tmp_path):
     path = small_log(tmp_path)
     both = [start(path, tmp_path / "kept", "left alone") for _ in range(2)]

@@ -89,6 +89,7 @@ def test_the_average_of_logs_that_never_end_is_the_same_too():
 
 
 @needs_jax
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bits_and_another_one_does_not():
     rows = rows_of("discounted", ONE)
     one, again, other = (values_of(fit_on_jax(rows, weights_of(), QUICK, seed), rows) for seed in (0, 0, 1))
@@ -105,6 +106,7 @@ def test_a_network_does_not_depend_on_those_beside_it():
 
 
 @needs_jax
+@pytest.mark.long
 def test_every_renewal_is_told():
     told = []
     fit_on_jax(rows_of("discounted", ONE), weights_of(), QUICK, 0, tick=lambda done, total: told.append((done, total)))
@@ -231,6 +233,7 @@ def test_a_value_that_a_gpu_learned_says_so_and_is_that_of_the_processor(as_if_g
 
 
 @needs_jax
+@pytest.mark.long
 def test_the_device_of_an_estimator_goes_before_that_of_the_question(as_if_gpu):
     log, target = autoregression()
     kept = LearnedValue(QUICK, device="cpu")

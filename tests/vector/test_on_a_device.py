@@ -51,7 +51,8 @@ def test_the_estimate_is_that_of_the_processor(logs, estimator, bumps, gamma):
     asked["features"] = None if bumps is None else NormalisedBumps(bumps)
     target = linear_quadratic.target()
     plain, found = (mixope.evaluate(logs, target, estimator, device=device, **asked) for device in ("cpu", "gpu"))
-    assert found.value == pytest.approx(plain.value, rel=1e-4)
+    # Single precision, on processors that round differently: little beside what is not known anyway.
+    assert found.value == pytest.approx(plain.value, abs=0.01 * plain.standard_error)
     assert found.standard_error == pytest.approx(plain.standard_error, rel=1e-3)
     assert any(SAID in note for note in found.notes)
     assert not any(SAID in note for note in plain.notes)
