@@ -32,7 +32,7 @@ from mixope.policies import PolicySource
 from mixope.questions import check_level
 from mixope.rendering import Record, Rows
 from mixope.trials.arms import compare_arms, difference_of
-from mixope.trials.design import Design, Period, names_of
+from mixope.trials.design import Absent, Design, Period, names_of
 from mixope.trials.lengths import errors_by_length
 from mixope.trials.panel import make_panel
 
@@ -270,6 +270,7 @@ def plan_experiment(
     exposure: str | None = None,
     bins: int = 5,
     missing: str | None = None,
+    absent: Absent | None = None,
     format: str | None = None,
     encoding: str | None = None,
 ) -> Plan:
@@ -282,8 +283,9 @@ def plan_experiment(
     """
     check_level(level)
     check_precision(precision)
+    metrics, states = names_of(metric), names_of(state)
     design = Design(
-        unit, time, arm, str(control), names_of(metric), names_of(state), period, season, lags, exposure, bins, missing
+        unit, time, arm, str(control), metrics, states, period, season, lags, exposure, bins, missing, absent
     )
     panel = make_panel(data, design, format=format, encoding=encoding)
     facts, treated = panel.facts, _treatment(panel.facts.names, design.control, treatment)

@@ -20,6 +20,8 @@ import pytest
 
 import mixope
 
+pytestmark = pytest.mark.long  # other tests say the same of the versions that are installed here
+
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "tests" / "data" / "reference"
 WALK, TARGET = REFERENCE / "walk.csv", REFERENCE / "walk-target.csv"
@@ -163,7 +165,8 @@ def test_a_figure_is_drawn(tmp_path):
     assert "<svg" in svg.read_text(encoding="utf-8")
 
 
-def test_an_experiment_is_brought_into_order_and_answered():
+@pytest.mark.parametrize("absent", [None, "zero"])
+def test_an_experiment_is_brought_into_order_and_answered(absent):
     generator = np.random.default_rng(0)
     user, day = np.repeat(np.arange(120), 5), np.tile(np.arange(5), 120)
     table = pa.table(
@@ -176,7 +179,7 @@ def test_an_experiment_is_brought_into_order_and_answered():
         }
     )
     found = mixope.experiment(
-        table, arm="variant", control="A", unit="user", time="day", metric="revenue", state="level"
+        table, arm="variant", control="A", unit="user", time="day", metric="revenue", state="level", absent=absent
     ).main
     assert found.naive.interval.low < 0.5 < found.naive.interval.high
     assert found.long_run.effect.interval.low < 0.5 < found.long_run.effect.interval.high

@@ -126,7 +126,7 @@ def test_a_column_that_never_changes_counts_by_the_units_that_have_it():
     assert found.main.long_run.verdict is mixope.Verdict.TRUSTWORTHY
 
 
-@pytest.mark.parametrize("setting", ["novelty", "opposite"])
+@pytest.mark.parametrize("setting", [pytest.param("novelty", marks=pytest.mark.long), "opposite"])
 def test_where_arms_were_seen_in_all_states_emp_and_dr_are_the_same_number(setting):
     table = engagement.draw(setting, users=600, days=10, seed=0)
     state = [name for name in table.column_names if name not in (*WORDS.values(), "visits", "complaints")]

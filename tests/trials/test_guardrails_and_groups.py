@@ -57,6 +57,21 @@ def test_both_are_in_json_tables_terminal_and_page(found, tmp_path):
     assert 'id="subgroups"' in page
 
 
+def test_less_of_a_cost_is_better():
+    table = two_states(200, 6, effect=0.5)
+    plain = mixope.experiment(table, **WORDS, state="tired", by="tired")
+    cost = mixope.experiment(table, **WORDS, state="tired", by="tired", less="revenue")
+    for more, less in zip((*plain.arms, *plain.subgroups), (*cost.arms, *cost.subgroups), strict=True):
+        assert less.naive.difference == more.naive.difference
+        assert less.naive.probability_better == 1 - more.naive.probability_better
+        assert less.long_run.effect.probability_better == 1 - more.long_run.effect.probability_better
+    assert (plain.main.decision, cost.main.decision) == ("better", "worse")
+    assert headline(cost, cost.main).startswith("B is worse than A, with more revenue, in the long run: +")
+    assert mixope.Experiment.from_json(cost.to_json()).to_json() == cost.to_json()
+    with pytest.raises(UsageError, match="less of 'waits' is to be better, but the metrics are revenue"):
+        mixope.experiment(table, **WORDS, state="tired", less="waits")
+
+
 def test_what_is_no_guardrail_and_no_column_is_told():
     with pytest.raises(UsageError, match="METRIC<=BOUND"):
         mixope.experiment(two_states(users=20), **WORDS, state="tired", guardrail="complaints")

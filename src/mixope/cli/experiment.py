@@ -56,6 +56,7 @@ def command(
         list[str],
         _named("--state", "What a unit is like at the beginning of a period; else the other columns. Repeatable."),
     ] = [],  # noqa: B006 (typer's way to say: any number)
+    less: Annotated[list[str], _named("--less", "A metric of which less is better, such as a cost. Repeatable.")] = [],  # noqa: B006
     estimand: Annotated[
         EffectName,
         typer.Option(
@@ -101,6 +102,7 @@ def command(
     ] = None,
     bins: Annotated[int, typer.Option("--bins", help="Classes into which a state with many numbers is cut.")] = 5,
     missing: o.Missing = None,
+    absent: o.Absent = None,
     sequential: Annotated[
         bool,
         typer.Option(
@@ -152,6 +154,7 @@ def command(
             time=time,
             metric=metric,
             state=state,
+            less=less,
             estimand=estimand.value,
             gamma=gamma,
             horizon=horizon,
@@ -166,6 +169,7 @@ def command(
             by=by,
             bins=bins,
             missing=None if missing is None else missing.value,
+            absent=None if absent is None else absent.value,
             sequential=sequential,
             planned=planned,
             format=None if format is None else format.value,

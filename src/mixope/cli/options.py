@@ -36,6 +36,13 @@ class DeviceName(StrEnum):
     gpu = "gpu"
 
 
+class AbsentName(StrEnum):
+    """What a period without a row means."""
+
+    zero = "zero"
+    unknown = "unknown"
+
+
 Ending = StrEnum("Ending", ["terminated", "truncated"])
 MissingName = StrEnum("MissingName", ["keep"])
 FormName = StrEnum("FormName", ["general", "paper"])
@@ -105,6 +112,15 @@ Role = Annotated[
         metavar="COLUMN=id|category|number",
         show_default=False,
         help="What a column of the state is, where the guess that inspect shows is wrong. Repeatable.",
+    ),
+]
+Absent = Annotated[
+    AbsentName | None,
+    typer.Option(
+        "--absent",
+        show_default=False,
+        help="Of an experiment: what a period without a row means, after a unit has entered. zero: it earned nothing, "
+        "and being away is part of its state; unknown: it was not watched.",
     ),
 ]
 Missing = Annotated[

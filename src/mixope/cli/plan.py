@@ -64,6 +64,7 @@ def command(
     ends: o.Ends = None,
     role: o.Role = [],  # noqa: B006
     missing: o.Missing = None,
+    absent: o.Absent = None,
     format: o.Format = None,
     encoding: o.Encoding = None,
     unknown_actions: o.Unknown = o.UnknownActions.error,
@@ -101,6 +102,7 @@ def command(
                 level=level,
                 sequential=sequential,
                 missing=None if missing is None else missing.value,
+                absent=None if absent is None else absent.value,
                 format=None if format is None else format.value,
                 encoding=encoding,
             )

@@ -22,12 +22,17 @@ def headline(found: Experiment, arm: ArmResult) -> str:
     effect, per = arm.long_run.effect, f"per {found.unit} and {found.period}"
     if arm.decision == "not supported":
         return f"These data do not support an answer on {arm.arm} against {found.control} in the long run."
-    verb = {
-        "better": f"{arm.arm} earns more {arm.metric} than {found.control} in the long run",
-        "worse": f"{arm.arm} earns less {arm.metric} than {found.control} in the long run",
-        "unclear": f"{arm.arm} and {found.control} cannot be told apart on {arm.metric} in the long run",
-    }[arm.decision]
-    return f"{verb}: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+    return f"{_verb(found, arm)} in the long run: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+
+
+def _verb(found: Experiment, arm: ArmResult) -> str:
+    """More, less, or not to be told apart; of a cost it is also said which of them is better."""
+    if arm.decision == "unclear":
+        return f"{arm.arm} and {found.control} cannot be told apart on {arm.metric}"
+    more = "more" if arm.long_run.effect.difference > 0 else "less"
+    if arm.less_is_better:
+        return f"{arm.arm} is {arm.decision} than {found.control}, with {more} {arm.metric},"
+    return f"{arm.arm} earns {more} {arm.metric} than {found.control}"
 
 
 def _broken(found: Experiment, arm: ArmResult) -> str:
@@ -39,7 +44,7 @@ def _broken(found: Experiment, arm: ArmResult) -> str:
 def _otherwise(arm: ArmResult) -> str:
     """Where the plain difference would have led elsewhere."""
     seen = arm.naive
-    looked = "better" if seen.interval.low > 0 else "worse" if seen.interval.high < 0 else "unclear"
+    looked = arm.says(seen)
     if looked == arm.decision:
         return ""
     said = {"better": "it looked better", "worse": "it looked worse", "unclear": "no difference was sure"}[looked]

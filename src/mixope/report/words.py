@@ -44,6 +44,7 @@ CHECKS = {
     "history": "stationarity",
     "drift": "stationarity",
     "later periods": "stationarity",
+    "leaving": "data",
     "rewards by episode": "data",
     "rewards in step": "data",
     "rewards seen": "data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from mixope.estimate import Estimate
 from mixope.intervals import Interval
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
+from mixope.trials.absences import about_the_lost, leaving_check
 from mixope.trials.counts import Counts, Histories, count
 from mixope.trials.drift import drift_check
 from mixope.trials.figures import Figures, figures
@@ -63,6 +65,7 @@ def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[s
         if treatment != panel.design.control:
             one = _One(panel, metric, treatment, asked, ahead, histories, counts, early, seen, outcomes)
             found.append(one.result(table))
+            notes.extend(one.remarks)
     if outcomes is None:
         notes.append(UNBOUNDED)
     return found
@@ -124,12 +127,21 @@ class _One:
         names = self.panel.facts.names
         return names.index(self.treatment), names.index(self.control)
 
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be known of the question itself."""
+        for_ever = self.asked.estimand == FOR_EVER and self.asked.day is None
+        return about_the_lost(self.panel, self.figures.pair) if for_ever else []
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What counts alone say."""
+        return figures(self.counts, *self.pair, self.panel.facts.longest, self.ahead, self.asked.level)
+
     def result(self, table: Comparison) -> ArmResult:
         """All that is said of it."""
-        level, tested = self.asked.level, self.panel.facts.longest
-        plain = naive(self.panel, self.metric, self.treatment, self.control, level)
-        found = figures(self.counts, *self.pair, tested, self.ahead, level)
-        long_run = self._long_run(table, found)
+        plain = naive(self.panel, self.metric, self.treatment, self.control, self.asked.level)
+        found, long_run = self.figures, self._long_run(table)
         lines = [Line("naive", plain, "what was seen during the test"), *found.lines]
         lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
         return ArmResult(
@@ -145,7 +157,7 @@ class _One:
             sensitivity=self._sensitivity(long_run),
         )
 
-    def _long_run(self, table: Comparison, found: Figures) -> LongRun:
+    def _long_run(self, table: Comparison) -> LongRun:
         """The difference by the estimator, its checks, and those that only an experiment has."""
         first, second = (next(e for e in table if e.target == name) for name in (self.treatment, self.control))
         day = self.asked.day
@@ -153,12 +165,12 @@ class _One:
             effect, by = difference_of(table, self.treatment, self.control), first.estimator
             treated, plain = first.value, second.value
         else:
-            effect, by = found.on_day(day), "chain"
-            treated, plain = (float(arm.path(day)[-1]) for arm in (found.pair.treated, found.pair.plain))
+            effect, by, pair = self.figures.on_day(day), "chain", self.figures.pair
+            treated, plain = (float(arm.path(day)[-1]) for arm in (pair.treated, pair.plain))
         checks = _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
-        checks.append(self._forecast())
+        checks += [self._forecast(), leaving_check(self.panel, self.treatment, self.control)]
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
         said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))

@@ -19,11 +19,15 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of the state as a small number: the SQL of it, what each number means, and a note where one is due."""
+    """A column of the state as a small number: the SQL of it, what each number means, and a note where one is due.
+
+    ``of_period``: it follows from the number of the period alone.
+    """
 
     sql: str
     classes: tuple[str, ...]
     note: str | None = None
+    of_period: bool = False
 
 
 def coded_state(connection: Any, raw: str, state: str, design: Design, name: str) -> Coded:
@@ -53,7 +57,8 @@ def coded_state(connection: Any, raw: str, state: str, design: Design, name: str
 
 def season_state(season: int) -> Coded:
     """Where in its season a period is."""
-    return Coded(f"CAST(((day % {season}) + {season}) % {season} AS SMALLINT)", tuple(map(str, range(season))))
+    place = f"CAST(((day % {season}) + {season}) % {season} AS SMALLINT)"
+    return Coded(place, tuple(map(str, range(season))), of_period=True)
 
 
 _NUMBERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE"}

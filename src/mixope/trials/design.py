@@ -10,6 +10,8 @@ from mixope.arrays import is_whole
 from mixope.errors import UsageError
 
 Period = Literal["hour", "day", "week"]
+Absent = Literal["zero", "unknown"]
+ABSENT: tuple[Absent, ...] = get_args(Absent)
 PERIODS: tuple[Period, ...] = get_args(Period)
 MOST_LAGS = 3
 
@@ -21,7 +23,7 @@ class Design:
     ``states`` may be empty: then the table's other columns are taken, and a note says which. ``season`` is a number of
     periods after which the world is where it was (7 for days of a week); ``lags`` puts so many earlier periods of the
     states beside them. With ``exposure``, a unit has its arm in the periods in which that column is true, and is as the
-    control in the others.
+    control in the others. ``absent`` is what a period without a row means, after a unit has entered.
     """
 
     unit: str
@@ -36,6 +38,7 @@ class Design:
     exposure: str | None = None
     bins: int = 5
     missing: str | None = None
+    absent: Absent | None = None
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -49,6 +52,8 @@ class Design:
             raise UsageError(f"lags is a number from 0 to {MOST_LAGS}, got {self.lags!r}")
         if not is_whole(self.bins) or not 2 <= self.bins <= 20:
             raise UsageError(f"bins is a number from 2 to 20, got {self.bins!r}")
+        if self.absent is not None and self.absent not in ABSENT:
+            raise UsageError(f"absent is one of {', '.join(ABSENT)}, got {self.absent!r}")
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from mixope.logs.sources import literal, quote
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.scratch import Scratch, lying_in
 from mixope.logs.sources.stores import Store
+from mixope.trials.absences import WINDOW, Watch, filled
 from mixope.trials.classes import Coded
 from mixope.trials.design import Design
 
@@ -35,13 +36,25 @@ def names_of(coded: Iterable[str], lags: int) -> tuple[str, ...]:
     return (*now, *(earlier(name, lag) for name in now for lag in range(1, lags + 1)))
 
 
-def ordered(connection: Any, raw: str, coded: Mapping[str, Coded], design: Design) -> Iterator[str]:
-    """Queries that give all rows in order, one part after the other; each must be run before the next is asked for."""
+def ordered(
+    connection: Any, raw: str, coded: Mapping[str, Coded], design: Design, watch: Watch | None
+) -> Iterator[str]:
+    """Queries that give all rows in order, one part after the other; each must be run before the next is asked for.
+
+    With ``watch``, periods in which a unit that is watched has no row get one.
+    """
     shown = _shown(coded, design)
-    with _dealt(connection, f"SELECT {_taken(coded, design)} FROM {raw}", len(shown)) as parts:
+    n_rows = _rows_of(connection, raw) if watch is None else watch.periods
+    with _dealt(connection, f"SELECT {_taken(coded, design)} FROM {raw}", n_rows * len(shown)) as parts:
         listed = ", ".join(f"{expression} AS {called}" for called, expression in shown.items())
         for part in parts:
-            yield f"SELECT {listed} FROM {part} WINDOW w AS (PARTITION BY unit ORDER BY day)"
+            whole = part if watch is None else filled(part, coded, design, watch)
+            yield f"SELECT {listed} FROM {whole} {WINDOW}"
+
+
+def _rows_of(connection: Any, relation: str) -> int:
+    """How many there are."""
+    return int(connection.execute(f"SELECT count(*) FROM {relation}").fetchall()[0][0])
 
 
 def _taken(coded: Mapping[str, Coded], design: Design) -> str:
@@ -72,10 +85,9 @@ def _shown(coded: Iterable[str], design: Design) -> dict[str, str]:
 
 
 @contextmanager
-def _dealt(connection: Any, rows: str, n_columns: int) -> Iterator[list[str]]:
-    """Relations that have all rows of a unit each; where there are few rows, one with all."""
-    ((n_rows,),) = connection.execute(f"SELECT count(*) FROM ({rows})").fetchall()
-    parts = -(-n_rows * n_columns // PART)
+def _dealt(connection: Any, rows: str, n_values: int) -> Iterator[list[str]]:
+    """Relations that have all rows of a unit each; where there are few values, one with all."""
+    parts = -(-n_values // PART)
     if parts <= 1:
         yield [f"({rows})"]
         return

@@ -26,7 +26,9 @@ from mixope.logs import Logs
 from mixope.logs.database import connect, resident_bytes
 from mixope.logs.readers import open_sources, read_found
 from mixope.logs.sources import quote, reading
+from mixope.logs.sources.copies import refuse_copies
 from mixope.logs.sources.found import Finds
+from mixope.trials.absences import away, watch_of, with_units
 from mixope.trials.classes import coded_state, season_state
 from mixope.trials.design import Design
 from mixope.trials.ordering import NONE, earlier, names_of, ordered, written
@@ -89,7 +91,7 @@ class Panel:
     def facts(self) -> Facts:
         """Counted once."""
         with self.open() as (connection, rows):
-            return _facts(connection, rows)
+            return _facts(connection, rows, self.design)
 
     def part(self, column: str, code: int) -> Panel:
         """The units that entered with one class of a column of the state."""
@@ -117,7 +119,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class Facts:
-    """How large the experiment is. ``fixed``: no unit changed its arm. ``gaps``: rows with a period missing after."""
+    """How large the experiment is. ``fixed``: no unit changed its arm. ``gaps``: rows with a period missing after.
+
+    ``left``: units of each arm without a row at the end of the time for which they were watched; ``added``: rows that
+    the table did not have (:mod:`mixope.trials.absences`).
+    """
 
     rows: int
     units: int
@@ -126,6 +132,8 @@ class Facts:
     """Each arm with its units and its rows."""
     fixed: bool
     gaps: int
+    left: Mapping[str, int]
+    added: int
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -141,6 +149,7 @@ def memory() -> str:
 def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
     """Read the table (``how``: its format and encoding), check it, and bring it into order."""
     sources = open_sources(_as_table(data, design), **how)
+    refuse_copies(sources, lambda source: False)
     name = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     design, notes = with_states(sources, design)
     refuse_missing(sources, design.columns)
@@ -153,7 +162,11 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
         notes += [found.note for found in coded.values() if found.note]
         if design.season is not None:
             coded["season"] = season_state(design.season)
-        rows = ordered(connection, raw, coded, design)
+        watch = None
+        if design.absent == "zero":
+            watch = watch_of(connection, raw, design, name)
+            coded[away(design)] = watch.state
+        rows = ordered(connection, raw, coded, design, watch)
         steps, last = written(connection, rows, name, {"arms": list(arms)})
     classes = {earlier(state, lag): found.classes for state, found in coded.items() for lag in range(design.lags + 1)}
     inputs = tuple(record for source in sources for record in source.inputs())
@@ -192,13 +205,18 @@ def _refuse_doubles(panel: Panel) -> None:
         )
 
 
-def _facts(connection: Any, rows: str) -> Facts:
-    total, gaps = connection.execute(f"SELECT count(*), count(*) FILTER (NOT follows) FROM {rows}").fetchall()[0]
-    units, fixed, longest = connection.execute(
-        f"""SELECT count(*), bool_and(one), max(days) FROM (SELECT min(assigned) = max(assigned) AS one,
-        max(step) + 1 AS days FROM {rows} GROUP BY unit)"""
+def _facts(connection: Any, rows: str, design: Design) -> Facts:
+    added = f"count(*) FILTER ({quote(f'state {away(design)}')} > 0)" if design.absent == "zero" else "0"
+    total, gaps, filled = connection.execute(
+        f"SELECT count(*), count(*) FILTER (NOT follows), {added} FROM {rows}"
     ).fetchall()[0]
     arms = connection.execute(
         f"SELECT assigned, count(DISTINCT unit), count(*) FROM {rows} GROUP BY 1 ORDER BY 1"
     ).fetchall()
-    return Facts(total, units, longest, tuple(arms), fixed, gaps)
+    units = connection.execute(
+        f"""{with_units(rows)} SELECT arm, count(*), bool_and(one_arm), any_value(longest),
+        count(*) FILTER (last < until) FROM units GROUP BY arm"""
+    ).fetchall()
+    fixed, longest = all(one for _, _, one, _, _ in units), units[0][3]
+    left = {arm: gone for arm, _, _, _, gone in units if gone}
+    return Facts(total, sum(n for _, n, *_ in units), longest, tuple(arms), fixed, gaps, left, filled)

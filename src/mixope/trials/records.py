@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar, cast
 
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimate import Provenance
@@ -19,7 +19,10 @@ Side = Literal["at most", "at least"]
 
 @dataclass(frozen=True)
 class Effect:
-    """Treatment less control, per unit and period, and how likely it is that treatment is better."""
+    """Treatment less control, per unit and period, and how likely it is that treatment is better.
+
+    Better is more of the metric, unless less of it is (:attr:`ArmResult.less_is_better`).
+    """
 
     difference: float
     standard_error: float
@@ -185,14 +188,20 @@ class ArmResult:
     drivers: tuple[Driver, ...]
     sensitivity: Sensitivity | None = None
     """None where it is not computed: a note says why."""
+    less_is_better: bool = False
+    """The metric is a cost: complaints, say, or time to wait."""
 
     @property
     def decision(self) -> str:
         """Better, worse, or not to be told; nothing where the data cannot carry it."""
-        if self.long_run.verdict is Verdict.UNSUPPORTED:
-            return "not supported"
-        sure = self.long_run.effect.interval
-        return "better" if sure.low > 0 else "worse" if sure.high < 0 else "unclear"
+        return "not supported" if self.long_run.verdict is Verdict.UNSUPPORTED else self.says(self.long_run.effect)
+
+    def says(self, effect: Effect) -> str:
+        """What an interval alone says of the treatment: better, worse or unclear."""
+        low, high = effect.interval.low, effect.interval.high
+        if self.less_is_better:
+            low, high = -high, -low
+        return "better" if low > 0 else "worse" if high < 0 else "unclear"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -200,6 +209,7 @@ class ArmResult:
             "arm": self.arm,
             "metric": self.metric,
             "decision": self.decision,
+            "less_is_better": self.less_is_better,
             "naive": self.naive.to_dict(),
             "long_run": self.long_run.to_dict(),
             "lines": [line.to_dict() for line in self.lines],
@@ -275,6 +285,28 @@ class Subgroup:
             "high": effect.interval.high,
             "verdict": str(self.long_run.verdict),
         }
+
+
+Part = TypeVar("Part")
+Found = TypeVar("Found")
+
+
+def with_each(part: Part, kind: type[Found], change: Callable[[Found], Found]) -> Part:
+    """A record in which everything of one kind is changed, wherever it lies."""
+    if isinstance(part, kind):
+        return cast(Part, change(part))
+    if isinstance(part, tuple):
+        return type(part)(with_each(each, kind, change) for each in part)
+    if is_dataclass(part) and not isinstance(part, type):
+        found = {each.name: with_each(getattr(part, each.name), kind, change) for each in fields(part)}
+        return replace(part, **found)
+    return part
+
+
+def as_cost(result: ArmResult) -> ArmResult:
+    """The same where less of the metric is better."""
+    turned = with_each(result, Effect, lambda found: replace(found, probability_better=1.0 - found.probability_better))
+    return replace(turned, less_is_better=True)
 
 
 @dataclass(frozen=True)

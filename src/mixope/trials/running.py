@@ -13,11 +13,12 @@ from mixope.estimand import Estimand
 from mixope.intervals import one_look_level
 from mixope.logs import LogSource
 from mixope.questions import as_estimand, check_level
+from mixope.trials.absences import about_absences
 from mixope.trials.arms import FOR_EVER, Asked, on_metric
-from mixope.trials.design import Design, Period, names_of
+from mixope.trials.design import Absent, Design, Period, names_of
 from mixope.trials.guardrails import as_rails, guarded
 from mixope.trials.panel import Panel, make_panel
-from mixope.trials.records import Experiment, Subgroup
+from mixope.trials.records import ArmResult, Experiment, Subgroup, as_cost
 from mixope.trials.subgroups import groups_of
 from mixope.trials.watching import about_looking, as_planned_rows, at_all_times
 
@@ -36,6 +37,7 @@ def experiment(
     time: str,
     metric: str | Sequence[str],
     state: str | Sequence[str] | None = None,
+    less: str | Sequence[str] | None = None,
     estimand: Kind | Estimand = "average",
     gamma: float | None = None,
     horizon: int | None = None,
@@ -50,6 +52,7 @@ def experiment(
     by: str | None = None,
     bins: int = 5,
     missing: str | None = None,
+    absent: Absent | None = None,
     sequential: bool = False,
     planned: int | None = None,
     format: str | None = None,
@@ -70,6 +73,7 @@ def experiment(
     :param metric: the column with what a unit earned in a period, or several of them.
     :param state: columns with what a unit is like at the beginning of a period; the others of the table where none is
         named. Numbers with many values are cut into ``bins`` classes.
+    :param less: metrics of which less is better, such as costs; of the others more is.
     :param estimand: ``"average"`` (per period, in the long run), ``"discounted"`` (with ``gamma``), ``"horizon"`` (per
         period over the first ``horizon``) or ``"day"`` (in the period ``horizon`` alone).
     :param days: how many periods the path of the difference is drawn out to.
@@ -77,6 +81,8 @@ def experiment(
     :param lags: so many earlier periods of the states are put beside them.
     :param exposure: a column that says in which periods a unit really had its arm.
     :param guardrail: what must not become worse, one or several: ``"complaints<=0.01"`` bounds the long-run difference.
+    :param absent: what a period without a row means, after a unit has entered: ``"zero"``, it earned nothing (rows with
+        metrics of 0 are added, and being away is part of the state), or ``"unknown"``, it was not watched.
     :param by: a column of the state: the same is also said of the units that entered with each of its values.
     :param sequential: the test is watched while it runs: intervals that hold however often one looks, and are wider.
         Others are for one look at a time that was fixed in advance.
@@ -95,17 +101,24 @@ def experiment(
     metrics = names_of(metric)
     every = tuple(dict.fromkeys((*metrics, *(rail.metric for rail in rails)))) if metrics else ()
     design = Design(
-        unit, time, arm, str(control), every, names_of(state), period, season, lags, exposure, bins, missing
+        unit, time, arm, str(control), every, names_of(state), period, season, lags, exposure, bins, missing, absent
     )
+    costs = _costs(less, every)
     planned_rows = as_planned_rows(planned)
     panel = make_panel(data, design, format=format, encoding=encoding)
     if sequential:
         asked = replace(asked, level=one_look_level(panel.facts.rows / planned_rows, level))
     ahead = _ahead(days, horizon, panel.facts.longest)
     notes = [*panel.notes, *_remarks(panel), *about_looking(sequential, planned_rows)]
-    found = [result for name in every for result in on_metric(panel, name, asked, ahead, notes)]
-    found = [at_all_times(result, level) for result in found] if sequential else found
-    groups = [] if by is None else _subgroups(panel, by, metrics, asked, ahead, notes)
+
+    def answers(part: Panel, names: Sequence[str]) -> list[ArmResult]:
+        """Every treatment on every metric, with better and sure meaning what was asked for."""
+        results = [result for name in names for result in on_metric(part, name, asked, ahead, notes)]
+        results = [as_cost(result) if result.metric in costs else result for result in results]
+        return [at_all_times(result, level) for result in results] if sequential else results
+
+    found = answers(panel, every)
+    groups = [] if by is None else groups_of(panel, by, notes)
     facts = panel.facts
     return Experiment(
         control=design.control,
@@ -119,7 +132,11 @@ def experiment(
         shares={name: units for name, units, _ in facts.arms},
         arms=tuple(result for result in found if result.metric in metrics),
         guardrails=tuple(guarded(rail, each) for rail in rails for each in found if each.metric == rail.metric),
-        subgroups=tuple(groups),
+        subgroups=tuple(
+            Subgroup(str(by), value, units, each.arm, each.metric, each.naive, each.long_run)
+            for value, units, part in groups
+            for each in answers(part, metrics)
+        ),
         notes=tuple(dict.fromkeys(notes)),
         provenance=panel.provenance(seed),
     )
@@ -136,6 +153,15 @@ def _estimand(estimand: Kind | Estimand, gamma: float | None, horizon: int | Non
     return (FOR_EVER, None) if asked.kind == "average" else (asked, None)
 
 
+def _costs(less: str | Sequence[str] | None, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Metrics of which less is better."""
+    costs = names_of(less)
+    for name in costs:
+        if name not in metrics:
+            raise UsageError(f"less of {name!r} is to be better, but the metrics are {', '.join(metrics)}")
+    return costs
+
+
 def _ahead(days: int | None, horizon: int | None, tested: int) -> int:
     if days is None:
         return max(AHEAD, 2 * tested, horizon or 0)
@@ -146,12 +172,7 @@ def _ahead(days: int | None, horizon: int | None, tested: int) -> int:
 
 def _remarks(panel: Panel) -> list[str]:
     facts, design = panel.facts, panel.design
-    said = []
-    if facts.gaps:
-        said.append(
-            f"after {facts.gaps:,} of {facts.rows:,} rows the unit has no row in the next {design.period}: what happens"
-            " over such a gap is not used as a step"
-        )
+    said = about_absences(panel)
     if not facts.fixed:
         said.append("units change their arm during the test: what they carry over is part of their state or is lost")
     if design.exposure is not None:
@@ -160,15 +181,3 @@ def _remarks(panel: Panel) -> list[str]:
             " show, the difference is theirs and not the arm's"
         )
     return said
-
-
-def _subgroups(
-    panel: Panel, by: str, metrics: Sequence[str], asked: Asked, ahead: int, notes: list[str]
-) -> list[Subgroup]:
-    """Every metric and treatment on every group of units."""
-    return [
-        Subgroup(by, value, units, found.arm, found.metric, found.naive, found.long_run)
-        for value, units, part in groups_of(panel, by, notes)
-        for metric in metrics
-        for found in on_metric(part, metric, asked, ahead, notes)
-    ]

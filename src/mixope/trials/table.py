@@ -13,6 +13,7 @@ from mixope.trials.design import Design
 MOST_GUESSED = 4
 """Columns that are taken for the state where nobody says."""
 SHOWN = 5
+FIRST = 3
 FILL = "fill them in, or leave these rows out"
 
 
@@ -71,6 +72,7 @@ def _selected(connection: Any, piece: Piece, design: Design) -> str:
         "assigned": f"trim(CAST({shown[design.arm]} AS VARCHAR))",
         **{f"metric {name}": f"TRY_CAST({shown[name]} AS DOUBLE)" for name in design.metrics},
         **{f"raw {name}": shown[name] for name in design.states},
+        **{f"given {name}": f"CAST({value} AS VARCHAR)" for name, value in shown.items()},
     }
     if design.exposure is not None:
         columns["exposed"] = f"TRY_CAST({shown[design.exposure]} AS BOOLEAN)"
@@ -104,7 +106,7 @@ def refuse_gaps(connection: Any, raw: str, design: Design, name: str) -> None:
     rows, *found = connection.execute(f"SELECT count(*), {counted} FROM {raw}").fetchall()[0]
     if rows == 0:
         raise DataError("The table has no rows", where=name, expected="one row per unit and period")
-    for (key, column), count in zip(wanted.items(), found, strict=True):
+    for (key, column), count, test in zip(wanted.items(), found, bad, strict=True):
         if count:
             keep = Advice(
                 "fill them in, leave these rows out, or take them as a class of their own with ",
@@ -115,8 +117,17 @@ def refuse_gaps(connection: Any, raw: str, design: Design, name: str) -> None:
                 where=name,
                 column=column,
                 expected=_expected(key, design),
+                got=_offending(connection, raw, test, column, design),
                 hint=keep if key.startswith("raw") else FILL,
             )
+
+
+def _offending(connection: Any, raw: str, test: str, column: str, design: Design) -> str:
+    """The first of these rows: whose they are, when, and what stands there."""
+    given = ", ".join(quote(f"given {name}") for name in (design.unit, design.time, column))
+    rows = connection.execute(f"SELECT {given} FROM {raw} WHERE {test} ORDER BY ALL LIMIT {FIRST}").fetchall()
+    shown = (["nothing" if value is None else repr(value) for value in row] for row in rows)
+    return "; ".join(f"{value} at {design.unit} {unit}, {design.time} {time}" for unit, time, value in shown)
 
 
 def _infinite(key: str) -> str:

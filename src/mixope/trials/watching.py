@@ -9,14 +9,13 @@ no faster than rows, and where it grows more slowly the sequence errs less often
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
 from mixope.arrays import is_whole
 from mixope.errors import Advice, Setting, UsageError
 from mixope.intervals import ANYTIME, Interval
+from mixope.trials.records import Part, with_each
 
-Part = TypeVar("Part")
 PLANNED_ROWS = 100_000
 """Rows at which the sequence is narrowest where nobody plans: a quarter wider from ten thousand to ten million."""
 ONE_LOOK = (
@@ -45,10 +44,4 @@ def about_looking(sequential: bool, planned: int) -> tuple[str, ...]:
 
 def at_all_times(part: Part, level: float) -> Part:
     """The same record with its intervals as what they are: valid at all times together, at this level."""
-    if isinstance(part, Interval):
-        return replace(part, level=level, method=f"{part.method}, {ANYTIME}")
-    if isinstance(part, tuple):
-        return type(part)(at_all_times(each, level) for each in part)
-    if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{each.name: at_all_times(getattr(part, each.name), level) for each in fields(part)})
-    return part
+    return with_each(part, Interval, lambda found: replace(found, level=level, method=f"{found.method}, {ANYTIME}"))
