@@ -33,7 +33,7 @@ print(json.dumps({
     "rows": found.rows,
     "wall": round(time.perf_counter() - wall, 1),
     "cpu": round(time.process_time() - cpu, 1),
-    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000,
+    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 // 1_000_000,
     "difference": effect.difference,
     "standard_error": effect.standard_error,
     "verdict": str(found.main.long_run.verdict),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mixope.arrays import is_whole
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
-from mixope.engines.sums import group_by
+from mixope.engines.sums import grouped
 from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.logs.database import connect, release_unused
@@ -69,8 +69,7 @@ class EmbeddedEngine:
         tables: list[pa.Table] = []
         with logs.scanning(), self._connect() as connection, reading(logs.name):
             for part in logs.apart(PART_ROWS) if set(EPISODE_KEYS) <= set(grouping.keys) else (logs,):
-                found = group_by(connection, part.view(connection), grouping, lookup).table
-                tables += [] if found is None else [found]
+                tables.append(grouped(connection, part.view(connection), grouping, lookup))
         return GroupSums(grouping, (_in_order(tables, grouping.keys),))
 
     def scan(self, logs: Logs, requests: Sequence[Request], expected_rows: int | None = None) -> tuple[Any, ...]:
@@ -114,23 +113,23 @@ class EmbeddedEngine:
 
 
 def _in_order(tables: list[pa.Table], keys: Sequence[str]) -> pa.Table:
-    """Sorted tables as one, in the order of their keys; column by column: there may be no room for two of a large one.
+    """The tables as one, in the order of their keys, nulls last; column by column, since there may be no room for two
+    of a large one.
 
     The tables are used up.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(tables) == 1:
-        return tables[0]
-    order = pc.sort_indices(
-        pa.concat_tables([table.select(list(keys)) for table in tables]), [(key, "ascending") for key in keys]
-    )
+    whole = pa.concat_tables(tables)
+    tables.clear()
+    if not keys:
+        return whole
+    order = pc.sort_indices(whole.select(list(keys)), [(key, "ascending") for key in keys])
     columns = {}
-    for name in tables[0].column_names:
-        together = pa.chunked_array([chunk for table in tables for chunk in table.column(name).chunks])
-        columns[name] = together.take(order)
-        tables[:] = [table.drop_columns([name]) for table in tables]
+    for name in whole.column_names:
+        columns[name] = whole.column(name).take(order)
+        whole = whole.drop_columns([name])
         release_unused()
     return pa.table(columns)
 

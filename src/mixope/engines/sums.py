@@ -15,13 +15,18 @@ if TYPE_CHECKING:
 
 def group_by(connection: Any, rows: str, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
     """The sums of canonical ``rows`` (a view, a table or a SELECT in brackets), joined with the lookup."""
+    table = grouped(connection, rows, grouping, lookup)
+    return GroupSums(grouping, (sort_by_keys(table, grouping.keys),))
+
+
+def grouped(connection: Any, rows: str, grouping: Grouping, lookup: Lookup | None = None) -> pa.Table:
+    """The same as a table in any order."""
     connection.execute("SET preserve_insertion_order = false")
     keys = [quote(key) for key in grouping.keys]
     many = not set(EPISODE_KEYS) <= set(grouping.keys)
     columns = [*keys, *(f"{_aggregate_sql(a, many)} AS {quote(a.name)}" for a in grouping.aggregates)]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    table = _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {_joined(connection, rows, lookup)}{by}"))
-    return GroupSums(grouping, (sort_by_keys(table, grouping.keys),))
+    return _arrow(connection.sql(f"SELECT {', '.join(columns)} FROM {_joined(connection, rows, lookup)}{by}"))
 
 
 def _joined(connection: Any, rows: str, lookup: Lookup | None) -> str:
