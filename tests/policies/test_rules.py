@@ -47,6 +47,8 @@ SAME = {
     "function of one id, by dict": (IDS, lambda s: BY_ID[s]),
     "function of one tuple": (FACTORS, lambda s: BY_FACTORS[s]),
     "function of one state, its law": (IDS, lambda s: [0.0, 1.0] if s > 2 else [1.0, 0.0]),
+    "function of one state, its law by name": (IDS, lambda s: {0: 0.0, 1: 1.0} if s > 2 else {0: 1}),
+    "function of states, their laws by name": (IDS, lambda s: [{int(one > 2): 1.0} for one in s]),
     "vectorised choice": (IDS, lambda s: (s > 2).astype(int)),
     "vectorised law": (IDS, lambda s: np.eye(2)[(s > 2).astype(int)]),
 }
@@ -88,6 +90,7 @@ def test_a_function_of_one_mixed_state_sees_its_columns() -> None:
         (lambda s: 1 if s > 2 else 0, "for one state, and is asked state by state: it is evaluated as a determ"),
         (lambda s: (s > 2).astype(int), "chooses an action for a batch of states"),
         (lambda s: [0.5, 0.5] if s > 2 else [1.0, 0.0], "gives the action probabilities of one state"),
+        (lambda s: {0: 0.5, 1: 0.5} if s > 2 else {0: 1.0}, "gives the action probabilities of one state"),
     ],
 )
 def test_what_was_found_out_about_a_function_is_said_once(function: Any, words: str) -> None:
@@ -95,6 +98,20 @@ def test_what_was_found_out_about_a_function_is_said_once(function: Any, words: 
     with pytest.warns(MixopeWarning, match=words):
         policy.log_prob(IDS, CHOICE)
     policy.log_prob(IDS, CHOICE)
+
+
+@noted
+def test_laws_by_name_are_laws_in_the_order_of_known_actions() -> None:
+    def law(state: int) -> dict[str, float]:
+        return {"b": 0.25, "a": 0.75} if state > 2 else {"a": 1.0}
+
+    named, free = mixope.CallablePolicy(law, actions=["a", "b", "c"]), mixope.CallablePolicy(law)
+    assert named.probs(np.array([1, 5])).tolist() == [[1.0, 0.0, 0.0], [0.75, 0.25, 0.0]]
+    asked = np.array([5, 5, 1, 5]), np.array(["a", "b", "b", "c"])
+    assert np.exp(free.log_prob(*asked)).tolist() == [0.75, 0.25, 0.0, 0.0]
+    assert np.exp(named.log_prob(*asked)).tolist() == [0.75, 0.25, 0.0, 0.0]
+    with pytest.raises(mixope.DataError, match="an action that is not among its actions"):
+        mixope.CallablePolicy(law, actions=["a", "c"]).probs(np.array([5]))
 
 
 @noted
@@ -270,6 +287,10 @@ WRONG = {
     "chances of the second action": wrong("wrong shape", lambda s: np.where(s > 2, 0.9, 0.1)),
     "ragged": wrong("different lengths", lambda s: [[0.5, 0.5]] * (len(s) - 1) + [[1.0]]),
     "nothing": wrong("", lambda s: None),
+    "a law by name that lacks a part": wrong("sum to", lambda s: {0: 0.5, 1: 0.3}),
+    "a law by name without actions": wrong("", lambda s: {}),
+    "a law by other names": wrong("the policy has string actions", lambda s: {"left": 0.5, "right": 0.5}),
+    "a law by name of words": wrong("are not numbers", lambda s: {0: "half", 1: "half"}),
     "words for integers": wrong("the policy has string actions", lambda s: "left" if s > 2 else "right"),
     "unhashable": wrong("unhashable", lambda s: BY_ID[{s: 1}]),
     "a sparse dict": wrong("does not know 5 of the states", {0: 1}),

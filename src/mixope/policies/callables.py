@@ -2,8 +2,9 @@
 
 Two forms, told apart by the number of arguments that must be given:
 
-- ``f(observations) -> (n, A)``: the action law of every row; or ``(n,)``, the action that it chooses there; or the
-  same for one state (:mod:`~mixope.policies.rules` finds out which, and a note says so);
+- ``f(observations) -> (n, A)``: the action law of every row, or a dict ``{action: probability}`` each; or ``(n,)``, the
+  action that it chooses there; or the same for one state (:mod:`~mixope.policies.rules` finds out which, and a note
+  says so);
 - ``f(observations, actions) -> (n,)``: the probability (or density) of the action taken.
 
 With ``log=True`` the function gives logarithms. Nothing is assumed of its answers: shape, range and sums are checked on
@@ -35,7 +36,18 @@ from mixope.policies.laws import (
 )
 from mixope.policies.laws import log as logarithm
 from mixope.policies.own_code import running
-from mixope.policies.rules import Reading, chosen_laws, is_choice, matches, name_of, note_of, recognise, refuse_real
+from mixope.policies.rules import (
+    Reading,
+    are_laws,
+    chosen_laws,
+    is_choice,
+    listed_laws,
+    matches,
+    name_of,
+    note_of,
+    recognise,
+    refuse_real,
+)
 
 Form = Literal["laws", "taken"]
 
@@ -86,10 +98,10 @@ class CallablePolicy:
         check_same_length(len(observations), len(actions))
         if self._form == "laws":
             refuse_real(actions, self._name)
-            told = self._told(observations)
-            if told.ndim == 1:
+            told, known = self._told(observations)
+            if known is None:
                 return logarithm(matches(told, actions, self._name).astype(np.float64))
-            return (self._known or ActionSet(numbered(told.shape[1]))).log_picked(told, actions)
+            return known.log_picked(told, actions)
         if self._known is None:
             return logarithm(self._taken(observations, actions))
         listed = self._known.columns(actions) >= 0
@@ -105,18 +117,21 @@ class CallablePolicy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, {self.fingerprint()})"
 
-    def _told(self, observations: AnyArray) -> AnyArray:
-        """Checked laws ``(n, A)``, or the choices ``(n,)`` of a rule that does not name its actions."""
-        answer = self._answered(observations)
-        if not self._log and is_choice(answer) and len(answer) == len(observations):
-            return answer if self._known is None else chosen_laws(answer, self._known, self._name)
+    def _told(self, observations: AnyArray) -> tuple[AnyArray, ActionSet | None]:
+        """Checked laws ``(n, A)`` and their actions, or the choices ``(n,)`` of a rule that does not name its own."""
+        answer, known = self._answered(observations), self._known
+        if are_laws(answer) and len(answer) == len(observations):
+            answer, known = listed_laws(answer, known, self._name)
+        elif not self._log and is_choice(answer) and len(answer) == len(observations):
+            return (answer, None) if known is None else (chosen_laws(answer, known, self._name), known)
         answer = as_numbers(answer, f"answers of {self._name}")
-        columns = len(self._known) if self._known else None
+        columns = len(known) if known else None
         fits = answer.ndim == 2 and len(answer) == len(observations) and columns in (None, answer.shape[-1])
         column = columns is None and answer.ndim == 2 and answer.shape[1] == 1 and bool((answer != 1).any())
         if not fits or column:
             raise self._misshapen(answer, f"({len(observations)}, {'n_actions' if columns is None else columns})")
-        return check_laws(self._exponentiated(answer), f"answers of {self._name}")
+        laws = check_laws(self._exponentiated(answer), f"answers of {self._name}")
+        return laws, known or ActionSet(numbered(laws.shape[1]))
 
     def _answered(self, observations: AnyArray) -> AnyArray:
         """What the function says about these states; how it wants to be asked is found out the first time."""
@@ -208,7 +223,7 @@ class DiscreteCallablePolicy(CallablePolicy):
     def probs(self, observations: AnyArray) -> FloatArray:
         """π(·|s) for every row; a function of observations and actions is asked once for each action."""
         if self._form == "laws":
-            return np.asarray(self._told(observations), dtype=np.float64)
+            return np.asarray(self._told(observations)[0], dtype=np.float64)
         count = len(observations)
         columns = [self._taken(observations, np.repeat(self.actions[j], count)) for j in range(len(self.actions))]
         return check_laws(np.stack(columns, axis=1), f"answers of {self._name}, over all actions,")

@@ -3,21 +3,22 @@
 A function of states is asked about a batch. Where the answer is not one row of probabilities per state, it is asked
 again, once, about two small batches of different sizes and then about one state: what grows with the batch answers for
 batches, what answers for one state is asked state by state. So ``lambda s: 1 if s[0] > 0 else 0`` and its vectorised
-form are the same policy. One action for each state is a deterministic policy; whole laws for each state are laws.
+form are the same policy. One action for each state is a deterministic policy; whole laws for each state are laws, as
+rows of probabilities or as dicts ``{action: probability}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.errors import Advice, DataError, Setting
 from mixope.policies.keys import KeyIndex, as_keys, plain, refuse
-from mixope.policies.laws import ActionSet, detached
+from mixope.policies.laws import ActionSet, as_numbers, detached
 from mixope.policies.own_code import running
 
 SIZES = (5, 7)
@@ -109,7 +110,7 @@ def name_of(function: Any) -> str:
 def note_of(name: str, reading: Reading, answer: AnyArray, softened: bool = False) -> str:
     """What was taken for granted about a function."""
     whom = "one state, and is asked state by state" if reading.one else "a batch of states"
-    if answer.ndim == 2:
+    if answer.ndim == 2 or are_laws(answer):
         return f"{name} gives the action probabilities of {whom}"
     if softened:
         return f"{name} chooses an action for {whom}, which is softened as asked"
@@ -124,9 +125,26 @@ def is_choice(answer: AnyArray) -> bool:
     return answer.dtype.kind != "f" or bool(np.isfinite(answer).all() and (answer == np.floor(answer)).all())
 
 
-def chosen_laws(choices: AnyArray, known: ActionSet, name: str) -> FloatArray:
-    """The laws of a deterministic policy whose actions are known."""
-    keys = as_keys(choices, f"actions that {name} chooses")
+def are_laws(answer: AnyArray) -> bool:
+    """Whether an answer is a dict ``{action: probability}`` per state."""
+    return answer.ndim == 1 and answer.dtype.kind == "O" and all(isinstance(law, Mapping) for law in answer)
+
+
+def listed_laws(answer: AnyArray, known: ActionSet | None, name: str) -> tuple[FloatArray, ActionSet]:
+    """Dicts as rows over the actions that are known, or else over all that are listed; what is not listed has 0."""
+    listed = list(dict.fromkeys(action for law in answer for action in law))
+    actions = known or ActionSet(listed, "zero")
+    columns = dict(zip(listed, _columns_of(listed, actions, name), strict=True))
+    laws = np.zeros((len(answer), len(actions)))
+    for row, law in enumerate(answer):
+        if law:
+            laws[row, [columns[action] for action in law]] = as_numbers(list(law.values()), f"answers of {name}")
+    return laws, actions
+
+
+def _columns_of(chosen: Any, known: ActionSet, name: str) -> IntArray:
+    """Where actions stand among those that are known."""
+    keys = as_keys(chosen, f"actions that {name} chooses")
     columns = known.index.find(keys)
     refuse(
         columns < 0,
@@ -135,6 +153,12 @@ def chosen_laws(choices: AnyArray, known: ActionSet, name: str) -> FloatArray:
         expected=f"one of {', '.join(map(plain, known.values[:5]))}",
         hint=Advice(Setting("actions"), " with all actions that there are"),
     )
+    return columns
+
+
+def chosen_laws(choices: AnyArray, known: ActionSet, name: str) -> FloatArray:
+    """The laws of a deterministic policy whose actions are known."""
+    columns = _columns_of(choices, known, name)
     laws = np.zeros((len(columns), len(known)))
     laws[np.arange(len(columns)), columns] = 1.0
     return laws
