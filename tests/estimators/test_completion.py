@@ -157,6 +157,63 @@ def test_parts_of_the_world_that_never_meet_are_not_mixed():
     assert mixope.evaluate(mixope.read(columns(apart=True)), policy(), "dr").outside_mass < 0.01
 
 
+def with_rows(table, rows):
+    """The same log with one more episode, given as (x, y, action, reward, next x, next y)."""
+    episode = np.full(len(rows), table["episode_id"].max() + 1)
+    x, y, action, reward, after_x, after_y = zip(*rows, strict=True)
+    names = list(table)
+    more = (episode, np.arange(len(rows)), x, y, action, reward, after_x, after_y, np.zeros(len(rows), dtype=bool))
+    return {name: np.concatenate([table[name], values]) for name, values in zip(names, more, strict=True)}
+
+
+def leaning(unlogged=()):
+    """Mostly action 0 on the torus, and always beside it; in ``unlogged`` action 7, which nobody ever took."""
+    states = [(x, y) for x in range(ROWS + 1) for y in range(COLUMNS)]
+    laws = {True: [1.0, 0.0, 0.0, 0.0], False: [0.6, 0.2, 0.2, 0.0]}
+    law = np.array([[0.0, 0.0, 0.0, 1.0] if state in unlogged else laws[state[0] == ROWS] for state in states])
+    return mixope.TabularPolicy(law, np.array(states), (0, 1, 2, 7), factors=("x", "y"))
+
+
+def test_a_rare_state_that_one_episode_did_not_leave_does_not_capture_the_long_run():
+    table = columns()
+    plain = mixope.evaluate(table, leaning(), "dr")
+    loop = (ROWS, 0, 0, 50.0, ROWS, 0)
+    found = mixope.evaluate(with_rows(table, [(0, 0, 0, 0.0, ROWS, 0), *[loop] * 6]), leaning(), "dr")
+    assert found.value == pytest.approx(plain.value, abs=plain.standard_error)
+    assert 0 < found.outside_mass < 0.05
+
+
+def test_a_state_that_many_entered_and_nobody_left_is_the_long_run():
+    table = columns()
+    for _ in range(30):
+        table = with_rows(table, [(0, 0, 0, 0.0, ROWS, 0), *[(ROWS, 0, 0, 50.0, ROWS, 0)] * 20])
+    assert mixope.evaluate(table, leaning(), "dr").value == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("estimand", ESTIMANDS, ids=lambda e: e.kind)
+def test_a_state_in_which_the_target_does_what_nobody_ever_did_is_outside_and_earns_no_zero(estimand):
+    table = {**columns(), "reward": np.full(500, 5.0)}
+    found = mixope.evaluate(table, leaning(unlogged=[(1, 1), (2, 2)]), "dr", estimand=estimand)
+    assert found.value == pytest.approx(5.0)
+    assert found.outside_mass > 0.02
+
+
+def test_a_world_in_which_nobody_did_what_the_target_does_is_outside():
+    table = columns(apart=True, gaps=False)
+    kept = (table["observation.y"] != 2) | (table["action"] == 2)
+    table = {name: values[kept] for name, values in table.items()}
+    law = mixope.TabularPolicy(
+        np.tile([0.5, 0.5, 0.0], (ROWS * COLUMNS, 1)),
+        np.array([[x, y] for x in range(ROWS) for y in range(COLUMNS)]),
+        factors=("x", "y"),
+    )
+    inside = {name: values[table["observation.y"] != 2] for name, values in table.items()}
+    found, known = mixope.evaluate(table, law, "dr"), mixope.evaluate(inside, law, "dr")
+    first = table["step"] == 0
+    assert found.value == pytest.approx(known.value, rel=1e-5)
+    assert found.outside_mass == pytest.approx((table["observation.y"][first] == 2).mean(), abs=0.02)
+
+
 def test_the_linear_value_model_is_still_to_be_had():
     asked = problem(Estimand("average"))
     linear, kriged = DoublyRobust(value="linear").solve(asked), DoublyRobust().solve(asked)

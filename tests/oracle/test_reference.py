@@ -47,12 +47,13 @@ def test_the_value_equals_the_reference(log, name):
 @pytest.mark.parametrize("log", [log for log, entry in reference.EXPECTED.items() if "emp" in entry])
 def test_the_standard_error_and_the_uncovered_mass_equal_the_reference(log, monkeypatch):
     """The reference knows neither the factor for few episodes nor the one for few rows of a pair."""
+    beside = answers(log, None)["emp"]  # kept for other tests, so made before anything is changed
     monkeypatch.setattr(state_ratio, "left_out", np.ones_like)
     monkeypatch.setattr(state_ratio, "lone_error", lambda *given: 0.0)
     result, wanted = mixope.evaluate(reference.logs(log), reference.target(log), "emp"), reference.EXPECTED[log]["emp"]
     few = np.sqrt(result.n_episodes / (result.n_episodes - 1))
     assert result.standard_error == pytest.approx(few * wanted["standard_error_clustered"], abs=1e-6)
-    assert answers(log, None)["emp"].standard_error == pytest.approx(result.standard_error, rel=0.1)
+    assert beside.standard_error == pytest.approx(result.standard_error, rel=0.1)
     assert result.uncovered_mass == pytest.approx(wanted["uncovered_mass"], abs=1e-6)
 
 

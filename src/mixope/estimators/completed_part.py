@@ -1,10 +1,12 @@
 """The part of the logs on which a completed chain lives, and what its logged pairs lead to.
 
-Where unlogged actions are predicted (:mod:`mixope.estimators.completion`) there are no dead ends, so all rows are kept,
-unless the long run depends on where it begins. For the average, worlds that no logged row connects are kept apart
+Where unlogged actions are predicted (:mod:`mixope.estimators.completion`) the only dead ends are states in which the
+target does nothing that was logged anywhere, so nearly all rows are kept, unless the long run depends on where it
+begins. For the average, worlds that no logged row connects are kept apart
 (:mod:`mixope.estimators.worlds` weighs them by starts; where no start is known, the one with the most rows is taken),
-and of several closed classes within one the class with the most rows is taken. What the others hold of the rows is
-told: another long run could live there.
+and within one a class that is never left must be borne out by its rows, as in :mod:`mixope.solvers.components`; of
+several that are, the one with the most rows is taken. What the others hold of the rows is told: another long run could
+live there.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ import numpy as np
 from scipy import sparse
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
-from mixope.estimators.flow import no_ends
+from mixope.estimators.flow import no_ends, starts_inside
 from mixope.estimators.kriging import number_factors
 from mixope.estimators.worlds import world_of_states
 from mixope.problem import Problem
-from mixope.solvers.components import closed_classes, reached_from, states_that_go_on
+from mixope.solvers.components import long_runs, reached_from, states_that_go_on
 from mixope.statistics.transitions import Transitions
 
 
@@ -35,6 +37,8 @@ class Part:
     number: IntArray
     elsewhere: float = 0.0
     """The share of the rows on which another long run could live."""
+    doubt: float = 0.0
+    """How often the target would be elsewhere if one row more had left the long run."""
 
     @property
     def rows(self) -> Transitions:
@@ -53,15 +57,15 @@ class Part:
 
     @cached_property
     def target(self) -> FloatArray:
-        """π over the logged actions, on the kept states: shape (states, actions); it must fit in memory."""
-        target = self.whole.state_target[self.states]
+        """π over the actions that were logged in kept states: shape (states, actions); it must fit in memory."""
+        target = self.whole.state_target[self.states] * self.logged.any(axis=0)
         total = target.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(target, total, out=np.zeros_like(target), where=total > 0))
 
     @cached_property
     def logged(self) -> BoolArray:
         """Which actions were logged in which kept state."""
-        seen = np.zeros(self.target.shape, dtype=bool)
+        seen = np.zeros((len(self.states), len(self.rows.actions)), dtype=bool)
         seen[self.pair_state, self.rows.pair_action] = True
         return seen
 
@@ -100,30 +104,29 @@ class Part:
         """μ₀ on the kept states; zeros where it is neither known nor needed."""
         if self.problem.estimand.restarts and not (self.rows.next_state < 0).any():
             return np.zeros(len(self.states))
-        law = self.whole.starts[self.states]
-        return np.asarray(law / law.sum())
+        return starts_inside(self.whole.starts[self.states])
 
 
 def part_to_complete(problem: Problem) -> Part:
-    """All rows; for the average those of the heaviest closed class where the completed chain has several.
+    """The rows in states from which the completed chain goes on; for the undiscounted total of an episode, to an end.
 
-    For the undiscounted total of an episode, those from which the completed chain reaches an end.
+    For the average those that lead to its long run, or of the heaviest one where there are several.
     """
     rows = problem.transitions
-    inside, elsewhere = np.ones(rows.n_states, dtype=bool), np.zeros(rows.n_states, dtype=bool)
+    elsewhere, doubt = np.zeros(rows.n_states, dtype=bool), 0.0
     if problem.estimand.restarts:
         connected = _connected(problem)
-        inside, others = _one_closed_class(problem, connected)
+        inside, others, doubt = _one_long_run(problem, connected)
         elsewhere = ~connected | others
-    elif problem.estimand.needs_ends:
-        inside = _reaching_an_end(problem)
+    else:
+        inside = _going_on(problem)
     stays = (rows.next_state < 0) | inside[rows.next_state]
     groups = np.flatnonzero(inside[rows.state] & stays)
     states = np.flatnonzero(inside)
     number = np.full(rows.n_states, -1, dtype=np.int64)
     number[states] = np.arange(len(states))
     share = float(rows.rows[elsewhere[rows.state]].sum() / rows.rows.sum())
-    return Part(problem, problem.on_groups(groups), groups, states, number, share)
+    return Part(problem, problem.on_groups(groups), groups, states, number, share, doubt)
 
 
 def _connected(problem: Problem) -> BoolArray:
@@ -133,43 +136,53 @@ def _connected(problem: Problem) -> BoolArray:
     return np.asarray(world == int(np.argmax(mass)), dtype=np.bool_)
 
 
-def _one_closed_class(problem: Problem, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """States from which the long run is the same, and those of other long runs that starts or these states lead to."""
+def _one_long_run(problem: Problem, inside: BoolArray) -> tuple[BoolArray, BoolArray, float]:
+    """States from which the long run is the same, those of others that starts or these states lead to, and the doubt.
+
+    Of one long run, all states that lead to it are kept: what was logged there tells of what was not.
+    """
     rows, n = problem.transitions, problem.transitions.n_states
-    source, destination, size = _completed_edges(problem, inside)
+    source, destination, size, behind = _completed_edges(problem, inside)
     if (destination == size - 1).any():
         begin = np.flatnonzero(problem.starts)
         source = np.concatenate([source, np.full(len(begin), size - 1)])
         destination = np.concatenate([destination, begin])
-    number = closed_classes(source, destination, size)
-    here = inside[rows.state] & (number[rows.state] >= 0)
-    mass = sum_by(number[rows.state[here]], rows.rows[here])
-    if np.count_nonzero(mass) <= 1:
-        return inside, np.zeros(n, dtype=np.bool_)
-    best = number == int(np.argmax(mass))
+        behind = np.concatenate([behind, rows.rows[rows.next_state < 0].sum() * problem.starts[begin]])
+    mass = sum_by(rows.state, rows.rows * inside[rows.state], size)
+    run, doubts = long_runs(source, destination, behind, mass, size)
+    by_run = sum_by(run[run >= 0], mass[run >= 0], size)
+    if not by_run.any():
+        return inside, np.zeros(n, dtype=np.bool_), 0.0
+    best = run == int(np.argmax(by_run))
+    doubt = float(doubts[best].max())
+    leads = reached_from(np.flatnonzero(best), destination, source, size)
+    if np.count_nonzero(by_run) == 1:
+        return leads[:n] & inside, ~leads[:n] & inside, doubt
     starts = rows.start_law > 0
     begin = np.flatnonzero(np.append(starts, np.zeros(size - n, dtype=bool)) | best)
     there = reached_from(begin, source, destination, size) if starts.any() else np.ones(size, dtype=np.bool_)
-    return best[:n] & inside, ((number >= 0) & ~best & there)[:n] & inside
+    others = (((run >= 0) & ~best) | ~leads) & there
+    return best[:n] & inside, others[:n] & inside, doubt
 
 
-def _reaching_an_end(problem: Problem) -> BoolArray:
-    """States from which the target, completed, can come to an end."""
+def _going_on(problem: Problem) -> BoolArray:
+    """States in which the target, completed, has a way on; to an end, where the total of an episode is asked for."""
     n = problem.transitions.n_states
-    source, destination, size = _completed_edges(problem, np.ones(n, dtype=bool))
-    ended = destination == size - 1
-    if not ended.any():
+    source, destination, size, _ = _completed_edges(problem, np.ones(n, dtype=bool))
+    ended, to_an_end = destination == size - 1, problem.estimand.needs_ends
+    if to_an_end and not ended.any():
         raise no_ends()
     leaves = np.zeros(size, dtype=bool)
     leaves[source[ended]] = True
-    return states_that_go_on(source[~ended], destination[~ended], leaves, size, loops=False)[:n]
+    return states_that_go_on(source[~ended], destination[~ended], leaves, size, loops=not to_an_end)[:n]
 
 
-def _completed_edges(problem: Problem, inside: BoolArray) -> tuple[IntArray, IntArray, int]:
-    """Where the target can go, from, to, and how many nodes there are.
+def _completed_edges(problem: Problem, inside: BoolArray) -> tuple[IntArray, IntArray, int, FloatArray]:
+    """Where the target can go, from, to, how many nodes there are, and the rows behind every edge.
 
     The nodes are the states, one for each action, and the end. What a target does that was not logged in a state leads
-    to the node of the action, and from there to wherever that action led elsewhere.
+    to the node of the action, and from there to wherever that action led elsewhere; as many rows as the target would
+    have had of it.
     """
     rows, n, k = problem.transitions, problem.transitions.n_states, len(problem.transitions.actions)
     following = np.where(rows.next_state >= 0, rows.next_state, n + k)
@@ -178,6 +191,10 @@ def _completed_edges(problem: Problem, inside: BoolArray) -> tuple[IntArray, Int
     seen[rows.pair_state, rows.pair_action] = True
     lacks = np.argwhere(~seen & (problem.state_target > 0) & inside[:, None])
     led = inside[rows.state]
+    in_state = sum_by(rows.state, rows.rows, n)
+    wanted = in_state[lacks[:, 0]] * problem.state_target[lacks[:, 0], lacks[:, 1]]
+    share = sum_by(lacks[:, 1], wanted, k) / np.maximum(sum_by(rows.action[led], rows.rows[led], k), 1.0)
     source = np.concatenate([rows.state[flows], lacks[:, 0], n + rows.action[led]])
     destination = np.concatenate([following[flows], n + lacks[:, 1], following[led]])
-    return source, destination, n + k + 1
+    behind = np.concatenate([rows.rows[flows], wanted, (share[rows.action] * rows.rows)[led]])
+    return source, destination, n + k + 1, behind

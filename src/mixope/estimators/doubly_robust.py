@@ -142,11 +142,14 @@ def _completed_world(problem: Problem) -> Solution:
 
 
 def _outside(found: Completion) -> float:
-    """As of a flow (:mod:`mixope.estimators.outside`); without dead ends only the average leaves anything out."""
+    """As of a flow (:mod:`mixope.estimators.outside`)."""
     part, law = found.part, np.zeros(found.part.whole.transitions.n_states)
     law[part.states] = found.law
     away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups, law)
-    return min(away + part.elsewhere, 1.0)
+    if not part.whole.estimand.restarts:
+        astray = 1.0 - float(part.whole.starts[part.states].sum())
+        away = astray + (1.0 - astray) * away
+    return min(max(away + part.elsewhere + part.doubt, 0.0), 1.0)
 
 
 def _weights(part: Part, unit: FloatArray) -> Weights:

@@ -95,14 +95,7 @@ class Flow:
     @property
     def start(self) -> FloatArray:
         """μ₀ on the kept states."""
-        law = self.whole.starts[self.states]
-        total = law.sum()
-        if total <= 0:
-            raise DataError(
-                "no episode starts in the part of the logs on which the target can be followed",
-                hint=Advice("use ", Setting("estimand", "average"), ", or a start law that these logs cover"),
-            )
-        return np.asarray(law / total)
+        return starts_inside(self.whole.starts[self.states])
 
     def chain(self) -> Chain:
         """P on the kept states, with the restart state last where there is one."""
@@ -178,6 +171,17 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         runs=living.runs,
         doubt=living.doubt,
     )
+
+
+def starts_inside(law: FloatArray) -> FloatArray:
+    """The law of the starts in the states that are kept, as a law."""
+    total = law.sum()
+    if total <= 0:
+        raise DataError(
+            "no episode starts in the part of the logs on which the target can be followed",
+            hint=Advice("use ", Setting("estimand", "average"), ", or a start law that these logs cover"),
+        )
+    return np.asarray(law / total)
 
 
 def with_restart(matrix: sparse.csr_matrix, ends: FloatArray, start: FloatArray) -> sparse.csr_matrix:
