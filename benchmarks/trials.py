@@ -5,7 +5,8 @@
 For every setting: the bias of the naive difference, the surrogate index, differences in Q and the long run; how often
 the 95 % interval of each holds the truth, and how often it decides rightly (better, worse, or unclear where there is no
 effect) and wrongly; how often the verdict is trustworthy, and coverage there. Then the same where the state misses a
-column: how often that is flagged, in all tests and in those whose interval misses the truth.
+column: how often that is flagged, in all tests and in those whose interval misses the truth. Tables of users who stay
+away have no rows of the days on which nobody came; hidden are then the *absences*: nobody says what they mean.
 
 Every test is appended to benchmarks/results/trials.csv as it ends; a rerun goes on where it stopped.
 """
@@ -29,7 +30,8 @@ WORDS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metri
 TESTS, HIDDEN_TESTS, USERS, DAYS = 200, 50, 4000, 14
 LONG_RUN = "dr"
 METHODS = ("naive", "surrogate", "dq", LONG_RUN)
-WHOLE = ("lift", "seasonal", "null", "novelty", "habit", "investment", "wear-out", "opposite")
+WHOLE = ("lift", "seasonal", "null", "novelty", "habit", "investment", "wear-out", "opposite", "churn")
+ABSENCES = "absences"
 HIDDEN = (
     ("wear-out", "fatigue"),
     ("opposite", "fatigue"),
@@ -39,6 +41,7 @@ HIDDEN = (
     ("wear-out", "level"),
     ("opposite", "plan"),
     ("seasonal", "weekday"),
+    ("churn", ABSENCES),
 )
 KEYS = ("setting", "hidden", "users", "days", "seed")
 FIELDS = (*KEYS, "method", "estimator", "value", "low", "high", "truth", "verdict", "flags")
@@ -47,7 +50,7 @@ RESULTS = Results("trials.csv", FIELDS)
 
 @dataclass(frozen=True)
 class Ask:
-    """One simulated test; ``hidden`` is a column that its table does not have, or nothing."""
+    """One simulated test; ``hidden`` is a column that its table does not have, the absences, or nothing."""
 
     setting: str
     hidden: str
@@ -62,11 +65,12 @@ class Ask:
 
 def one(ask: Ask) -> list[dict[str, Any]]:
     """All methods on one test, a line each."""
-    hidden = (ask.hidden,) if ask.hidden else ()
-    table = engagement.draw(ask.setting, users=ask.users, days=ask.days, seed=ask.seed, hidden=hidden)
-    not_state = {*WORDS.values(), *engagement.make(ask.setting).metrics}
-    states = [name for name in table.column_names if name not in not_state]
-    found = mixope.experiment(table, **WORDS, state=states).main
+    hidden = (ask.hidden,) if ask.hidden not in ("", ABSENCES) else ()
+    world = engagement.make(ask.setting, hidden=hidden)
+    table = engagement.draw(world, users=ask.users, days=ask.days, seed=ask.seed)
+    states = [name for name in table.column_names if name in world.columns]
+    said = not world.here.all() and ask.hidden != ABSENCES
+    found = mixope.experiment(table, **WORDS, state=states, absent="zero" if said else None).main
     flags = " ".join(check.name.replace(" ", "-") for check in found.long_run.checks if check.status != "pass")
     return [
         {

@@ -21,6 +21,7 @@ DESIGNS = {
     "switchback of weeks": ("seasonal", {"switchback": 7, "stagger": 3}),
     "roll-out": ("seasonal", {"rollout": (0.1, 0.1, 0.4, 0.8), "days": 10, "stagger": 2}),
     "three arms": ("opposite", {"arms": ("A", "B", "C")}),
+    "users who stay away": ("churn", {"stagger": 3}),
 }
 
 
@@ -134,7 +135,36 @@ def test_the_arms_of_the_null_setting_are_the_same_chain():
 def test_the_control_does_not_change_during_a_test():
     for name in engagement.SETTINGS:
         weekly = engagement.by_day(name, "A", 28).reshape(4, 7)
-        assert weekly == pytest.approx(np.tile(weekly[0], (4, 1)), abs=1e-12)
+        if engagement.make(name).here.all():
+            assert weekly == pytest.approx(np.tile(weekly[0], (4, 1)), abs=1e-12)
+
+
+def test_those_who_come_do_not_change_where_others_stay_away():
+    world = engagement.make("churn")
+    law = world.start[0]
+    for _ in range(20):
+        law = law @ world.transition[0]
+        assert (law * world.here) / (law @ world.here) == pytest.approx(world.start[0])
+    assert 1 - law @ world.here == pytest.approx(0.02 / 0.12 * (1 - 0.88**20))
+
+
+def test_who_is_away_has_no_row_and_is_the_same_on_return():
+    table = columns(engagement.draw("churn", users=3000, days=10, seed=0))
+    user, day = table["user"], table["day"]
+    assert (np.bincount(user, minlength=3000) < 10).mean() > 0.3
+    assert (day[np.unique(user, return_index=True)[1]] == 0).all()
+    again = np.flatnonzero((np.diff(user) == 0) & (np.diff(day) > 1))
+    assert len(again) > 100
+    for name in ("level", "fatigue", "plan"):
+        assert (table[name][again] == table[name][again + 1]).all()
+    whole = columns(engagement.draw("lift", users=3000, days=10, seed=0))
+    assert len(whole["user"]) == 30_000
+
+
+def test_a_test_of_those_who_come_says_yes_and_the_long_run_no():
+    naive, truth = both("churn")
+    assert naive == pytest.approx(0.08)
+    assert truth == pytest.approx(-0.0271, abs=0.001)
 
 
 # ---- hidden columns
@@ -306,6 +336,8 @@ def test_a_world_of_ones_own_is_drawn_and_solved_like_any_other():
         ({"metrics": {"revenue": engagement.Metric(np.ones(2))}}, "means of 'revenue' of shape"),
         ({"columns": {"size": np.arange(3)}}, "a value of 'size' for each state"),
         ({"hidden": ("mood",)}, "unknown state column 'mood'"),
+        ({"away": np.zeros(3, dtype=bool)}, "to say of each state whether a user is away"),
+        ({"away": np.array([True, False])}, "users who are there when they enter"),
     ],
 )
 def test_a_world_that_is_none_is_an_error_with_words(changes, said):

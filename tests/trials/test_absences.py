@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 import mixope
+from mixope.environments import engagement
 from mixope.errors import DataError, UsageError
+from mixope.estimand import Estimand
 from mixope.trials import ordering
-from mixope.trials.absences import Watch, leaving_check
+from mixope.trials.absences import Watch, coming_back_check, leaving_check
 from mixope.trials.counts import KEYS, SUMS, count
 from mixope.trials.design import Design
 from mixope.trials.panel import make_panel
@@ -19,6 +21,7 @@ from mixope.trials.panel import make_panel
 from .tables import WORDS, two_states
 
 DAYS = 8
+DRAWN = Design("user", "day", "variant", "A", ("revenue",), ("level", "fatigue", "plan"), absent="zero")
 ZERO = Design("user", "day", "variant", "A", ("revenue",), ("kind",), absent="zero")
 
 
@@ -139,6 +142,10 @@ def test_units_that_leave_bear_on_the_verdict(rates, absent, status, words):
 def test_where_treatment_drives_units_away_there_is_no_answer_until_somebody_says_what_that_means():
     found = mixope.experiment(_leaving(300, rates=(0.02, 0.2)), **WORDS, state="kind")
     assert found.main.decision == "not supported"
+    assert found.main.sensitivity is None
+    said = " ".join(str(found).split())
+    assert "how sure these data do not tell whether B is better refused" in said
+    assert "the probability that B" not in said
     assert "If a unit without a row earned nothing, say absent='zero'" in found.notes[0]
 
 
@@ -148,6 +155,69 @@ def test_who_changes_the_arm_has_none_while_away():
     table = table.set_column(table.column_names.index("variant"), "variant", pa.array(changing))
     with pytest.raises(DataError, match="the arm of a day without a row is not known"):
         make_panel(table, ZERO)
+
+
+TEST = {**WORDS, "state": ["level", "fatigue", "plan"], "absent": "zero"}
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_rare_state_in_which_nobody_came_back_does_not_capture_the_long_run(seed):
+    """Of both seeds a handful of users of one kind were away to the end; their return is not ruled out by that."""
+    found = mixope.experiment(engagement.draw("churn", users=4000, seed=seed), **TEST).main
+    sure, truth = found.long_run.effect.interval, engagement.effect("churn")
+    assert sure.low < truth < sure.high
+    assert sure.width < 0.05
+    parts = found.at_once.difference + found.carried.difference
+    assert parts == pytest.approx(found.long_run.effect.difference, abs=0.005)
+    assert found.days[-1].predicted == pytest.approx(parts, abs=0.005)
+
+
+def _drawn(back, users=800, seed=0):
+    world = engagement.build("leaving", engagement.Recipe("", lift=(0.08, 0.08), leave=0.05, back=back))
+    return world, engagement.draw(world, users=users, seed=seed)
+
+
+def test_where_nobody_comes_back_units_are_gone_and_the_long_run_is_nothing():
+    world, table = _drawn(1e-9)
+    found = mixope.experiment(table, **TEST)
+    effect = found.main.long_run.effect
+    assert (effect.difference, effect.interval.low, effect.interval.high) == (0.0, 0.0, 0.0)
+    assert (found.main.decision, str(found.main.long_run.verdict)) == ("unclear", "caution")
+    later = mixope.experiment(table, **TEST, estimand="horizon", horizon=60).main.long_run
+    sure, truth = later.effect.interval, engagement.effect(world, Estimand("horizon", horizon=60))
+    assert sure.low < truth < sure.high
+    assert "coming back" not in [check.name for check in later.checks]
+
+
+def test_who_is_gone_is_in_one_state():
+    panel = make_panel(_drawn(1e-9)[1], DRAWN)
+    assert [classes[-1] for classes in panel.classes.values()] == ["gone", "gone", "gone", "3 or more"]
+    with panel.open() as (connection, rows):
+        states = ", ".join(f'"state {name}"' for name in panel.states)
+        found = connection.execute(f"SELECT DISTINCT {states} FROM {rows}").fetchall()
+    gone = tuple(len(panel.classes[name]) - 1 for name in panel.states)
+    assert [state for state in found if gone[0] == state[0] or gone[-1] == state[-1]] == [gone]
+
+
+@pytest.mark.parametrize(
+    ("back", "users", "status", "words"),
+    [
+        (1e-9, 800, "warn", "nobody came back after 3 or more days away"),
+        (0.005, 800, "fail", "units came back only"),
+        (0.05, 1000, "warn", "units came back only"),
+        (0.1, 2000, "pass", "units came back"),
+    ],
+)
+def test_a_long_run_rests_on_those_who_come_back(back, users, status, words):
+    check = coming_back_check(make_panel(_drawn(back, users)[1], DRAWN), "B", "A")
+    assert (check.status, words in check.sentence) == (status, True)
+    assert (check.status == "pass") == (check.value >= 30)
+    assert ("estimand='horizon'" in check.sentence) == (status != "pass")
+
+
+def test_hardly_anybody_away_for_long_needs_nobody_to_come_back():
+    check = coming_back_check(make_panel(_leaving(600, rates=(0.001, 0.001)), ZERO), "B", "A")
+    assert (check.status, "of the rows are of units" in check.sentence) == ("pass", True)
 
 
 def test_what_absent_may_be():

@@ -97,6 +97,19 @@ def test_dates_staggered_entries_and_text_are_the_same_experiment(found):
         assert again.tested == 8
 
 
+def test_a_period_may_be_a_month_or_a_visit(found):
+    table = two_states(effect=0.05)
+    number = table.column("day").to_numpy()
+    months = table.set_column(1, "day", pa.array([date(2026, 1 + int(day), 15) for day in number]))
+    counted = table.set_column(1, "day", pc.cast(pa.array(number), pa.string()))
+    for other, period in ((months, "month"), (counted, "visit"), (table, "visit")):
+        again = mixope.experiment(other, **WORDS, **STATE, period=period)
+        assert again.main.long_run.effect.difference == pytest.approx(found.main.long_run.effect.difference, rel=1e-9)
+        assert f"per user and {period}" in str(again)
+    with pytest.raises(DataError, match="expected: a whole number in every row, one row per unit and visit"):
+        mixope.experiment(months, **WORDS, **STATE, period="visit")
+
+
 def test_a_gap_is_not_a_step():
     table = two_states()
     kept = pc.invert(pc.and_(pc.equal(table.column("day"), 3), pc.less(table.column("user"), 100)))
@@ -203,7 +216,7 @@ WRONG = {
     "no such column": ({"arm": "group"}, DataError, "no column 'group'"),
     "no such control": ({"control": "Z"}, DataError, "No row belongs to the control 'Z'"),
     "a column twice": ({"metric": "tired"}, UsageError, "two meanings"),
-    "an unknown period": ({"period": "month"}, UsageError, "period is one of"),
+    "an unknown period": ({"period": "year"}, UsageError, "period is one of"),
     "episodes": ({"estimand": "episode"}, UsageError, "do not end"),
     "no day": ({"estimand": "day"}, UsageError, "needs its number"),
 }

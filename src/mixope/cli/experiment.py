@@ -29,6 +29,8 @@ class PeriodName(StrEnum):
     hour = "hour"
     day = "day"
     week = "week"
+    month = "month"
+    visit = "visit"
 
 
 def _named(option: str, words: str) -> typer.models.OptionInfo:
@@ -75,7 +77,10 @@ def command(
     level: o.Level = 0.95,
     estimator: o.Estimator = "auto",
     period: Annotated[
-        PeriodName, typer.Option("--period", help="What a period is where --time has dates or times.")
+        PeriodName,
+        typer.Option(
+            "--period", help="What a period is: dates and times are counted so; of a visit, --time is its number."
+        ),
     ] = PeriodName.day,
     season: Annotated[
         int | None,

@@ -20,8 +20,8 @@ Setting = Annotated[
     typer.Option(
         "--setting",
         autocompletion=complete.settings,
-        help="engagement: how the treatment works; lift, novelty, habit, investment, wear-out, opposite, seasonal, null"
-        " or hidden.",
+        help="engagement: how the treatment works; lift, novelty, habit, investment, wear-out, opposite, seasonal,"
+        " null, churn or hidden.",
     ),
 ]
 Users = Annotated[int, typer.Option("--users", min=1, help="engagement: users in the test.")]

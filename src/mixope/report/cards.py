@@ -202,7 +202,7 @@ def _(record: Experiment) -> Card:
         trial_words.kind(arm),
         str(arm.long_run.verdict),
         trial_words.headline(record, arm),
-        (trial_words.chance(arm), trial_words.parts(arm), trial_words.who(record)),
+        (trial_words.chance(arm), trial_words.parts(arm) or trial_words.trust(arm), trial_words.who(record)),
         _most_urgent(_check(found) for found in arm.long_run.checks),
         folds.present(
             folds.Fold("Ways to compute the difference", ("method", "#difference", "interval"), lines),

@@ -50,7 +50,8 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
     lines: list[tuple[str, Cell]] = [
         ("verdict", Text(str(verdict), style=STYLE[say.kind(arm)])),
         ("how sure", say.chance(arm)),
-        ("why", say.parts(arm)),
+        *([("why", said)] if (said := say.parts(arm)) else []),
+        *(("refused", phrased(check.sentence, phrase)) for check in arm.long_run.checks if check.status == "fail"),
         ("checks", say.trust(arm)),
     ]
     pieces: Pieces = [Text(f"\n{say.headline(found, arm)}", style="bold"), facts(lines)]

@@ -70,13 +70,17 @@ def reach(effect: Effect) -> str:
 
 def chance(arm: ArmResult) -> str:
     """How likely it is that treatment is better."""
+    if arm.decision == "not supported":
+        return f"these data do not tell whether {arm.arm} is better"
     p = arm.long_run.effect.probability_better
     said = f"below {SMALL:g}" if p < SMALL else f"above {1 - SMALL:g}" if p > 1 - SMALL else f"{p:.3f}"
     return f"the probability that {arm.arm} is better is {said}"
 
 
 def parts(arm: ArmResult) -> str:
-    """How the long-run difference comes about."""
+    """How the long-run difference comes about; nothing where there is none to believe."""
+    if arm.decision == "not supported":
+        return ""
     once, carried = arm.at_once, arm.carried
     return (
         f"{amount(once.difference, once.standard_error)} is earned at once, in the same states, and"

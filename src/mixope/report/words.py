@@ -45,6 +45,7 @@ CHECKS = {
     "drift": "stationarity",
     "later periods": "stationarity",
     "leaving": "data",
+    "coming back": "data",
     "rewards by episode": "data",
     "rewards in step": "data",
     "rewards seen": "data",

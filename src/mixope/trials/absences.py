@@ -9,13 +9,16 @@ is not in the table, and it decides the answer where treatment drives units away
 
 A unit is watched from its first row to the last period of the table, and no longer than any unit has rows: tests that
 end on one day, and tests that watch every unit for as long, are both met.
+
+Where nobody came back after having been away for long, such units are gone: what they were like before is forgotten, so
+that all of them together bear out that nobody comes back, and not a few in each of many states.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,13 +36,19 @@ if TYPE_CHECKING:
 
 MOST_AWAY = 7
 """Units that are away for longer than this count as alike; in short tests sooner, so that early periods show it too."""
-HERE = "0"
+HERE, GONE = "0", "gone"
+SAMPLE = 64
+"""One unit in so many is looked at first: where anybody comes back, some of these do."""
 LOST = 0.9
 """A share of units that are away in the long run, beyond which another question is advised."""
 FEW = 0.05
 """A share of units that may leave before anybody must say what it means."""
 MUCH = 0.1
 """A difference of these shares beyond which there is no answer until somebody says."""
+FEW_RETURNS, ENOUGH_RETURNS = 10, 30
+"""How often units must come back in each arm, after having been away for long, to say what the long run is like."""
+HARDLY = 0.01
+"""A share of the rows that units who are away for long may have before that matters."""
 APART = 3.0
 """Standard errors by which the arms may differ in the share of units that leave."""
 
@@ -52,17 +61,27 @@ class Watch:
     longest: int
     periods: int
     """Of all units together."""
+    gone: bool = False
+    """Nobody came back after having been away for long."""
 
     @property
     def long_away(self) -> int:
         """Periods after which units that are away count as alike."""
-        return min(max(self.longest // 4, 1), MOST_AWAY)
+        return long_away(self.longest)
 
-    @property
-    def state(self) -> Coded:
-        """For how many periods a unit has been away; 0 in the rows of the table."""
+    def states(self, coded: Mapping[str, Coded], design: Design) -> dict[str, Coded]:
+        """The columns of the state, and for how many periods a unit has been away; 0 in the rows of the table."""
         classes = (HERE, *map(str, range(1, self.long_away)), f"{self.long_away} or more")
-        return Coded("CAST(0 AS SMALLINT)", classes)
+        known = {
+            name: replace(found, classes=(*found.classes, GONE)) if self.gone else found
+            for name, found in coded.items()
+        }
+        return {**known, away(design): Coded("CAST(0 AS SMALLINT)", classes)}
+
+
+def long_away(longest: int) -> int:
+    """Periods after which units that are away count as alike, in a test of so many."""
+    return min(max(longest // 4, 1), MOST_AWAY)
 
 
 def away(design: Design) -> str:
@@ -95,7 +114,15 @@ def watch_of(connection: Any, raw: str, design: Design, name: str) -> Watch:
             expected=Advice("one arm per unit, with ", Setting("absent", "zero")),
             hint=f"write the rows of all {design.period}s, with their arm and metrics of 0, and leave this out",
         )
-    return Watch(int(last), int(longest), int(periods))
+    gone = not any(_comes_back(connection, raw, long_away(longest), some) for some in ("= 0", ">= 0"))
+    return Watch(int(last), int(longest), int(periods), gone)
+
+
+def _comes_back(connection: Any, raw: str, periods: int, some: str) -> bool:
+    """Whether, of some units, any was seen again after so many periods without a row."""
+    rows = f"SELECT unit, day FROM {raw} WHERE hash(CAST(unit AS VARCHAR)) % {SAMPLE} {some}"
+    gaps = f"SELECT lead(day) OVER w - day - 1 AS missed FROM ({rows}) {WINDOW}"
+    return bool(connection.execute(f"SELECT coalesce(max(missed), 0) >= {periods} FROM ({gaps})").fetchall()[0][0])
 
 
 def filled(rows: str, coded: Mapping[str, Coded], design: Design, watch: Watch) -> str:
@@ -112,7 +139,16 @@ def filled(rows: str, coded: Mapping[str, Coded], design: Design, watch: Watch) 
         quote(f"state {away(design)}"): f"CAST(least(now - day, {watch.long_away}) AS SMALLINT)",
     }
     moved = {quote(f"state {name}"): found.sql for name, found in coded.items() if found.of_period}
-    return f"(SELECT * {_replaced(moved)} FROM (SELECT * EXCLUDE (back, now) {_replaced(there)} FROM ({spread})))"
+    whole = f"(SELECT * {_replaced(moved)} FROM (SELECT * EXCLUDE (back, now) {_replaced(there)} FROM ({spread})))"
+    if not watch.gone:
+        return whole
+    lost = f"{quote(f'state {away(design)}')} = {watch.long_away}"
+    forgotten = {
+        quote(f"state {name}"): f"CASE WHEN {lost} THEN {len(found.classes) - 1} ELSE {quote(f'state {name}')} END"
+        for name, found in coded.items()
+        if name != away(design)
+    }
+    return f"(SELECT * {_replaced(forgotten)} FROM {whole})"
 
 
 WINDOW = "WINDOW w AS (PARTITION BY unit ORDER BY day)"
@@ -144,6 +180,32 @@ def leaving_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
         return Diagnostic("leaving", most, FEW, "warn", Advice(said, ": nobody said what that means", mend))
     stay = f"{said}, which is as many in both arms" if most else "all units have rows to the end"
     return Diagnostic("leaving", apart, APART, "pass", stay)
+
+
+def coming_back_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
+    """Do units that have been away for long come back, and often enough to tell how many are there in the long run?"""
+    rows = {arm: n for arm, _, n in panel.facts.arms}
+    share = max(panel.facts.long_away[arm][0] / rows[arm] for arm in (treatment, control))
+    came = {arm: panel.facts.long_away[arm][1] for arm in (treatment, control)}
+    fewest, limit = float(min(came.values())), float(ENOUGH_RETURNS)
+    after = f"after {panel.classes[away(panel.design)][-1]} {panel.design.period}s away"
+    listed = " and ".join(f"{n:,} times to {arm}" for arm, n in came.items())
+    if share <= HARDLY or fewest >= ENOUGH_RETURNS:
+        said = (
+            f"units came back {listed} {after}" if share > HARDLY else f"{share:.1%} of the rows are of units {after}"
+        )
+        return Diagnostic("coming back", fewest, limit, "pass", said, "at least")
+    harm = f"nobody came back {after}" if not sum(came.values()) else f"units came back only {listed} {after}"
+    status: Status = "fail" if sum(came.values()) > 0 and fewest < FEW_RETURNS else "warn"
+    mend = Advice(
+        ": so long a run is not to be seen in this test; for the worth of a unit from its entry, say ",
+        *_from_entry(panel),
+    )
+    return Diagnostic("coming back", fewest, limit, status, Advice(harm, mend), "at least")
+
+
+def _from_entry(panel: Panel) -> tuple[Setting | str, ...]:
+    return Setting("estimand", "horizon"), " and ", Setting("horizon", panel.facts.longest * 2)
 
 
 def _apart(first: tuple[int, int], second: tuple[int, int]) -> float:
@@ -192,4 +254,4 @@ def about_the_lost(panel: Panel, pair: Pair) -> list[str]:
         f" {pair.counts.arms[pair.treatment]} are away: what is left of the difference is that of the few who stay. For"
         " the worth of a unit from its entry, say "
     )
-    return [Advice(said, Setting("estimand", "horizon"), " and ", Setting("horizon", panel.facts.longest * 2))]
+    return [Advice(said, *_from_entry(panel))]

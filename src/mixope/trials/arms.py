@@ -8,16 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from mixope.comparison import compare
-from mixope.diagnostics import Diagnostic, verdict
+from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, Engine
 from mixope.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.intervals import Interval
+from mixope.intervals import Interval, probability_positive
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
-from mixope.trials.absences import about_the_lost, leaving_check
+from mixope.trials.absences import about_the_lost, coming_back_check, leaving_check
 from mixope.trials.counts import Counts, Histories, count
 from mixope.trials.drift import drift_check
 from mixope.trials.figures import Figures, figures
@@ -33,9 +33,11 @@ from mixope.trials.sensitivity import Wanted, sensitivity_of
 UNBOUNDED = (
     "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
 )
-FOR_EVER = Estimand("discounted", gamma=1 - 1e-5)
-"""The long-run average of units that differ for ever: what a unit never changes (its country, say) splits the states
-into parts that are closed. Over so many periods every part counts by the units that enter it."""
+ROUNDING = 1e-9
+"""Of what a unit earns in a period."""
+FOR_EVER = Estimand("average")
+"""What a unit never changes (its country, say) splits the states into parts that are closed: every part counts by the
+units that enter it."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,11 @@ class _One:
     @property
     def remarks(self) -> list[str]:
         """What is to be known of the question itself."""
-        for_ever = self.asked.estimand == FOR_EVER and self.asked.day is None
-        return about_the_lost(self.panel, self.figures.pair) if for_ever else []
+        return about_the_lost(self.panel, self.figures.pair) if self._for_ever else []
+
+    @property
+    def _for_ever(self) -> bool:
+        return self.asked.estimand == FOR_EVER and self.asked.day is None
 
     @cached_property
     def figures(self) -> Figures:
@@ -167,13 +172,23 @@ class _One:
         else:
             effect, by, pair = self.figures.on_day(day), "chain", self.figures.pair
             treated, plain = (float(arm.path(day)[-1]) for arm in (pair.treated, pair.plain))
-        checks = _worst(first, second)
+        effect, checks = self._rounded(effect), _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
         checks += [self._forecast(), leaving_check(self.panel, self.treatment, self.control)]
+        if self._for_ever and self.panel.design.absent == "zero":
+            checks.append(coming_back_check(self.panel, self.treatment, self.control))
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
         said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
+
+    def _rounded(self, effect: Effect) -> Effect:
+        """Zero where all that is left is rounding: in a product that everybody leaves, both arms earn nothing."""
+        rounding = ROUNDING * float(np.abs(self.seen.reward).sum() / self.seen.rows.sum())
+        sure = effect.interval
+        if max(abs(sure.low), abs(sure.high)) > rounding:
+            return effect
+        return Effect(0.0, 0.0, replace(sure, low=0.0, high=0.0), probability_positive(0.0, 0.0, 1.0))
 
     def _forecast(self) -> Diagnostic:
         tested = self.panel.facts.longest
@@ -183,6 +198,9 @@ class _One:
         return forecast(self.early, self.seen, *self.pair, _first_half(tested)).check
 
     def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
+        """What would flip the decision, where there is one."""
+        if long_run.verdict is Verdict.UNSUPPORTED:
+            return None
         wanted = Wanted(self.asked.estimand, self.asked.day)
         return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
 

@@ -15,13 +15,15 @@ long run of each arm, and biased where arms move units far.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, sum_by
+from mixope.solvers.components import long_runs, reached_from
 from mixope.trials.counts import Counts
 
 RETURN = 1e-6
@@ -70,16 +72,17 @@ class Chain:
 def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -> Chain:
     """The chain of one arm, or of all rows together.
 
-    A state that the arm was never seen to leave is left as all arms leave it; one that nobody was seen to leave, as on
-    the last day of a test, leads to where units enter. To stay in it for ever would make it the long run.
+    A state that the arm was never seen to leave, as on the last day of a test, is left as all arms leave it; one that
+    nobody was seen to leave leads to where units enter. To stay in it for ever would make it the long run: that must be
+    borne out by the rows (:func:`stuck`).
     """
     mine = counts if arm is None else counts.take(counts.arm == arm)
     n = counts.n_states
     begin = start_law(counts) if start is None else start
     moves = _moves(mine)
     if arm is not None:
-        moves = _filled(moves, _moves(counts))
-    moves = _filled(moves, csr_array(np.ones((n, 1))) @ csr_array(begin[None, :]))
+        moves = _filled(moves, lambda: _moves(counts))
+    moves = _filled(moves, lambda: csr_array(np.ones((n, 1))) @ csr_array(begin[None, :]))
     seen = sum_by(mine.state, mine.rows, n)
     earned = sum_by(mine.state, mine.reward, n)
     pooled = counts.reward.sum() / counts.rows.sum()
@@ -87,21 +90,33 @@ def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -
     return Chain(moves, reward, begin, seen)
 
 
-def _moves(counts: Counts) -> csr_array:
-    """Shares of the next states; a state that was never left has an empty row."""
+def stuck(counts: Counts) -> BoolArray:
+    """States from which no unit was seen to come to a long run that its rows bear out.
+
+    A few units that were in a rare state to the end of the test do not show that nobody leaves it
+    (:mod:`mixope.solvers.components`).
+    """
     n, moving = counts.n_states, counts.next_state >= 0
+    state, later, rows = counts.state[moving], counts.next_state[moving], counts.rows[moving]
+    run, _ = long_runs(state, later, rows, sum_by(state, rows, n), n)
+    return ~reached_from(np.flatnonzero(run >= 0), later, state, n)
+
+
+def _moves(counts: Counts) -> csr_array:
+    """Shares of the next states; a state that was never left, or only to be stuck, has an empty row."""
+    n, moving = counts.n_states, (counts.next_state >= 0) & ~stuck(counts)[counts.state]
     state, rows = counts.state[moving], counts.rows[moving]
     left = sum_by(state, rows, n)
     return csr_array((rows / left[state], (state, counts.next_state[moving])), shape=(n, n))
 
 
-def _filled(moves: csr_array, instead: csr_array) -> csr_array:
+def _filled(moves: csr_array, instead: Callable[[], csr_array]) -> csr_array:
     """With other rows in place of the empty ones."""
     empty = np.flatnonzero(np.diff(moves.indptr) == 0)
     if not len(empty):
         return moves
     put = csr_array((np.ones(len(empty)), (empty, empty)), shape=moves.shape)
-    return csr_array(moves + put @ instead)
+    return csr_array(moves + put @ instead())
 
 
 def start_law(counts: Counts) -> FloatArray:

@@ -9,7 +9,8 @@ from typing import Literal, get_args
 from mixope.arrays import is_whole
 from mixope.errors import UsageError
 
-Period = Literal["hour", "day", "week"]
+Period = Literal["hour", "day", "week", "month", "visit"]
+"""What a period is called, and how dates are counted; visits are counted by the user."""
 Absent = Literal["zero", "unknown"]
 ABSENT: tuple[Absent, ...] = get_args(Absent)
 PERIODS: tuple[Period, ...] = get_args(Period)

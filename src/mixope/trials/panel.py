@@ -91,7 +91,8 @@ class Panel:
     def facts(self) -> Facts:
         """Counted once."""
         with self.open() as (connection, rows):
-            return _facts(connection, rows, self.design)
+            longest_away = len(self.classes.get(away(self.design), ())) - 1
+            return _facts(connection, rows, self.design, longest_away)
 
     def part(self, column: str, code: int) -> Panel:
         """The units that entered with one class of a column of the state."""
@@ -122,7 +123,8 @@ class Facts:
     """How large the experiment is. ``fixed``: no unit changed its arm. ``gaps``: rows with a period missing after.
 
     ``left``: units of each arm without a row at the end of the time for which they were watched; ``added``: rows that
-    the table did not have (:mod:`mixope.trials.absences`).
+    the table did not have; ``long_away``: of each arm the rows of units that have been away for long, and how often one
+    came back from there (:mod:`mixope.trials.absences`).
     """
 
     rows: int
@@ -134,6 +136,7 @@ class Facts:
     gaps: int
     left: Mapping[str, int]
     added: int
+    long_away: Mapping[str, tuple[int, int]]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,7 +168,7 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
         watch = None
         if design.absent == "zero":
             watch = watch_of(connection, raw, design, name)
-            coded[away(design)] = watch.state
+            coded = watch.states(coded, design)
         rows = ordered(connection, raw, coded, design, watch)
         steps, last = written(connection, rows, name, {"arms": list(arms)})
     classes = {earlier(state, lag): found.classes for state, found in coded.items() for lag in range(design.lags + 1)}
@@ -205,18 +208,28 @@ def _refuse_doubles(panel: Panel) -> None:
         )
 
 
-def _facts(connection: Any, rows: str, design: Design) -> Facts:
-    added = f"count(*) FILTER ({quote(f'state {away(design)}')} > 0)" if design.absent == "zero" else "0"
+def _facts(connection: Any, rows: str, design: Design, longest_away: int) -> Facts:
+    now, later = (quote(f"{when} {away(design)}") if design.absent == "zero" else "0" for when in ("state", "next"))
     total, gaps, filled = connection.execute(
-        f"SELECT count(*), count(*) FILTER (NOT follows), {added} FROM {rows}"
+        f"SELECT count(*), count(*) FILTER (NOT follows), count(*) FILTER ({now} > 0) FROM {rows}"
     ).fetchall()[0]
+    lost = f"{now} > 0 AND {now} = {longest_away}"
     arms = connection.execute(
-        f"SELECT assigned, count(DISTINCT unit), count(*) FROM {rows} GROUP BY 1 ORDER BY 1"
+        f"""SELECT assigned, count(DISTINCT unit), count(*), count(*) FILTER ({lost}),
+        count(*) FILTER ({lost} AND {later} = 0) FROM {rows} GROUP BY 1 ORDER BY 1"""
     ).fetchall()
     units = connection.execute(
         f"""{with_units(rows)} SELECT arm, count(*), bool_and(one_arm), any_value(longest),
         count(*) FILTER (last < until) FROM units GROUP BY arm"""
     ).fetchall()
-    fixed, longest = all(one for _, _, one, _, _ in units), units[0][3]
-    left = {arm: gone for arm, _, _, _, gone in units if gone}
-    return Facts(total, sum(n for _, n, *_ in units), longest, tuple(arms), fixed, gaps, left, filled)
+    return Facts(
+        rows=total,
+        units=sum(n for _, n, *_ in units),
+        longest=units[0][3],
+        arms=tuple((arm, n, n_rows) for arm, n, n_rows, *_ in arms),
+        fixed=all(one for _, _, one, _, _ in units),
+        gaps=gaps,
+        left={arm: gone for arm, _, _, _, gone in units if gone},
+        added=filled,
+        long_away={arm: (away_rows, came) for arm, _, _, away_rows, came in arms},
+    )

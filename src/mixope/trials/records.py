@@ -187,7 +187,7 @@ class ArmResult:
     carried: Effect
     drivers: tuple[Driver, ...]
     sensitivity: Sensitivity | None = None
-    """None where it is not computed: a note says why."""
+    """None where the data support no decision that could flip; or where it is not computed, and a note says why."""
     less_is_better: bool = False
     """The metric is a cost: complaints, say, or time to wait."""
 

@@ -32,7 +32,7 @@ from mixope.estimand import Estimand
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
-from mixope.trials.chains import RETURN, chain_of
+from mixope.trials.chains import RETURN, chain_of, stuck
 from mixope.trials.counts import Counts
 from mixope.trials.outcomes import CLASSES, Outcomes, pairs_of
 from mixope.trials.records import Broken, LongRun, Robustness, Sensitivity, SensitivityPoint
@@ -91,7 +91,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Arm:
-    """The steps of one arm, and where each group of the counts stands among them. A state never left stays as it is.
+    """The steps of one arm, and where each group of the counts stands among them. Where units get stuck, the steps are
+    those of the chain and stay as they are.
 
     ``share`` is the arm's share of the rows of a state; ``all_mean`` and ``mean`` are its mean reward over all rows and
     over those whose next state is known.
@@ -103,7 +104,7 @@ class Arm:
     steps: Steps
     share: FloatArray
     outcome: IntArray
-    """Of every group the outcome; −1 for groups of other arms and those whose next state is not known."""
+    """Of every group the outcome; −1 for other arms, where units get stuck, and where no next state is known."""
     outcome_mean: FloatArray
     all_rows: FloatArray
     all_mean: FloatArray
@@ -115,7 +116,7 @@ class Arm:
         """Outcomes are next states and classes of the metric; last rows of units add to the mean reward alone."""
         counts, n = outcomes.counts, outcomes.counts.n_states
         mine = counts.arm == arm
-        used = mine & (counts.next_state >= 0)
+        used = mine & (counts.next_state >= 0) & ~stuck(counts.take(mine))[counts.state]
         code = (counts.state * n + counts.next_state) * (int(outcomes.cut.max()) + 1) + outcomes.cut
         _, first, place = np.unique(code[used], return_index=True, return_inverse=True)
         outcome = np.full(len(code), -1, dtype=np.int64)

@@ -89,6 +89,8 @@ def _day(piece: Piece, design: Design, value: str) -> str:
     found = field_in(piece, design.time)
     if found is not None and found.kind in {"int", "float", "bool"}:
         return f"TRY_CAST({value} AS BIGINT)"
+    if design.period == "visit":
+        return f"TRY_CAST(CAST({value} AS VARCHAR) AS BIGINT)"
     start = "TIMESTAMP '1970-01-01'" if design.period != "week" else "TIMESTAMP '1970-01-05'"
     moment = f"date_diff('{design.period}', {start}, TRY_CAST({value} AS TIMESTAMP))"
     return f"coalesce(TRY_CAST({value} AS BIGINT), {moment})" if found and found.kind == "string" else moment
@@ -136,7 +138,8 @@ def _infinite(key: str) -> str:
 
 def _expected(key: str, design: Design) -> str:
     if key == "day":
-        return f"a whole number, a date or a time in every row, one row per unit and {design.period}"
+        what = "a whole number" if design.period == "visit" else "a whole number, a date or a time"
+        return f"{what} in every row, one row per unit and {design.period}"
     if key.startswith("metric"):
         return "a number in every row"
     return "true or false in every row" if key == "exposed" else "a value in every row"

@@ -36,7 +36,7 @@ def draw(
     hidden: str | Sequence[str] = (),
     **choices: Unpack[Choices],
 ) -> pa.Table:
-    """One test: a row per user and day, sorted by user and day.
+    """One test: a row per user and day on which the user was there, sorted by user and day.
 
     Columns: user, day, variant, the state columns that are recorded (as they are before the day's move), the metrics,
     and ``exposed`` where the exposure is below 1. The choices are those of :class:`~.designs.Design`: ``arms``,
@@ -55,7 +55,7 @@ class Lives:
     """What some users lived through, each of shape (users, days).
 
     ``state`` is that at the beginning of a day, ``arm`` the place of the arm among those of the world, ``exposed``
-    whether it was really lived (else the control was), and ``present`` whether the user had entered.
+    whether it was really lived (else the control was), and ``present`` whether the user had entered and was there.
     """
 
     state: IntArray
@@ -120,7 +120,7 @@ class Source:
             state[:, day] = now
             moved = move(row[:, day] + now, generator.random(len(now)))
             now = np.where(present[:, day], moved, now)
-        return Lives(state, arm, exposed, present)
+        return Lives(state, arm, exposed, present & world.here[state])
 
     def _columns(self, lives: Lives, first: int, generator: np.random.Generator) -> dict[str, Any]:
         """The table's columns of users ``first`` and on."""

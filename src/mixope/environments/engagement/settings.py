@@ -7,13 +7,15 @@ All users move in the same way, and a treatment changes that by what its recipe 
     plan      free or paid, for ever
     novelty   2–0, how new the change is      down by fade · dose                (where the recipe has novelty)
     weekday   Mon … Sun                       on by one                          (where the recipe is seasonal)
+    away      no or yes                       begins by .02 + leave · dose, ends by back   (where the recipe has back)
 
     revenue     .10 (free) or .20 (paid) + .10 level − .03 fatigue + (lift + fresh · novelty/2) · dose + season(weekday)
     visits      .5 + .6 level − .1 fatigue
     complaints  .01 + .03 fatigue + .01 dose
 
 The last is a guardrail: less is better. A test starts with users who have always lived under control, so the control
-does not change during it, and what changes in the treatment is the effect.
+does not change during it, and what changes in the treatment is the effect. Who is away earns nothing, stays as he was
+and has no row; all users are there when they enter, so that of the control some are away later on.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ PLANS = ("free", "paid")
 SHARES = (0.6, 0.4)
 WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SEASON = np.array([-0.03, -0.02, -0.02, 0.0, 0.02, 0.06, 0.04])
+LEAVE = 0.02
 WEEKEND = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.08, 0.08])
 """How much more likely a level is gained on these days."""
 
@@ -52,6 +55,9 @@ class Recipe:
     fresh: float = 0.0
     fade: float = 0.0
     seasonal: bool = False
+    leave: float = 0.0
+    back: float = 0.0
+    """The probability that a user who is away comes back on the next day; 0 where nobody goes away."""
 
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
@@ -85,19 +91,26 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             seasonal=True,
         ),
         "null": Recipe("The arms do not differ."),
+        "churn": Recipe(
+            "It earns at once and drives people away, who have no rows then: those who come say yes, the long run no.",
+            lift=(0.08, 0.08),
+            leave=0.05,
+            back=0.1,
+        ),
     }
 )
 
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """All combinations of the factors, one per state; the weekday changes fastest."""
+    """All combinations of the factors, one per state; the last changes fastest."""
 
     level: IntArray
     fatigue: IntArray
     plan: IntArray
     novelty: IntArray
     weekday: IntArray
+    away: IntArray
 
     def columns(self, recipe: Recipe) -> dict[str, AnyArray]:
         """As they are recorded."""
@@ -110,7 +123,12 @@ class _Grid:
 
 def build(name: str, recipe: Recipe) -> World:
     """The users of a recipe."""
-    sides = (LEVELS, FATIGUES, len(PLANS), NOVELTIES if recipe.fade else 1, len(WEEK) if recipe.seasonal else 1)
+    novelties, days, away = (
+        NOVELTIES if recipe.fade else 1,
+        len(WEEK) if recipe.seasonal else 1,
+        2 if recipe.back else 1,
+    )
+    sides = (LEVELS, FATIGUES, len(PLANS), novelties, days, away)
     grid = _Grid(*(index.ravel() for index in np.indices(sides)))
     transition = np.stack([_moves(grid, recipe, dose) for dose in DOSES.values()])
     return World(
@@ -121,6 +139,7 @@ def build(name: str, recipe: Recipe) -> World:
         transition=transition,
         metrics=MappingProxyType(_metrics(grid, recipe)),
         start=_steady(grid, transition[0]),
+        away=grid.away > 0,
     )
 
 
@@ -129,13 +148,19 @@ def _moves(grid: _Grid, recipe: Recipe, dose: float) -> FloatArray:
     habit, wear = np.array(recipe.habit)[grid.plan], np.array(recipe.wear)[grid.plan]
     weekend = WEEKEND[grid.weekday] if recipe.seasonal else 0.0
     days, fatigue = int(grid.weekday.max()) + 1, grid.fatigue.astype(np.float64)
-    return np.asarray(
+    lives = (
         _steps(grid.level, 0.12 + habit * dose + weekend, 0.06 + 0.12 * fatigue)
         * _steps(grid.fatigue, 0.04 + wear * dose, np.full(len(wear), 0.12))
         * _steps(grid.novelty, np.zeros(len(wear)), np.full(len(wear), recipe.fade * dose))
         * (grid.plan[:, None] == grid.plan)
         * ((grid.weekday[:, None] + 1) % days == grid.weekday)
     )
+    if not recipe.back:
+        return np.asarray(lives)
+    stays = np.kron(np.eye(len(wear) // 2), np.ones((2, 2)))  # all but the last factor, which is being away
+    leaves, returns = np.full(len(wear), LEAVE + recipe.leave * dose), np.full(len(wear), recipe.back)
+    here = (grid.away[:, None] == 0) & (grid.away == 0)
+    return np.asarray(np.where(here, lives, stays) * _steps(grid.away, leaves, returns))
 
 
 def _steps(factor: IntArray, up: FloatArray, down: FloatArray) -> FloatArray:
@@ -154,17 +179,22 @@ def _metrics(grid: _Grid, recipe: Recipe) -> dict[str, Metric]:
     revenue = np.array([0.10, 0.20])[grid.plan] + 0.10 * grid.level - 0.03 * grid.fatigue + gain * dose + season
     visits = 0.5 + 0.6 * grid.level - 0.1 * grid.fatigue + 0.0 * dose
     complaints = 0.01 + 0.03 * grid.fatigue + 0.01 * dose
-    return {"revenue": Metric(revenue), "visits": Metric(visits, "count"), "complaints": Metric(complaints, "event")}
+    here = grid.away == 0
+    return {
+        "revenue": Metric(revenue * here),
+        "visits": Metric(visits * here, "count"),
+        "complaints": Metric(complaints * here, "event"),
+    }
 
 
 def _steady(grid: _Grid, control: FloatArray) -> FloatArray:
-    """The laws of users who have always lived under control, given the weekday: one row per weekday."""
+    """The laws of users who have always lived under control and are there, given the weekday: one row per weekday."""
     law = np.zeros(len(grid.plan))
     for plan, share in enumerate(SHARES):
         first = np.flatnonzero((grid.plan == plan) & (grid.novelty == grid.novelty.max()))[0]
         begin = np.eye(len(law))[first]
         law += share * solve_chain(Chain(sparse.csr_array(control), np.zeros(len(law)), begin)).stationary
-    by_day = law * (grid.weekday == np.arange(grid.weekday.max() + 1)[:, None])
+    by_day = law * (grid.away == 0) * (grid.weekday == np.arange(grid.weekday.max() + 1)[:, None])
     return np.asarray(by_day / by_day.sum(axis=1, keepdims=True))
 
 

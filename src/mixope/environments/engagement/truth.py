@@ -11,6 +11,9 @@ An arm, or a mixture w over arms that is drawn anew each day, makes one chain of
 The naive difference of a test is the mean of all rows of the treatment less that of all rows of the control. How many
 rows of which day each has is fixed by the design, so its expectation is a sum of μ Pᵗ m as well. A treated user who is
 not exposed on a day lives that day as under control: exposure e makes the mixture (1 − e, e) of a treatment.
+
+Who is away earns nothing and has no row: the rows are then those that are expected, and what is said of the naive
+difference is its limit for many users.
 """
 
 from __future__ import annotations
@@ -145,9 +148,9 @@ def _chain(world: World, arm: Law, metric: str, exposure: float) -> tuple[FloatA
 
 
 def _shown(world: World) -> FloatArray:
-    """1 where a state shows a combination of the recorded columns, shape (S, combinations)."""
+    """1 where a state shows a combination of the recorded columns, shape (S, combinations); a missing row shows too."""
     codes = [np.unique(column, return_inverse=True)[1] for column in world.recorded.values()]
-    combined = np.stack([np.zeros(world.n_states, dtype=np.int64), *codes])
+    combined = np.stack([world.here.astype(np.int64), *codes])
     kinds, kind = np.unique(combined, axis=1, return_inverse=True)
     return np.eye(kinds.shape[1])[kind.ravel()]
 
@@ -199,7 +202,7 @@ def _expected_rows(world: World, design: Design, metric: str) -> tuple[FloatArra
         for a in range(len(arms)):
             here = (path[:, day] == a) & (entry <= day)
             total[a] += users[here] @ (law[here] @ m[a])
-            rows[a] += users[here].sum()
+            rows[a] += users[here] @ (law[here] @ world.here)
             law[here] = law[here] @ P[a]
     return total, rows
 

@@ -41,7 +41,8 @@ class World:
 
     ``columns`` holds the state columns, whole numbers or words, of length S each; those in ``hidden`` are not
     recorded. ``transition`` has the shape (arms, S, S). ``start`` has a law of states per row: row i is for users who
-    enter on day i of the week, or for all users where there is only one row.
+    enter on day i of the week, or for all users where there is only one row. ``away`` marks the states in which a user
+    has no row; None: nobody is ever away.
     """
 
     name: str
@@ -52,6 +53,7 @@ class World:
     metrics: Mapping[str, Metric]
     start: FloatArray
     hidden: tuple[str, ...] = ()
+    away: BoolArray | None = None
 
     def __post_init__(self) -> None:
         arms, states = len(self.arms), self.n_states
@@ -65,8 +67,16 @@ class World:
             _require(metric.mean.shape == (arms, states), f"means of {name!r} of shape {(arms, states)}")
             inside = (metric.mean >= 0) & (metric.mean <= metric.highest)
             _require(bool(inside.all()), f"means of {name!r} between 0 and {metric.highest:g}")
+        if self.away is not None:
+            _require(self.away.shape == (states,), "to say of each state whether a user is away")
+            _require(not (self.start @ self.away).any(), "users who are there when they enter")
         for name in self.hidden:
             self._known_column(name)
+
+    @property
+    def here(self) -> BoolArray:
+        """The states in which a user has a row."""
+        return np.ones(self.n_states, dtype=bool) if self.away is None else ~self.away
 
     @property
     def n_states(self) -> int:
