@@ -189,7 +189,7 @@ def coming_back_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
     came = {arm: panel.facts.long_away[arm][1] for arm in (treatment, control)}
     fewest, limit = float(min(came.values())), float(ENOUGH_RETURNS)
     after = f"after {panel.classes[away(panel.design)][-1]} {panel.design.period}s away"
-    listed = " and ".join(f"{n:,} times to {arm}" for arm, n in came.items())
+    listed = " and ".join(f"{n:,} times in {arm}" for arm, n in came.items())
     if share <= HARDLY or fewest >= ENOUGH_RETURNS:
         said = (
             f"units came back {listed} {after}" if share > HARDLY else f"{share:.1%} of the rows are of units {after}"

@@ -14,8 +14,8 @@ All users move in the same way, and a treatment changes that by what its recipe 
     complaints  .01 + .03 fatigue + .01 dose
 
 The last is a guardrail: less is better. A test starts with users who have always lived under control, so the control
-does not change during it, and what changes in the treatment is the effect. Who is away earns nothing, stays as he was
-and has no row; all users are there when they enter, so that of the control some are away later on.
+does not change during it, and what changes in the treatment is the effect. A user who is away earns nothing, does not
+change and has no row. All users are there when they enter, so that some of the control, too, are away later on.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ PLANS = ("free", "paid")
 SHARES = (0.6, 0.4)
 WEEK = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SEASON = np.array([-0.03, -0.02, -0.02, 0.0, 0.02, 0.06, 0.04])
-LEAVE = 0.02
 WEEKEND = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.08, 0.08])
 """How much more likely a level is gained on these days."""
+LEAVE = 0.02
+"""How likely a user of the control stays away from the next day on, where anybody does."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,8 @@ class _Grid:
 
 def build(name: str, recipe: Recipe) -> World:
     """The users of a recipe."""
-    novelties, days, away = (
-        NOVELTIES if recipe.fade else 1,
-        len(WEEK) if recipe.seasonal else 1,
-        2 if recipe.back else 1,
-    )
-    sides = (LEVELS, FATIGUES, len(PLANS), novelties, days, away)
+    novelties, days = NOVELTIES if recipe.fade else 1, len(WEEK) if recipe.seasonal else 1
+    sides = (LEVELS, FATIGUES, len(PLANS), novelties, days, 2 if recipe.back else 1)
     grid = _Grid(*(index.ravel() for index in np.indices(sides)))
     transition = np.stack([_moves(grid, recipe, dose) for dose in DOSES.values()])
     return World(
@@ -148,19 +145,18 @@ def _moves(grid: _Grid, recipe: Recipe, dose: float) -> FloatArray:
     habit, wear = np.array(recipe.habit)[grid.plan], np.array(recipe.wear)[grid.plan]
     weekend = WEEKEND[grid.weekday] if recipe.seasonal else 0.0
     days, fatigue = int(grid.weekday.max()) + 1, grid.fatigue.astype(np.float64)
+    anyhow = (grid.plan[:, None] == grid.plan) * ((grid.weekday[:, None] + 1) % days == grid.weekday)
     lives = (
         _steps(grid.level, 0.12 + habit * dose + weekend, 0.06 + 0.12 * fatigue)
         * _steps(grid.fatigue, 0.04 + wear * dose, np.full(len(wear), 0.12))
         * _steps(grid.novelty, np.zeros(len(wear)), np.full(len(wear), recipe.fade * dose))
-        * (grid.plan[:, None] == grid.plan)
-        * ((grid.weekday[:, None] + 1) % days == grid.weekday)
     )
     if not recipe.back:
-        return np.asarray(lives)
-    stays = np.kron(np.eye(len(wear) // 2), np.ones((2, 2)))  # all but the last factor, which is being away
+        return np.asarray(lives * anyhow)
+    rests = np.prod([factor[:, None] == factor for factor in (grid.level, grid.fatigue, grid.novelty)], axis=0)
     leaves, returns = np.full(len(wear), LEAVE + recipe.leave * dose), np.full(len(wear), recipe.back)
     here = (grid.away[:, None] == 0) & (grid.away == 0)
-    return np.asarray(np.where(here, lives, stays) * _steps(grid.away, leaves, returns))
+    return np.asarray(np.where(here, lives, rests) * anyhow * _steps(grid.away, leaves, returns))
 
 
 def _steps(factor: IntArray, up: FloatArray, down: FloatArray) -> FloatArray:
