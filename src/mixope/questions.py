@@ -80,7 +80,7 @@ def as_logs(logs: Any) -> Logs:
 
 def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None) -> Policy:
     """Any policy source; factor columns in the order of the logs, columns of mixed states by name."""
-    found = read_policy(policy)
+    found = read_policy(policy, logs=logs)
     if isinstance(found, LoggedColumn):
         return found.on(logs)
     if columns is not None:

@@ -85,3 +85,23 @@ def test_a_column_of_the_log_is_a_target(tmp_path: Path) -> None:
     found = run("evaluate", log, "--estimator", "emp", "--json", "--target", "column:target_prob")
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["value"] == pytest.approx(value(tmp_path, "--target", laws(tmp_path, 0.7)))
+
+
+def test_a_target_may_call_its_columns_as_the_log_does(tmp_path):
+    log, target, proper = (tmp_path / f"{name}.csv" for name in ("visits", "target", "proper"))
+    rows = [f"{u},{t},{(u + t) % 3},{(u * t) % 2},{(u + 2 * t) % 5}" for u in range(40) for t in range(6)]
+    log.write_text("\n".join(["visitor,n,page,offer,gain", *rows]))
+    listed = [f"{page},{offer},{0.25 + 0.5 * offer}" for page in range(3) for offer in range(2)]
+    target.write_text("\n".join(["page,offer,prob", *listed]))
+    proper.write_text("\n".join(["observation,action,prob", *listed]))
+    named = ("episode_id=visitor", "step=n", "observation=page", "action=offer", "reward=gain")
+    said = [word for name in named for word in ("--column", name)]
+    for command in (("evaluate",), ("compare",), ("inspect",), ("returns", "--estimand", "horizon", "--horizon", "3")):
+        answers = []
+        for path in (target, proper):
+            found = run(*command, log, *said, "--ends", "truncated", "--target", f"{path}", "--json")
+            assert found.exit_code == 0, found.stderr
+            answers.append(found.stdout.replace("proper", "target"))
+        assert len(answers[0]) == len(answers[1])
+    refused = run("evaluate", log, *said, "--ends", "truncated", "--target", log, "--json")
+    assert refused.exit_code == 3

@@ -53,6 +53,29 @@ def test_a_list_maps_factors_and_pairs_the_next_ones() -> None:
     assert_parity(logs)
 
 
+@pytest.mark.parametrize(
+    ("now", "later", "factors"),
+    [
+        (("state", "age"), ("next_state", "next_age"), ("state", "age")),
+        (("age", "context"), ("age2", "next_obs"), ("age", "context")),
+        (("obs.x", "state.x"), ("next_obs.x", "next_state.x"), ("obs.x", "state.x")),
+    ],
+)
+def test_a_factor_may_be_called_as_a_whole_state_would_be(
+    now: tuple[str, ...], later: tuple[str, ...], factors: tuple[str, ...]
+) -> None:
+    """A state of a country is not the state of a log; and two columns with one factor's name are two."""
+    table = one(
+        **dict(zip(now, (1, 2), strict=True)), **dict(zip(later, (3, 4), strict=True)), a=0, r=1.0, t=0, episode=0
+    )
+    logs = lib.read(table, columns={"observation": now, "next_observation": later})
+    assert logs.schema.observation == tuple(f"observation.{name}" for name in factors)
+    assert logs.schema.mapping["observation"] == now
+    wanted = [*logs.schema.observation, *logs.schema.next_observation]
+    assert list(logs.table(wanted).to_pylist()[0].values()) == [1, 2, 3, 4]
+    assert_parity(logs)
+
+
 def test_factor_prefixes_have_aliases() -> None:
     logs = lib.read(one(**{"state.x": 1, "state.y": 2, "next_obs.y": 4, "next_obs.x": 3}, a=0, r=1.0, t=0, episode=0))
     assert logs.schema.observation == ("observation.x", "observation.y")

@@ -59,7 +59,7 @@ def command(
         seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
         result = backtest(
             seen,
-            loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust)),
+            loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust, logs=seen.logs)),
             estimator=estimator,
             level=level,
             seed=seed,

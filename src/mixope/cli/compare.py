@@ -114,6 +114,7 @@ def command(
             target_epsilon,
             target_scale,
             target_law,
+            rows,
         )
         policies = {name: inputs.read_one_of(named, name, words) for name in named}
         seen = look(rows, chosen, checkpoint=checkpoint)

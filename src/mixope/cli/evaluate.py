@@ -110,6 +110,7 @@ def command(
             target_epsilon,
             target_scale,
             target_law,
+            rows,
         )
         policy = inputs.read_target(target, words)
         known = inputs.read_loggers(logger, loggers, words)

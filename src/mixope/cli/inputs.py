@@ -102,10 +102,12 @@ class PolicyWords:
     epsilon: float | None = None
     scale: float | None = None
     law: LawName | None = None
+    logs: Logs | None = None
+    """Whose names for states and actions a table may have."""
 
     def for_loggers(self) -> PolicyWords:
         """Without what is about the target alone."""
-        return PolicyWords(self.unknown, self.trust, self.outputs)
+        return PolicyWords(self.unknown, self.trust, self.outputs, logs=self.logs)
 
     def options(self, path: str) -> dict[str, Any]:
         """As keywords; ``outputs`` for networks only."""
@@ -118,6 +120,7 @@ class PolicyWords:
             "epsilon": self.epsilon,
             "scale": self.scale,
             "law": None if self.law is None else self.law.value,
+            "logs": self.logs,
         }
 
 
@@ -179,7 +182,7 @@ def _is_reference(text: str) -> bool:
 
 def read_loggers(given: Sequence[str], table: str | None, words: PolicyWords) -> dict[str, Policy]:
     """The known loggers by label, from single files and from several at once."""
-    found = {} if table is None else _several(table, words.unknown)
+    found = {} if table is None else _several(table, words)
     for text in given:
         label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
         if label in found:
@@ -188,12 +191,12 @@ def read_loggers(given: Sequence[str], table: str | None, words: PolicyWords) ->
     return found
 
 
-def _several(source: str, unknown: UnknownActions) -> dict[str, Policy]:
+def _several(source: str, words: PolicyWords) -> dict[str, Policy]:
     """A table with a column policy_id, or a dictionary of policies in a module."""
     from mixope.policies import read_policies, read_policy
 
     if not _is_reference(source) or Path(source).exists():
-        return dict(read_policies(source, unknown_actions=unknown.value))
+        return dict(read_policies(source, unknown_actions=words.unknown.value, logs=words.logs))
     from mixope.policies.references import resolve
 
     named = resolve(source)

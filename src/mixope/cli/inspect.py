@@ -57,6 +57,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("inspecting …") as notes:
+        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
         words = inputs.PolicyWords(
             unknown_actions,
             trust,
@@ -67,9 +68,9 @@ def command(
             target_epsilon,
             target_scale,
             target_law,
+            rows,
         )
         policy = None if target is None else inputs.read_target(target, words)
-        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)
         found = inspect(rows, policy, scanning, check=check)
         notes.extend(taken(scanning))

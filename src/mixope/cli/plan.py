@@ -107,8 +107,8 @@ def command(
                 encoding=encoding,
             )
         else:
-            words = inputs.PolicyWords(unknown_actions, trust)
             seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format, encoding), chosen)
+            words = inputs.PolicyWords(unknown_actions, trust, logs=seen.logs)
             result = plan(
                 seen,
                 inputs.read_target(str(target), words),

@@ -61,8 +61,8 @@ def command(
     named = inputs.name_targets(target)
     chosen = inputs.make_engine(engine, memory_limit, threads)
     with working("weighing episodes …") as notes:
-        words = inputs.PolicyWords(unknown_actions, trust)
         seen = look(inputs.read_logs(logs, column, done, ends, role, missing, format, encoding), chosen, seed=seed)
+        words = inputs.PolicyWords(unknown_actions, trust, logs=seen.logs)
         result = returns(
             seen,
             {name: inputs.read_one_of(named, name, words) for name in named},

@@ -208,7 +208,11 @@ def _given(canonical: str, given: str | tuple[str, ...], names: Sequence[str], w
         return Assignment({None: given})
     if canonical not in WITH_FACTORS:
         raise DataError(f"{canonical!r} is one column, not several", where=where, got=", ".join(given))
-    return Assignment({factor_of(c) if meaning_of(c) == canonical else c: c for c in given})
+    factors = [factor_of(column) if meaning_of(column) == canonical else column for column in given]
+    if len(given) > 1:  # of several, one that is called as the whole would be is a factor of that name
+        named = [factor or column for factor, column in zip(factors, given, strict=True)]
+        factors = list(given) if len({*named}) < len({*given}) else [*named]
+    return Assignment(dict(zip(factors, given, strict=True)))
 
 
 def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near: str | None = None) -> DataError:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,9 +36,12 @@ from mixope.policies.rules import Centre, Predicts
 from mixope.policies.sb3_adapter import is_sb3, sb3_policy
 from mixope.policies.sklearn_adapter import ClassChoices, sklearn_policy
 from mixope.policies.table_files import NETWORKS, as_table, existing, extension, is_rule, rule_policy, single_policy
-from mixope.policies.table_roles import Renaming
+from mixope.policies.table_roles import Names, Renaming
 from mixope.policies.tabular import TabularPolicy
 from mixope.policies.torch_adapter import from_torch, is_torch
+
+if TYPE_CHECKING:
+    from mixope.logs import Logs
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Wishes:
     epsilon: float | None = None
     scale: Any = None
     law: Law | None = None
+    logs: Logs | None = None
 
     def said(self) -> list[str]:
         """Those that were said, by name."""
@@ -100,6 +104,7 @@ def read_policy(
     epsilon: float | None = None,
     scale: Any = None,
     law: Law | None = None,
+    logs: Logs | None = None,
 ) -> Policy:
     """Make a policy of ``source``.
 
@@ -120,13 +125,15 @@ def read_policy(
     :param epsilon: soften the policy: with this probability it takes any of its actions, all alike.
     :param scale: the standard deviation of a Gaussian around the action of a deterministic policy over real actions.
     :param law: of a Gaussian: whether actions were recorded ``"plain"``, ``"clipped"`` or ``"squashed"``.
+    :param logs: logs whose own names the columns of a table may have: ``page`` and ``offer`` instead of ``observation``
+        and ``action``. Where a table is given for a target, :func:`mixope.evaluate` knows them.
     :returns: something that answers how likely an action is in a state.
 
     >>> policy = mixope.read_policy("target.csv")
     >>> policy.probs([0]).shape == (1, len(policy.actions))
     True
     """
-    wishes = Wishes(default, unknown_actions, columns, trust, actions, outputs, epsilon, scale, law)
+    wishes = Wishes(default, unknown_actions, columns, trust, actions, outputs, epsilon, scale, law, logs)
     found = _resolved(source, trust)
     kind = next(kind for kind in KINDS if kind.fits(found))
     _refuse_needless(kind, wishes, found)
@@ -155,7 +162,7 @@ def _check_resolved(reference: str, found: Any) -> Any:
 
 def _refuse_needless(kind: Kind, wishes: Wishes, source: Any) -> None:
     for name in wishes.said():
-        if name in (*kind.takes, "trust", "epsilon"):
+        if name in (*kind.takes, "trust", "epsilon", "logs"):
             continue
         if name == "default" and kind.name != "policy":
             raise UsageError(f"default is for tables; a {kind.name} answers for every state itself")
@@ -217,10 +224,11 @@ def _from_classifier(source: Any, wishes: Wishes) -> Policy:
 
 
 def _from_table(source: Any, wishes: Wishes) -> Policy:
-    table = as_table(source, wishes.columns)
+    names = Names.of(wishes.columns, wishes.logs)
+    table = as_table(source, names)
     if table is None:
         raise UsageError(f"cannot read columns from {type(source).__name__}")
-    return single_policy(table, **wishes.some("columns", "default", "unknown_actions", "actions", "epsilon"))
+    return single_policy(table, names, **wishes.some("default", "unknown_actions", "actions", "epsilon"))
 
 
 def _from_laws(source: Any, wishes: Wishes) -> Policy:

@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mixope.policies.archives import ARCHIVES
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.pickles import PICKLED
-from mixope.policies.table_roles import Renaming, Roles, assign_roles
+from mixope.policies.table_roles import Names, Renaming, Roles, assign_roles
 from mixope.policies.tables import (
     Table,
     column_keys,
@@ -35,7 +35,10 @@ from mixope.policies.tables import (
 )
 from mixope.policies.tabular import TabularPolicy
 
-FORMATS: Mapping[str, Callable[[Path, Renaming | None], Table]] = {
+if TYPE_CHECKING:
+    from mixope.logs import Logs
+
+FORMATS: Mapping[str, Callable[[Path, Names], Table]] = {
     ".csv": read_csv,
     ".csv.gz": read_csv,
     ".tsv": read_csv,
@@ -54,15 +57,18 @@ def read_policies(
     unknown_actions: UnknownActions = "error",
     columns: Renaming | None = None,
     actions: Any = None,
+    logs: Logs | None = None,
 ) -> dict[str, TabularPolicy]:
     """Several policies from one table with a column ``policy_id``, by its values as strings, in order of appearance.
 
-    All get the same set of actions, those listed anywhere in the table, so that they can be mixed.
+    All get the same set of actions, those listed anywhere in the table, so that they can be mixed. States and actions
+    may be called as in the ``logs``.
     """
-    table = as_table(source, columns)
+    names = Names.of(columns, logs)
+    table = as_table(source, names)
     if table is None:
         raise UsageError(f"several policies are read from a table, got {type(source).__name__}")
-    roles = assign_roles(table.names, columns, table.where)
+    roles = assign_roles(table.names, names, table.where)
     if roles.policy_id is None:
         raise DataError(
             "the table has no column policy_id",
@@ -73,24 +79,24 @@ def read_policies(
     _note_rule(roles, table.where)
     listing = read_listing(table, roles)
     labels = column_keys(table, roles.policy_id, "policy ids").array()
-    names, first = np.unique(labels, return_index=True)
+    called, first = np.unique(labels, return_index=True)
     every = np.unique(listing.actions.array()) if actions is None else actions
     return {
-        str(names[k]): to_policy(listing.part(np.flatnonzero(labels == names[k])), default, unknown_actions, every)
+        str(called[k]): to_policy(listing.part(np.flatnonzero(labels == called[k])), default, unknown_actions, every)
         for k in np.argsort(first)
     }
 
 
 def single_policy(
     table: Table,
-    columns: Renaming | None,
+    names: Names,
     default: Default = None,
     unknown_actions: UnknownActions = "error",
     actions: Any = None,
     epsilon: float | None = None,
 ) -> TabularPolicy:
     """The one policy of a table; ``epsilon`` is only looked at: what a rule never takes must then be named."""
-    roles = assign_roles(table.names, columns, table.where)
+    roles = assign_roles(table.names, names, table.where)
     if roles.policy_id is not None:
         labels = np.unique(column_keys(table, roles.policy_id, "policy ids").array())
         if len(labels) > 1:
@@ -133,7 +139,7 @@ def rule_policy(
         triples = [(state, action, p) for state, law in rule.items() for action, p in law.items()]
         states, taken, probs = zip(*triples, strict=True) if triples else ((), (), ())
         columns = {"observation": _keyed(states), "action": list(taken), "prob": list(probs)}
-        return single_policy(from_mapping(columns, "the rule"), None, default, unknown_actions, actions)
+        return single_policy(from_mapping(columns, "the rule"), Names(), default, unknown_actions, actions)
     check_all_actions(actions, epsilon)
     unknown: UnknownActions = "zero" if actions is None else unknown_actions
     options: dict[str, Any] = {"default": default, "unknown_actions": unknown}
@@ -167,18 +173,18 @@ def _note_rule(roles: Roles, where: str) -> None:
         warnings.warn(MixopeWarning(note), stacklevel=4)
 
 
-def as_table(source: Any, columns: Renaming | None) -> Table | None:
+def as_table(source: Any, names: Names) -> Table | None:
     """Columns, if the source has any."""
     if isinstance(source, Mapping):
         return from_mapping(source)
     if hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, type(source).__name__)
     if isinstance(source, str | os.PathLike):
-        return _read_file(existing(Path(source)), columns)
+        return _read_file(existing(Path(source)), names)
     return None
 
 
-def _read_file(path: Path, columns: Renaming | None) -> Table:
+def _read_file(path: Path, names: Names) -> Table:
     import pyarrow as pa
 
     known = extension(path)
@@ -191,7 +197,7 @@ def _read_file(path: Path, columns: Renaming | None) -> Table:
             f"with trust a model from {', '.join(PICKLED)}; or a callable as module:name"
         )
     try:
-        return FORMATS[known](path, columns)
+        return FORMATS[known](path, names)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)
         raise DataError(f"the file cannot be read as {known[1:]}", where=str(path), got=said) from None

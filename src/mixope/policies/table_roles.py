@@ -1,4 +1,4 @@
-"""Which column of a policy table is which: by the user's words, then by name, then by alias (those of the logs).
+"""Which column of a policy table is which: by the user's words, then by name, then as the logs call it, then by alias.
 
 A table has a state (``observation``, or factors ``observation.x``, ``observation.y``), an ``action``, a ``prob`` unless
 it is a rule, and maybe a ``policy_id`` where several policies share it.
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.names import ALIASES as LOGGED
 from mixope.logs.names import factor_of, meaning_of, prefix_of
+
+if TYPE_CHECKING:
+    from mixope.logs import Logs
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "observation": LOGGED["observation"],
@@ -27,6 +30,23 @@ _OTHERWISE = {"observation": ", or observation.*", "prob": "; or a rule: one row
 
 Renaming = Mapping[str, "str | Sequence[str]"]
 """Canonical name to the table's own; ``observation`` may name several columns, the factors."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What is known of the names of a table's columns: what the user said, and what the logs call the same."""
+
+    said: Renaming | None = None
+    logged: Renaming = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, said: Renaming | None, logs: Logs | None) -> Names:
+        """With the names of some logs, if any."""
+        return cls(said) if logs is None else cls(said, {role: logs.schema.mapping[role] for role in LIKE_LOGS})
+
+
+LIKE_LOGS = ("observation", "action")
+"""What a table may call as the logs do."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +67,12 @@ class Roles:
         return (*self.observation, self.action, *([self.policy_id] if self.policy_id else []))
 
 
-def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: str | None = None) -> Roles:
-    """Match the columns of a table to their roles, by ``renaming`` first, then by name and alias."""
+def assign_roles(names: Sequence[str], known: Names, where: str | None = None) -> Roles:
+    """Match the columns of a table to their roles, by what is known first, then by name and alias."""
+    renaming = known.said
     if renaming is not None and not isinstance(renaming, Mapping):
         raise UsageError(f"columns maps roles to the table's columns, such as {{'prob': 'pi_new'}}; got {renaming!r}")
-    search = _Search(tuple(names), dict(renaming or {}), where)
+    search = _Search(tuple(names), dict(renaming or {}), known.logged, where)
     observation, factors = search.observation()
     action, policy_id = search.required("action"), search.optional("policy_id")
     prob = search.prob((*observation, action, policy_id))
@@ -62,6 +83,7 @@ def assign_roles(names: Sequence[str], renaming: Renaming | None = None, where: 
 class _Search:
     names: tuple[str, ...]
     renaming: dict[str, str | Sequence[str]]
+    logged: Renaming
     where: str | None
 
     def __post_init__(self) -> None:
@@ -76,7 +98,7 @@ class _Search:
 
     def observation(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         """The state's columns, and the names of its factors where it has several columns."""
-        given = self.renaming.get("observation")
+        given = self.renaming.get("observation") or self._as_logged("observation")
         if isinstance(given, str):
             return (given,), None
         if given is not None:
@@ -93,6 +115,13 @@ class _Search:
             return factors, tuple(_factor_name(name) for name in factors)
         return (single or self.required("observation"),), None
 
+    def _as_logged(self, role: str) -> str | Sequence[str] | None:
+        """The columns that are called as in the logs, if all of them are there and none has the proper name."""
+        found = self.logged.get(role)
+        columns = [found] if isinstance(found, str) else found or []
+        proper = any(name.lower().partition(".")[0] == role for name in self.names)
+        return found if columns and not proper and set(columns) <= set(self.names) else None
+
     def _factor_columns(self) -> tuple[str, ...]:
         found = tuple(name for name in self.names if meaning_of(name) == "observation" and factor_of(name))
         if len({prefix_of(name).lower() for name in found}) > 1:
@@ -108,7 +137,7 @@ class _Search:
 
     def optional(self, role: str) -> str | None:
         """The column of a role: as told, by its proper name, or by the only alias there is."""
-        given = self.renaming.get(role)
+        given = self.renaming.get(role) or self._as_logged(role)
         if given is not None:
             if not isinstance(given, str):
                 raise UsageError(f"columns[{role!r}] is one column name, got {given!r}")

@@ -22,7 +22,7 @@ from mixope.errors import DataError
 from mixope.logs.sources.text import read_header
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
-from mixope.policies.table_roles import Renaming, Roles, assign_roles
+from mixope.policies.table_roles import Names, Roles, assign_roles
 from mixope.policies.tabular import TabularPolicy
 
 
@@ -94,7 +94,7 @@ def _to_numpy(column: Any, name: str, where: str) -> AnyArray:
     return array
 
 
-def read_parquet(path: Path, columns: Renaming | None) -> Table:
+def read_parquet(path: Path, names: Names) -> Table:
     """A Parquet file."""
     import pyarrow.parquet as pq
 
@@ -103,7 +103,7 @@ def read_parquet(path: Path, columns: Renaming | None) -> Table:
     return from_arrow(table, str(path))
 
 
-def read_arrow(path: Path, columns: Renaming | None) -> Table:
+def read_arrow(path: Path, names: Names) -> Table:
     """An Arrow IPC file (.arrow, .feather) or stream."""
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ def read_arrow(path: Path, columns: Renaming | None) -> Table:
     return from_arrow(table, str(path))
 
 
-def read_csv(path: Path, columns: Renaming | None) -> Table:
+def read_csv(path: Path, names: Names) -> Table:
     """A text file with a header. Ids that all look like integers are integers, otherwise text, dates included."""
     import pyarrow as pa
     from pyarrow import csv
@@ -127,7 +127,7 @@ def read_csv(path: Path, columns: Renaming | None) -> Table:
     # Only an empty cell is missing ("NA" may be a state), and true and false are words like others.
     options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, true_values=[], false_values=[])
     table = csv.read_csv(path, parse_options=parsing, convert_options=options)
-    ids = assign_roles(table.column_names, columns, str(path)).ids
+    ids = assign_roles(table.column_names, names, str(path)).ids
     dates = [name for name in ids if pa.types.is_temporal(table.schema.field(name).type)]
     if dates:
         options.column_types = dict.fromkeys(dates, pa.string())
