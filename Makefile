@@ -1,7 +1,7 @@
 # Everything from a clean checkout: Python 3.11 or newer and make are all that is needed.
 #
 #   make demo     install into .venv and run the demonstration
-#   make test     install with development tools; lint, types, import order, tests (five to eight minutes on two cores)
+#   make test     install with development tools; lint, types, import order, tests (four to eight minutes on two cores)
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures, clusters of Dask,
 #                 Spark (where there is Java) and Ray on this machine, policies of torch, Stable-Baselines3 and d3rlpy
 #   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)

@@ -145,8 +145,10 @@ def test_where_arms_were_seen_in_all_states_emp_and_dr_are_the_same_number(setti
     state = [name for name in table.column_names if name not in (*WORDS.values(), "visits", "complaints")]
     emp, dr = (mixope.experiment(table, **WORDS, state=state, estimator=name).main.long_run for name in ("emp", "dr"))
     assert (emp.estimator, dr.estimator) == ("emp", "dr")
-    assert emp.effect.difference == pytest.approx(dr.effect.difference, abs=1e-9)
-    assert emp.effect.interval.low == pytest.approx(dr.effect.interval.low, abs=1e-9)
+    # emp takes the long run of plans that never mix with a discount of 1 − 10⁻⁵, and dr plan by plan.
+    rounding = 1e-4 * dr.effect.standard_error
+    assert emp.effect.difference == pytest.approx(dr.effect.difference, abs=rounding)
+    assert emp.effect.interval.low == pytest.approx(dr.effect.interval.low, abs=rounding)
 
 
 @pytest.mark.parametrize("seed", [0])
