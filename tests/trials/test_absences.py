@@ -183,6 +183,7 @@ def test_where_nobody_comes_back_units_are_gone_and_the_long_run_is_nothing():
     effect = found.main.long_run.effect
     assert (effect.difference, effect.interval.low, effect.interval.high) == (0.0, 0.0, 0.0)
     assert (found.main.decision, str(found.main.long_run.verdict)) == ("unclear", "caution")
+    assert any("nobody was seen to come back after 3 or more days away" in note for note in found.notes)
     later = mixope.experiment(table, **TEST, estimand="horizon", horizon=60).main.long_run
     sure, truth = later.effect.interval, engagement.effect(world, Estimand("horizon", horizon=60))
     assert sure.low < truth < sure.high
