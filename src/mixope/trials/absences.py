@@ -225,7 +225,8 @@ def about_absences(panel: Panel) -> list[str]:
             f"{facts.added:,} of {facts.rows:,} rows were added: a unit without a row in a {design.period} earned"
             " nothing then"
         )
-    if GONE in panel.classes[panel.states[0]] and any(rows for rows, _ in facts.long_away.values()):
+    lost, came = (sum(counts) for counts in zip(*facts.long_away.values(), strict=True))
+    if lost and not came:
         after = f"{panel.classes[away(design)][-1]} {design.period}s away"
         found.append(f"nobody was seen to come back after {after}: such units count as gone for good")
     if facts.gaps:
