@@ -143,11 +143,12 @@ def _one_long_run(problem: Problem, inside: BoolArray) -> tuple[BoolArray, BoolA
     """
     rows, n = problem.transitions, problem.transitions.n_states
     source, destination, size, behind = _completed_edges(problem, inside)
-    if (destination == size - 1).any():
+    ended = destination == size - 1
+    if ended.any():
         begin = np.flatnonzero(problem.starts)
+        behind = np.concatenate([behind, behind[ended].sum() * problem.starts[begin]])
         source = np.concatenate([source, np.full(len(begin), size - 1)])
         destination = np.concatenate([destination, begin])
-        behind = np.concatenate([behind, rows.rows[rows.next_state < 0].sum() * problem.starts[begin]])
     mass = sum_by(rows.state, rows.rows * inside[rows.state], size)
     run, doubts = long_runs(source, destination, behind, mass, size)
     by_run = sum_by(run[run >= 0], mass[run >= 0], size)

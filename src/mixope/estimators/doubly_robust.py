@@ -35,7 +35,7 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
-from mixope.estimators.outside import leaving
+from mixope.estimators.outside import leaving, with_lost_starts
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import (
     equal_weights,
@@ -147,8 +147,7 @@ def _outside(found: Completion) -> float:
     law[part.states] = found.law
     away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups, law)
     if not part.whole.estimand.restarts:
-        astray = 1.0 - float(part.whole.starts[part.states].sum())
-        away = astray + (1.0 - astray) * away
+        away = with_lost_starts(away, part.whole, part.states)
     return min(max(away + part.elsewhere + part.doubt, 0.0), 1.0)
 
 

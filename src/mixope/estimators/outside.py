@@ -35,11 +35,16 @@ def outside_mass(flow: Flow, law: FloatArray) -> float:
     if flow.whole.estimand.kind == "episode":
         away *= max(float(law.sum()), 1.0)  # of episodes, not of steps
     if not flow.whole.estimand.restarts:
-        astray = 1.0 - float(flow.whole.starts[flow.states].sum())
-        return min(max(astray + (1.0 - astray) * away + flow.doubt, 0.0), 1.0)
+        return min(max(with_lost_starts(away, flow.whole, flow.states) + flow.doubt, 0.0), 1.0)
     if flow.restarts:
         away += ends_per_step(flow, law) * (1.0 - float(flow.whole.starts[flow.states].sum()))
     return min(max(away + elsewhere(flow) + flow.doubt, 0.0), 1.0)
+
+
+def with_lost_starts(away: float, problem: Problem, states: IntArray) -> float:
+    """Mass that is away, of all that starts: outside ``states`` everything is."""
+    astray = 1.0 - float(problem.starts[states].sum())
+    return astray + (1.0 - astray) * away
 
 
 def leaving(problem: Problem, given: FloatArray, groups: IntArray, law: FloatArray) -> float:

@@ -99,6 +99,11 @@ def factor_of(column: str) -> str | None:
     return column.partition(".")[2] or None
 
 
+def factor_name(column: str, notion: str) -> str:
+    """What a column is called as one of several: ``cell`` for ``obs.cell`` of an observation; others keep their name."""
+    return (factor_of(column) if meaning_of(column) == notion else None) or column
+
+
 def prefix_of(column: str) -> str:
     """The name a factor belongs to: ``obs`` of ``obs.cell``; the column itself if it is whole."""
     return column if factor_of(column) is None else column.partition(".")[0]
@@ -208,11 +213,10 @@ def _given(canonical: str, given: str | tuple[str, ...], names: Sequence[str], w
         return Assignment({None: given})
     if canonical not in WITH_FACTORS:
         raise DataError(f"{canonical!r} is one column, not several", where=where, got=", ".join(given))
-    factors = [factor_of(column) if meaning_of(column) == canonical else column for column in given]
-    if len(given) > 1:  # of several, one that is called as the whole would be is a factor of that name
-        named = [factor or column for factor, column in zip(factors, given, strict=True)]
-        factors = list(given) if len({*named}) < len({*given}) else [*named]
-    return Assignment(dict(zip(factors, given, strict=True)))
+    if len(given) == 1 and meaning_of(given[0]) == canonical and factor_of(given[0]) is None:
+        return Assignment({None: given[0]})
+    named: dict[str | None, str] = {factor_name(column, canonical): column for column in given}
+    return Assignment(named if len(named) == len({*given}) else {column: column for column in given})
 
 
 def missing(notion: str, names: Iterable[str], where: str, *, problem: str, near: str | None = None) -> DataError:

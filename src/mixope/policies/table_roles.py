@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.names import ALIASES as LOGGED
-from mixope.logs.names import factor_of, meaning_of, prefix_of
+from mixope.logs.names import factor_name, factor_of, meaning_of, prefix_of
 
 if TYPE_CHECKING:
     from mixope.logs import Logs
@@ -102,7 +102,7 @@ class _Search:
         if isinstance(given, str):
             return (given,), None
         if given is not None:
-            return tuple(given), tuple(_factor_name(name) for name in given)
+            return tuple(given), tuple(factor_name(name, "observation") for name in given)
         single, factors = self.optional("observation"), self._factor_columns()
         if single and factors:
             raise DataError(
@@ -112,7 +112,7 @@ class _Search:
                 hint=Advice(Setting("policy_column", "observation")),
             )
         if factors:
-            return factors, tuple(_factor_name(name) for name in factors)
+            return factors, tuple(factor_name(name, "observation") for name in factors)
         return (single or self.required("observation"),), None
 
     def _as_logged(self, role: str) -> str | Sequence[str] | None:
@@ -191,8 +191,3 @@ class _Search:
 
     def _listed(self) -> str:
         return "columns " + (", ".join(self.names) or "(none)")
-
-
-def _factor_name(column: str) -> str:
-    """``observation.x`` is the factor ``x``; other columns keep their names."""
-    return (factor_of(column) if meaning_of(column) == "observation" else None) or column

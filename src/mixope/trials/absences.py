@@ -67,7 +67,7 @@ class Watch:
     @property
     def long_away(self) -> int:
         """Periods after which units that are away count as alike."""
-        return long_away(self.longest)
+        return min(max(self.longest // 4, 1), MOST_AWAY)
 
     def states(self, coded: Mapping[str, Coded], design: Design) -> dict[str, Coded]:
         """The columns of the state, and for how many periods a unit has been away; 0 in the rows of the table."""
@@ -77,11 +77,6 @@ class Watch:
             for name, found in coded.items()
         }
         return {**known, away(design): Coded("CAST(0 AS SMALLINT)", classes)}
-
-
-def long_away(longest: int) -> int:
-    """Periods after which units that are away count as alike, in a test of so many."""
-    return min(max(longest // 4, 1), MOST_AWAY)
 
 
 def away(design: Design) -> str:
@@ -114,8 +109,9 @@ def watch_of(connection: Any, raw: str, design: Design, name: str) -> Watch:
             expected=Advice("one arm per unit, with ", Setting("absent", "zero")),
             hint=f"write the rows of all {design.period}s, with their arm and metrics of 0, and leave this out",
         )
-    gone = not any(_comes_back(connection, raw, long_away(longest), some) for some in ("= 0", ">= 0"))
-    return Watch(int(last), int(longest), int(periods), gone)
+    watch = Watch(int(last), int(longest), int(periods))
+    back = any(_comes_back(connection, raw, watch.long_away, some) for some in ("= 0", ">= 0"))
+    return replace(watch, gone=not back)
 
 
 def _comes_back(connection: Any, raw: str, periods: int, some: str) -> bool:
