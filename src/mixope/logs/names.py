@@ -100,7 +100,7 @@ def factor_of(column: str) -> str | None:
 
 
 def factor_name(column: str, notion: str) -> str:
-    """What a column is called as one of several: ``cell`` for ``obs.cell`` of an observation; others keep their name."""
+    """What a column is called as one of several: ``cell`` for ``obs.cell``, an observation; others keep their name."""
     return (factor_of(column) if meaning_of(column) == notion else None) or column
 
 
