@@ -76,8 +76,9 @@ def test_what_is_said_goes_first_then_the_proper_names_then_those_of_the_logs(lo
 def test_without_the_logs_and_with_only_some_of_their_names_it_is_refused(logs: mixope.Logs) -> None:
     with pytest.raises(DataError, match="no column for the observation"):
         mixope.read_policy(table("page", "device", "offer"))
-    with pytest.raises(DataError, match="no column for the observation"):
+    with pytest.raises(DataError, match="no column for the observation") as caught:
         mixope.read_policy(table("page", "tool", "offer"), logs=logs)
+    assert "or page, device, as in the logs" in str(caught.value)
 
 
 def test_a_name_of_the_logs_is_no_other_state(tmp_path: Path) -> None:

@@ -122,6 +122,13 @@ class _Search:
         proper = any(name.lower().partition(".")[0] == role for name in self.names)
         return found if columns and not proper and set(columns) <= set(self.names) else None
 
+    def _logged_names(self, role: str) -> str:
+        """What the logs call it, where that is another name."""
+        found = self.logged.get(role, role)
+        columns = [found] if isinstance(found, str) else found
+        own = [name for name in columns if meaning_of(name) != role]
+        return f"; or {', '.join(columns)}, as in the logs" if own else ""
+
     def _factor_columns(self) -> tuple[str, ...]:
         found = tuple(name for name in self.names if meaning_of(name) == "observation" and factor_of(name))
         if len({prefix_of(name).lower() for name in found}) > 1:
@@ -184,7 +191,7 @@ class _Search:
         return DataError(
             f"the table has no column for the {role}",
             where=self.where,
-            expected=" or ".join((role, *ALIASES[role])) + _OTHERWISE.get(role, ""),
+            expected=" or ".join((role, *ALIASES[role])) + _OTHERWISE.get(role, "") + self._logged_names(role),
             got=self._listed(),
             hint=hint,
         )
