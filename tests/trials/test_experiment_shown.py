@@ -49,6 +49,22 @@ def test_an_answer_that_is_not_supported_has_no_number_in_its_headline(found):
     assert said == "These data do not support an answer on B against A in the long run."
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, " in the long run: "),
+        ({"estimand": "horizon", "horizon": 12}, ", mean of the first 12 visits: "),
+        ({"estimand": "discounted", "gamma": 0.9}, ", discounted (γ = 0.9): "),
+        ({"estimand": "day", "horizon": 5}, ", in visit 5: "),
+    ],
+)
+def test_a_headline_says_what_was_asked_for(asked, words):
+    found = mixope.experiment(
+        two_states(users=80, days=5, effect=0.05), **WORDS, state="tired", period="visit", **asked
+    )
+    assert words in headline(found, found.main)
+
+
 def test_a_headline_says_where_the_test_looked_otherwise(found):
     turned = replace(found.main, naive=replace(found.main.naive, interval=Interval(0.01, 0.1, 0.95, "t")))
     assert "though it looked better during the test" in headline(found, turned)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from mixope.diagnostics import Verdict
+from mixope.estimand import Estimand
 from mixope.report.words import rounded
 from mixope.trials.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
 
 SMALL = 0.001
+IN_THE_LONG_RUN = "in the long run"
 
 
 _KIND = {Verdict.TRUSTWORTHY: "good", Verdict.CAUTION: "caution", Verdict.UNSUPPORTED: "bad"}
@@ -21,8 +23,20 @@ def headline(found: Experiment, arm: ArmResult) -> str:
     """The decision, by how much, how sure; and whether the test looked otherwise."""
     effect, per = arm.long_run.effect, f"per {found.unit} and {found.period}"
     if arm.decision == "not supported":
-        return f"These data do not support an answer on {arm.arm} against {found.control} in the long run."
-    return f"{_verb(found, arm)} in the long run: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+        return f"{_asked(f'These data do not support an answer on {arm.arm} against {found.control}', arm)}."
+    said = _asked(_verb(found, arm), arm)
+    return f"{said}: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+
+
+def _asked(said: str, arm: ArmResult) -> str:
+    """With what was asked for: the long run, or something else by its name."""
+    when = _when(arm)
+    return f"{said} {when}" if when == IN_THE_LONG_RUN else f"{said.rstrip(',')}, {when}"
+
+
+def _when(arm: ArmResult) -> str:
+    asked = arm.long_run.estimand
+    return IN_THE_LONG_RUN if asked == str(Estimand()) else asked
 
 
 def _verb(found: Experiment, arm: ArmResult) -> str:
@@ -113,7 +127,7 @@ def rails(found: Experiment) -> list[tuple[str, str, str]]:
     """Guardrails: how each came out, whose it is, and in words."""
     lines = []
     for rail in found.guardrails:
-        said = f"in the long run {difference(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
+        said = f"{_when(found.main)} {difference(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
         lines.append((RAIL[rail.status], f"{rail.metric}, {rail.arm}", f"{rail.status}: {said}"))
     return lines
 

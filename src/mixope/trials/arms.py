@@ -179,7 +179,8 @@ class _One:
         if self._for_ever and self.panel.design.absent == "zero":
             checks.append(coming_back_check(self.panel, self.treatment, self.control))
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
-        said = _meaning(self.asked) if day is None else f"in {self.panel.design.period} {day}"
+        period = self.panel.design.period
+        said = str(self.asked.estimand).replace(" steps", f" {period}s") if day is None else f"in {period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
 
     def _rounded(self, effect: Effect) -> Effect:
@@ -203,10 +204,6 @@ class _One:
             return None
         wanted = Wanted(self.asked.estimand, self.asked.day)
         return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
-
-
-def _meaning(asked: Asked) -> str:
-    return "long-run average" if asked.estimand == FOR_EVER else str(asked.estimand)
 
 
 def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
