@@ -218,8 +218,10 @@ def test_a_worker_that_is_killed_is_told_of_and_nothing_is_left(command, folder)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("evaluate", *LOGS), ("evaluate", "nothing.csv", "--target", "t.csv")])
-def test_an_error_that_nobody_can_hear_still_has_its_exit_code(words, folder):
+def test_an_error_that_nobody_can_hear_still_has_its_exit_code(words, unbuffered, folder, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
         running = child(*words, folder=folder, stdout=full, stderr=full)
         assert running.wait(timeout=120) in (2, 3)

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
 from mixope.cli.hints import add_hint
-from mixope.cli.output import ARGUMENTS, complain, console, describe, on_command_line, print_json, refusal
+from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import finish, listen, stopped
 from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
@@ -79,6 +79,8 @@ class Commands(TyperGroup):
                 complain(kind, words)
                 if _for_programs(ctx.meta[ARGUMENTS]):
                     print_json(describe(KeyboardInterrupt() if code == INTERRUPTED else error, words, code))
+            for stream in (sys.stdout, sys.stderr):
+                arrived(stream)
             raise typer.Exit(code) from None
         finally:
             set_volume(None)

@@ -142,13 +142,23 @@ def complain(kind: str, words: str, screen: Console | None = None) -> None:
     (screen or console(sys.stderr)).print(message, soft_wrap=True)
 
 
-def refusal(error: OSError) -> str:
-    """What the system refused, in words; if it was to take our output, the rest of that goes nowhere."""
+def arrived(stream: TextIO) -> bool:
+    """Whether all that was printed could be written.
+
+    Else the rest goes nowhere: Python would fail on it as it ends, with an exit code of its own.
+    """
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
         with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
+
+
+def refusal(error: OSError) -> str:
+    """What the system refused, in words; if it was to take our output, the rest of that goes nowhere."""
+    if not arrived(sys.stdout):
         return f"the output cannot be written: {error.strerror or error}"
     where = "" if error.filename is None else f"{error.filename}: "
     return f"{where}{error.strerror or error}{remedy(error)}"

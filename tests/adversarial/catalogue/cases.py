@@ -39,6 +39,11 @@ class Answered:
 Expected = Refused | Answered
 
 
+def _left_in(folder: Path) -> list[str]:
+    """All files, but for what Python keeps of a module of the user's."""
+    return sorted(str(path) for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
 @dataclass(frozen=True)
 class Command:
     """Words of a command line, made in a folder that is the current one."""
@@ -47,14 +52,14 @@ class Command:
 
     def check(self, folder: Path, expected: Expected) -> None:
         words = self.words(folder)
-        before = sorted(map(str, folder.rglob("*")))
+        before = _left_in(folder)
         result = run(*words)
         assert not UNSHOWABLE.search(result.stdout + result.stderr), repr(result.output)
         assert "Traceback" not in result.stderr
         if isinstance(expected, Refused):
             assert result.exit_code == expected.code, result.output
             check_refusal(words, result.stdout, expected.code)
-            assert sorted(map(str, folder.rglob("*"))) == before
+            assert _left_in(folder) == before
             assert re.search(r"^(error:|Usage:)", result.stderr, re.MULTILINE)
             _holds(result.stderr, expected.words)
         else:
