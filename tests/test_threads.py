@@ -149,7 +149,8 @@ def logs(kind, n=50, steps=8, seed=3):
     columns = x if kind == "vectors" else {"x": x[:, 0], "y": x[:, 1], "group": group}
     return mixope.Logs.from_arrays(
         observation=columns, action=action, reward=reward, episode_id=np.repeat(np.arange(n), steps),
-        step=np.tile(np.arange(steps), n), truncated=np.tile(np.arange(steps) == steps - 1, n), roles=None if kind == "vectors" else {"group": "category"},
+        step=np.tile(np.arange(steps), n), truncated=np.tile(np.arange(steps) == steps - 1, n),
+        roles=None if kind == "vectors" else {"group": "category"},
     )
 """
 

@@ -22,25 +22,31 @@ from typing import Any
 
 
 class Shared:
-    """A context that threads share: the first one enters it, the last one leaves it."""
+    """A context that threads share, one for every object: the first thread enters it, the last one leaves it."""
 
-    def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
-        self._make, self._lock, self._inside, self._stack = make, threading.Lock(), 0, ExitStack()
+    def __init__(self, make: Callable[[Any], AbstractContextManager[Any]]) -> None:
+        self._make, self._lock = make, threading.Lock()
+        self._entered: dict[int, tuple[ExitStack, set[object]]] = {}
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Inside, the context is entered, whoever else comes and goes."""
+    def __call__(self, what: object = None) -> Iterator[None]:
+        """Inside, the context of this very object is entered, whoever else comes and goes."""
+        visit = object()
         with self._lock:
-            if self._inside == 0:
-                self._stack.enter_context(self._make())
-            self._inside += 1
+            if id(what) not in self._entered:
+                stack = ExitStack()
+                stack.enter_context(self._make(what))
+                self._entered[id(what)] = stack, set()
+            self._entered[id(what)][1].add(visit)
         try:
             yield
         finally:
             with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._stack.close()
+                stack, visits = self._entered[id(what)]
+                visits.remove(visit)
+                if not visits:
+                    del self._entered[id(what)]
+                    stack.close()
 
 
 @contextmanager
@@ -110,7 +116,7 @@ _everywhere: list[_Held] = []
 
 
 @contextmanager
-def _held_everywhere() -> Iterator[None]:
+def _held_everywhere(_: object) -> Iterator[None]:
     if _WATCH not in sys.meta_path:
         sys.meta_path.insert(0, _WATCH)  # and there it stays: to take it out would disturb the imports of others
     with _lock:
