@@ -37,7 +37,6 @@ from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, 
 from mixope.logs import UNLABELLED
 from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, returns, visits
 from mixope.problem import Problem
-from mixope.processes import one_thread
 from mixope.questions import Question, ask, naming_targets, target_named
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled
@@ -46,6 +45,7 @@ from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
+from mixope.threads import one_thread
 from mixope.version import __version__
 
 ROUNDING = 1e-12

@@ -1,8 +1,8 @@
 """Many independent tasks, on one core or on several, with the same results.
 
-Linear algebra is held to one thread everywhere: the sums then come out alike to the last bit however many processes
-share the work, and the cores are not fought over. A progress bar is shown on stderr if it is a terminal. An
-interruption ends the processes before it is passed on. Tasks need no guard in the caller's script.
+Linear algebra is held to one thread everywhere (:mod:`mixope.threads`): the sums then come out alike to the last bit
+however many processes share the work, and the cores are not fought over. A progress bar is shown on stderr if it is a
+terminal. An interruption ends the processes before it is passed on. Tasks need no guard in the caller's script.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from pickle import PicklingError
 from typing import Any, TypeVar
 
 from mixope.errors import Advice, Setting, UsageError
+from mixope.threads import one_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -152,23 +152,6 @@ def signals_kept() -> Iterator[None]:
 def _alone(task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     with one_thread():
         return [task(item) for item in items]
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Hold linear algebra to one thread: no result depends on how many there are, and none fight over the cores."""
-    manager: AbstractContextManager[Any] = _pools(tuple(name in sys.modules for name in _WITH_POOLS)).limit(limits=1)
-    return manager
-
-
-@lru_cache(maxsize=4)
-def _pools(loaded: tuple[bool, ...]) -> Any:
-    """The thread pools of the libraries that are loaded; finding them takes milliseconds, so it is done once."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-_WITH_POOLS = ("numpy", "scipy.linalg", "sklearn.utils", "sklearn.cluster", "jax")
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mixope.logs import Logs, Schema
-from mixope.processes import SHORT_SECONDS, one_thread, progress_bar
+from mixope.processes import SHORT_SECONDS, progress_bar
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Part, Request, merge_in_order, partials
+from mixope.threads import one_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,13 +77,13 @@ def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Req
     numbered = enumerate(tables)
     with one_thread():
         if threads == 1:
-            yield from (partials(table, schema, requests, number) for number, table in numbered)
+            yield from (_part(table, schema, requests, number) for number, table in numbered)
             return
         with ThreadPoolExecutor(threads) as pool:
             waiting: list[Future[Part]] = []
             try:
                 for number, table in numbered:
-                    waiting.append(pool.submit(partials, table, schema, requests, number))
+                    waiting.append(pool.submit(_part, table, schema, requests, number))
                     if len(waiting) > threads:
                         yield waiting.pop(0).result()
                 while waiting:
@@ -90,6 +91,12 @@ def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Req
             finally:
                 for future in waiting:
                     future.cancel()
+
+
+def _part(table: pa.Table, schema: Schema, requests: Sequence[Request], number: int) -> Part:
+    """Of one piece; every thread holds pools for itself, those too that a library has brought since the last piece."""
+    with one_thread():
+        return partials(table, schema, requests, number)
 
 
 def watched(parts: Iterator[Part], expected_rows: int | None) -> Iterator[Part]:

@@ -22,9 +22,9 @@ from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
 from mixope.policies.own_code import OWN_MODULES, said
-from mixope.processes import one_thread
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.request import Part, Request, partials
+from mixope.threads import one_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -30,9 +30,9 @@ from mixope.estimators.asking import together
 from mixope.experiments.experiment import Row, number
 from mixope.experiments.worlds import PENDULUM, TRAINED, World, log_seed, world
 from mixope.features import NormalisedBumps
-from mixope.processes import one_thread
 from mixope.questions import ask
 from mixope.seen import Counted, Sampled, look
+from mixope.threads import one_thread
 
 Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"

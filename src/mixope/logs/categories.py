@@ -35,7 +35,7 @@ def codes_of(column: Any) -> FloatArray:
     return codes[np.asarray(encoded.indices.fill_null(len(codes) - 1).to_numpy(zero_copy_only=False), dtype=np.int64)]
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=100_000, typed=True)  # True and 1 are equal, and are not called the same
 def code_of(value: Value) -> float:
     """1 + h/2⁴⁸; a float that is whole has the code of the integer."""
     whole = isinstance(value, float) and value.is_integer()

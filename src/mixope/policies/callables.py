@@ -14,6 +14,7 @@ every batch, because a log-probability taken for a probability gives a wrong val
 from __future__ import annotations
 
 import inspect
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal, final
@@ -50,6 +51,8 @@ from mixope.policies.rules import (
 )
 
 Form = Literal["laws", "taken"]
+_SETTLING = threading.Lock()
+"""Held while a policy settles for a way to be asked, never while its function runs."""
 
 
 class CallablePolicy:
@@ -135,27 +138,43 @@ class CallablePolicy:
 
     def _answered(self, observations: AnyArray) -> AnyArray:
         """What the function says about these states; how it wants to be asked is found out the first time."""
-        way = self._reading or Reading()
-        try:
-            with running(self._name):
-                answer = way.ask(self._function, observations)
-        except DataError:
-            if self._reading or not len(observations) or (found := recognise(self._function, observations)) is None:
-                raise
-            return self._read_as(found, observations)
-        if self._reading is None and len(observations):
-            if answer.ndim < 2 and (found := recognise(self._function, observations)) is not None:
-                return self._read_as(found, observations)
-            self._reading = way
-        return answer
+        if (known := self._reading) is not None:
+            return self._asked(known, observations)
+        if not len(observations):
+            return self._asked(Reading(), observations)
+        return self._found_out(observations)
 
-    def _read_as(self, reading: Reading, observations: AnyArray) -> AnyArray:
+    def _asked(self, reading: Reading, observations: AnyArray) -> AnyArray:
         with running(self._name):
-            answer = reading.ask(self._function, observations)
-        self._reading = reading
-        if reading.one is not None or is_choice(answer):
+            return reading.ask(self._function, observations)
+
+    def _found_out(self, observations: AnyArray) -> AnyArray:
+        """The first answer, and a note on what was taken for granted.
+
+        Threads may find out side by side, each by itself: none waits while the function runs, none acts on what another
+        has found half-way, and all go by whoever was first.
+        """
+        reading, answer = self._recognised(observations)
+        noted = answer is None
+        if answer is None:
+            answer = self._asked(reading, observations)
+        with _SETTLING:
+            first = self._reading is None
+            self._reading = settled = self._reading or reading
+        if first and noted and (reading.one is not None or is_choice(answer)):
             warnings.warn(MixopeWarning(note_of(self._name, reading, answer, self.softened)), stacklevel=2)
-        return answer
+        return answer if settled == reading else self._asked(settled, observations)
+
+    def _recognised(self, observations: AnyArray) -> tuple[Reading, AnyArray | None]:
+        """How to ask, and what the whole batch gave where that was one row of laws per state beyond doubt."""
+        try:
+            answer = self._asked(Reading(), observations)
+        except DataError:
+            if (found := recognise(self._function, observations)) is None:
+                raise
+            return found, None
+        found = recognise(self._function, observations) if answer.ndim < 2 else None
+        return (Reading(), answer) if found is None else (found, None)
 
     def _taken(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """The function's answer of the second form, checked; densities of real actions may exceed one."""

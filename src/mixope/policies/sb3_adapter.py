@@ -12,6 +12,7 @@ the model still knows its environment they are normalised here; a model from a f
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,10 @@ def _normaliser(model: Any) -> Any:
     return wrapper if wrapper is not None and wrapper.norm_obs else None
 
 
+_ALONE = threading.Lock()
+"""A policy of the library keeps its last distribution on itself: threads that ask at a time would read each other's."""
+
+
 @dataclass(frozen=True, eq=False)
 class Sb3Network:
     """A policy of the library, asked for the parameters of its distributions."""
@@ -107,11 +112,13 @@ class Sb3Network:
 
     def answers(self, meaning: str, observations: AnyArray) -> list[FloatArray]:
         """Probabilities, or mean and standard deviation before any squashing."""
-        return run_in_pieces(self.policy, lambda rows: self._parameters(meaning, rows), self._seen(observations))
+        with _ALONE:
+            return run_in_pieces(self.policy, lambda rows: self._parameters(meaning, rows), self._seen(observations))
 
     def greedy(self, observations: AnyArray) -> AnyArray:
         """The best action of every row: its number, or the action itself in the units of the action space."""
-        (found,) = run_in_pieces(self.policy, self._predicted, self._seen(observations))
+        with _ALONE:
+            (found,) = run_in_pieces(self.policy, self._predicted, self._seen(observations))
         return found
 
     def _predicted(self, rows: AnyArray) -> list[Any]:

@@ -8,6 +8,8 @@ names of the columns that the classifier was fitted on.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ from mixope.errors import DataError, MissingExtra, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import UnknownActions
+from mixope.threads import Shared
 
 # Laws computed in single precision sum to one no better than this.
 SINGLE_PRECISION = 1e-4
@@ -61,9 +64,7 @@ def _asked(classifier: Any, method: str, observations: AnyArray) -> Any:
     if observations.dtype.names:
         rows = _frame(observations, classifier)
     try:
-        with warnings.catch_warnings():
-            # Fitted on a data frame: the order of the columns is the user's to keep, as the module says.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        with _nameless():
             return getattr(classifier, method)(rows)
     except ValueError as error:
         raise DataError(
@@ -71,6 +72,20 @@ def _asked(classifier: Any, method: str, observations: AnyArray) -> Any:
             got=f"shape {np.shape(rows)}: {error}",
             hint="fit it on the observation columns of the logs, in their order",
         ) from error
+
+
+@contextmanager
+def _unnamed(_: object) -> Iterator[None]:
+    """Without a warning where it was fitted on a data frame: the order of columns is the user's to keep, as said above.
+
+    Filters of warnings belong to the process, so that threads which ask at a time share this one.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+_nameless = Shared(_unnamed)
 
 
 def _frame(observations: AnyArray, classifier: Any) -> Any:

@@ -12,6 +12,7 @@ it before: modules are recognised by the name of their base class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -26,6 +27,7 @@ from mixope.policies.laws import UnknownActions, as_numbers
 from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
 from mixope.policies.own_code import running
 from mixope.policies.protocol import Policy
+from mixope.threads import Shared
 
 BATCH = 2**14
 
@@ -77,15 +79,26 @@ def from_torch(
 def run_in_pieces(module: Any, ask: Callable[..., Any], *columns: AnyArray) -> list[FloatArray]:
     """What ``ask`` gives for pieces of the columns, one array per output: in evaluation mode and without gradients."""
     torch = import_module("torch")
-    training, rows = bool(module.training), len(columns[0])
-    module.eval()
-    try:
-        with torch.no_grad(), running(f"the module {type(module).__name__}"):
-            parts = [ask(*(c[i : i + BATCH] for c in columns)) for i in range(0, max(rows, 1), BATCH)]
-    finally:
-        module.train(training)
+    rows = len(columns[0])
+    with evaluating(module), torch.no_grad(), running(f"the module {type(module).__name__}"):
+        parts = [ask(*(c[i : i + BATCH] for c in columns)) for i in range(0, max(rows, 1), BATCH)]
     outputs = [[as_numbers(tensor, "outputs of the module") for tensor in part] for part in parts]
     return [np.concatenate(part) for part in zip(*outputs, strict=True)]
+
+
+@contextmanager
+def _in_evaluation(module: Any) -> Iterator[None]:
+    modes = [(part, bool(part.training)) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:  # from the outside in: what is inside has the last word on itself
+            part.train(mode)
+
+
+evaluating = Shared(_in_evaluation)
+"""A module in evaluation mode until the last thread that asks it has its answer; then every part is as it was."""
 
 
 def as_tensor(module: Any, values: AnyArray) -> Any:
