@@ -189,7 +189,8 @@ def _belief(gradients: FloatArray) -> float:
 
 def _reweighted(problem: Problem, group: IntArray, c: FloatArray, reward: FloatArray) -> Problem:
     rows, n = problem.transitions, problem.transitions.n_groups
-    counted = replace(rows, rows=sum_by(group, c, n), reward=sum_by(group, c * reward, n))
+    sums = {"rows": c, "reward": c * reward, "squares": c * reward**2}
+    counted = replace(rows, **{name: sum_by(group, values, n) for name, values in sums.items()})
     return replace(problem, transitions=counted, whole=problem.whole or problem)
 
 
