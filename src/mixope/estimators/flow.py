@@ -75,8 +75,8 @@ class Flow:
     misfit: float | None
     given: FloatArray
     """c for every group of the whole problem, kept or not."""
-    frontier: BoolArray
-    """Which kept groups lead to a state that nobody left."""
+    frontier: FloatArray
+    """For how many steps that nobody saw the kept groups stand which lead to a state that nobody left; 0 for others."""
     lost: BoolArray
     """Which kept groups lead where the target cannot be followed, though somebody went on from there."""
     runs: int = 1
@@ -211,7 +211,7 @@ class Onward:
     """Where every group leads: to its next state, or back, from the frontier or from where the target is lost."""
 
     next_state: IntArray
-    frontier: BoolArray
+    frontier: FloatArray
     lost: BoolArray
     groups: IntArray
     """Of the edges: what the target does, and what is no end."""
@@ -223,15 +223,16 @@ class Onward:
         rows, n = problem.transitions, problem.transitions.n_states
         flows = used & (problem.pair_target[rows.pair] > 0)
         ended = rows.next_state < 0
-        left, ending, known = (_occurring(rows.state[chosen], n) for chosen in (flows, flows & ended, used))
+        mass = sum_by(rows.state, rows.rows * flows, n)
+        ending, known = (_occurring(rows.state[chosen], n) for chosen in (flows & ended, used))
         groups = np.flatnonzero(flows & ~ended)
         states = rows.state[groups], rows.next_state[groups]
-        return cls._from(rows.next_state, groups, turned_back(*states, rows.rows[groups], left, ending, known))
+        return cls._from(rows.next_state, groups, turned_back(*states, rows.rows[groups], mass, ending, known))
 
     @classmethod
     def _from(cls, next_state: IntArray, groups: IntArray, edges: Edges) -> Onward:
-        frontier, lost = np.zeros((2, len(next_state)), dtype=np.bool_)
-        frontier[groups], lost[groups] = edges.turned, edges.lost
+        frontier, lost = np.zeros(len(next_state)), np.zeros(len(next_state), dtype=np.bool_)
+        frontier[groups], lost[groups] = edges.turned * edges.steps, edges.lost
         if edges.turned.any() or edges.lost.any():
             next_state = next_state.copy()
             next_state[groups] = edges.destination

@@ -3,7 +3,9 @@
 A *frontier* state was reached but never left: the last state of a cut episode, the newest value of a counter. A row that
 leads there is a row like any other; to drop it would be to choose rows by what came of them, and rewards would be
 averaged over the rest. The least committal guess of how it goes on is: as in the state it was reached from, so that the
-edge s → s′ becomes s → s.
+edge s → s′ becomes s → s. Where that state has few rows, a chance of theirs would go on for ever (ten customers of whom
+none bought; the newest age, which one user had): the edge leads further back, to the first state of the likeliest way
+that together with those after it has :data:`ENOUGH` rows, and these all take turns.
 
 A state that was left for the frontier alone is no better known, and a loop s → s would hold a long run for ever. So
 states from which no way leads to the *goal* (a long run, an end) lead back to the state of the way from which they were
@@ -23,11 +25,16 @@ from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.solvers.components import closed_classes
 
 
+ENOUGH = 100.0
+"""Rows that tell how it goes on; fewer behind an estimate ask for caution too (*effective sample size*)."""
+
+
 @dataclass(frozen=True)
 class Edges:
     """Edges from state to state with the rows behind each; ``left`` are the states that something leaves.
 
-    Some of those have an end among what leaves them: ``ending``. ``turned`` edges were turned back, because their end was never left; ``lost`` ones because it leads nowhere.
+    Some of those have an end among what leaves them: ``ending``. ``turned`` edges were turned back, because their end was never left; ``lost`` ones because it leads nowhere;
+    such an edge stands for ``steps`` of which nothing is known, until it can come to its end once more.
     """
 
     source: IntArray
@@ -37,6 +44,7 @@ class Edges:
     ending: BoolArray
     turned: BoolArray
     lost: BoolArray
+    steps: FloatArray
 
     @property
     def n_states(self) -> int:
@@ -58,29 +66,72 @@ class Edges:
         turns[number[self.ending]] = True
         round_and_round = stuck & (number >= 0) & ~turns[number]
         into = round_and_round[self.destination] & ~round_and_round[self.source]
-        origin = reached_through(self, stuck & ~round_and_round, goal)
+        origin, steps = reached_through(self, stuck & ~round_and_round, goal)
         returns = (back | into) & (stuck & ~round_and_round)[self.source] & (origin[self.source] >= 0)
         if not (into.any() or returns.any()):
             return None
         destination = np.where(into, self.source, self.destination)
         destination = np.where(returns, origin[self.source], destination)
-        return replace(self, destination=destination, lost=self.lost | into)
+        length = np.where(returns, np.maximum(steps[self.source], self.steps), self.steps)
+        return replace(self, destination=destination, lost=self.lost | into, steps=length)
 
 
 def turned_back(
-    source: IntArray, destination: IntArray, rows: FloatArray, left: BoolArray, ending: BoolArray, known: BoolArray
+    source: IntArray, destination: IntArray, rows: FloatArray, mass: FloatArray, ending: BoolArray, known: BoolArray
 ) -> Edges:
-    """Every edge into a state that is not ``left`` leads back to where it came from.
+    """Every edge into a state that nothing leaves leads back to where it came from; ``mass`` are the rows of a state.
 
     States that are ``known`` have rows, though perhaps none that count: what leads there is lost, not at a frontier.
     """
+    left = mass > 0
     back = ~left[destination]
     lost = back & known[destination]
-    return Edges(source, np.where(back, source, destination), rows, left, ending, back & ~lost, lost)
+    steps = np.ones(len(source))
+    if back.any():
+        came, way = _before(source[~back], destination[~back], rows[~back], mass, np.unique(source[back]))
+        destination = np.where(back, came[source], destination)
+        steps[back] = way[source[back]]
+    return Edges(source, destination, rows, left, ending, back & ~lost, lost, steps)
 
 
-def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> IntArray:
-    """For every stuck state the one with a way to the goal from which it was most likely reached; −1 where none is.
+def _before(
+    source: IntArray, destination: IntArray, rows: FloatArray, mass: FloatArray, states: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """Where the way to each of ``states`` has enough rows, going back on it, and how many states it then has.
+
+    Others are their own. The way back is that of most rows; of as many, that from the state with most rows.
+    """
+    n = len(mass)
+    place, steps, held = np.arange(n), np.ones(n), mass.copy()
+    few = states[mass[states] < ENOUGH]
+    if not len(few):
+        return place, steps
+    moves = source != destination
+    entered = sparse.csc_matrix((rows[moves], (source[moves], destination[moves])), shape=(n, n))
+    likeliest: dict[int, int] = {}
+
+    def back(state: int) -> int:
+        if state not in likeliest:
+            begin, end = entered.indptr[state], entered.indptr[state + 1]
+            froms, weights = entered.indices[begin:end], entered.data[begin:end]
+            best = np.lexsort((mass[froms], weights))[-1:]
+            likeliest[state] = int(froms[best][0]) if len(best) else -1
+        return likeliest[state]
+
+    for state in few.tolist():
+        at, met = state, {state}
+        while held[state] < ENOUGH and (earlier := back(at)) >= 0 and earlier not in met:
+            at = earlier
+            met.add(at)
+            held[state] += mass[at]
+        place[state], steps[state] = at, len(met)
+    return place, steps
+
+
+def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> tuple[IntArray, FloatArray]:
+    """For every stuck state the one with a way to the goal from which it was most likely reached, and how far it is.
+
+    −1 where none is.
 
     A way back is as likely as the shares of its edges among the rows that enter a state.
     """
@@ -88,7 +139,7 @@ def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> IntArray
     origin = np.full(n, -1, dtype=np.int64)
     used = stuck[edges.destination] & (stuck | goal)[edges.source] & (edges.source != edges.destination)
     if not used.any():
-        return origin
+        return origin, np.ones(n)
     source, destination = edges.source[used], edges.destination[used]
     entered = sparse.csr_matrix((edges.rows[used], (source, destination)), shape=(n + 1, n + 1)).tocoo()
     total = np.asarray(entered.sum(axis=0)).ravel()
@@ -101,7 +152,8 @@ def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> IntArray
     place = np.arange(n + 1)
     found = np.where(before < 0, n, before)
     found = np.where(np.append(goal, True), place, found)
+    far = np.where(found == place, 0.0, 1.0)
     while not np.array_equal(further := found[found], found):
-        found = further
+        found, far = further, far + far[found]
     origin[stuck] = np.where(found[:n] == n, -1, found[:n])[stuck]
-    return origin
+    return origin, far[:n] + 1.0
