@@ -1,11 +1,12 @@
 """Claim: where the logs reach states that nobody left, intervals hold, or the verdict says that they may not.
 
-    python -m benchmarks.frontier [--seeds 20] [--first 0] [--sizes 50 200 800 2000] [--worlds recency …] [--estimator auto]
+    python -m benchmarks.frontier [--seeds 20] [--first 0] [--sizes 50 200 800 2000] [--worlds recency …]
 
-Run from the repository root, with OMP_NUM_THREADS=1. Every state is a counter, and every episode is cut: the newest value
-of the counter was reached, and never left. A line of the table is one world and estimand; truth is exact (the counter
-goes on to 3,000). *holds* is the share of the intervals that hold the truth, *green and wrong* that of all answers that
-are called trustworthy and do not hold it, *right and refused* that of all that hold it and are called not supported.
+Run from the repository root, with OMP_NUM_THREADS=1. Every state is a counter, and every episode is cut: the newest
+value of the counter was reached, and never left. A line of the table is one world and estimand; truth is exact (the
+counter goes on to 3,000). *holds* is the share of the intervals that hold the truth, *green and wrong* that of all
+answers that are called trustworthy and do not hold it, *right and refused* that of all that hold it and are called not
+supported.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ ESTIMANDS: dict[str, dict[str, Any]] = {
     "horizon": {"estimand": "horizon"},
     "episode": {"estimand": "episode"},
 }
+HEAD = ("world", "asked for", "episodes", "mean error", "holds", "green and wrong", "right and refused")
+HEAD += ("green", "refused")
 Rate = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -179,7 +182,9 @@ def main() -> None:
     parser.add_argument("--estimator", default="auto")
     given = parser.parse_args()
     chosen = [name for name in WORLDS if any(name.startswith(begin) for begin in given.worlds)]
-    print("| world | asked for | episodes | mean error | holds | green and wrong | right and refused | green | refused |")
+    print(
+        "| world | asked for | episodes | mean error | holds | green and wrong | right and refused | green | refused |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     found: dict[int, list[list[float]]] = {}
     for name in chosen:

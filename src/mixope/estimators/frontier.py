@@ -6,11 +6,11 @@ the highest mean reward of any state,
 
     span = F · (max_s r̃(s) − min_s r̃(s)),     F = Σ_{rows to the frontier} d(s) · (its share of the steps from s) · γ,
 
-F being how often the target is at the frontier (each row for as many steps as it stands for): per step, or per episode where the total of one is asked for; for a
-horizon, what is reached in the last step does not count. The extremes are those of mean rewards, not of single ones (a
-customer who buys once in twenty weeks for 30 earns 1.50, and no state earns 30), and of means as far as they differ by
-more than chance: each r̂(s) is drawn towards their common mean by B(s) = τ²/(τ² + v(s)), v(s) its own variance, τ² the
-variance that is left between states (DerSimonian and Laird 1986).
+F being how often the target is at the frontier (each row for as many steps as it stands for): per step, or per episode
+where the total of one is asked for; for a horizon, what is reached in the last step does not count. The extremes are
+those of mean rewards, not of single ones (a customer who buys once in twenty weeks for 30 earns 1.50, and no state
+earns 30), and of means as far as they differ by more than chance: each r̂(s) is drawn towards their common mean by
+B(s) = τ²/(τ² + v(s)), v(s) its own variance, τ² the variance that is left between states (DerSimonian and Laird 1986).
 """
 
 from __future__ import annotations

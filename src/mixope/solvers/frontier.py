@@ -1,7 +1,7 @@
 """Where a step leads of which nobody has seen how it goes on: back.
 
-A *frontier* state was reached but never left: the last state of a cut episode, the newest value of a counter. A row that
-leads there is a row like any other; to drop it would be to choose rows by what came of them, and rewards would be
+A *frontier* state was reached but never left: the last state of a cut episode, the newest value of a counter. A row
+that leads there is a row like any other; to drop it would be to choose rows by what came of them, and rewards would be
 averaged over the rest. The least committal guess of how it goes on is: as in the state it was reached from, so that the
 edge s → s′ becomes s → s. Where that state has few rows, a chance of theirs would go on for ever (ten customers of whom
 none bought; the newest age, which one user had): the edge leads further back, to the first state of the likeliest way
@@ -24,7 +24,6 @@ from scipy.sparse import csgraph
 from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.solvers.components import closed_classes
 
-
 ENOUGH = 100.0
 """Rows that tell how it goes on; fewer behind an estimate ask for caution too (*effective sample size*)."""
 
@@ -33,8 +32,9 @@ ENOUGH = 100.0
 class Edges:
     """Edges from state to state with the rows behind each; ``left`` are the states that something leaves.
 
-    Some of those have an end among what leaves them: ``ending``. ``turned`` edges were turned back, because their end was never left; ``lost`` ones because it leads nowhere;
-    such an edge stands for ``steps`` of which nothing is known, until it can come to its end once more.
+    Some of those have an end among what leaves them: ``ending``. ``turned`` edges were turned back because their end
+    was never left, ``lost`` ones because it leads nowhere. Such an edge stands for ``steps`` of which nothing is known:
+    so many are taken until it can come to its end once more.
     """
 
     source: IntArray
@@ -148,7 +148,7 @@ def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> tuple[In
     length = np.concatenate([1.0 - np.log(share), np.ones(len(begin))])
     ends = np.concatenate([entered.row, np.full(len(begin), n)]), np.concatenate([entered.col, begin])
     graph = sparse.csr_matrix((length, ends), shape=(n + 1, n + 1))
-    _, before = csgraph.dijkstra(graph, indices=n, return_predecessors=True)
+    before = csgraph.dijkstra(graph, indices=np.array([n]), return_predecessors=True)[1][0]
     place = np.arange(n + 1)
     found = np.where(before < 0, n, before)
     found = np.where(np.append(goal, True), place, found)
