@@ -90,6 +90,7 @@ def known_part(flow: Flow) -> Leaky:
     whole, rows, n = flow.whole.transitions, flow.rows, len(flow.states)
     pair = whole.pair[flow.groups]
     share = flow.whole.pair_target[pair] / sum_by(whole.pair, whole.rows)[pair]
+    share = np.where((flow.frontier > 0) | flow.lost, 0.0, share)
     alive = rows.next_state >= 0
     source = flow.number[rows.state]
     moves = (share * rows.rows)[alive], (source[alive], flow.number[rows.next_state[alive]])

@@ -130,6 +130,7 @@ _GROUP_ARRAYS = (
     "inverse",
     "inverse_reward",
     "inverse_squared",
+    "squares",
     "scatter",
 )
 

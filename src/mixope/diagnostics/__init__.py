@@ -7,6 +7,7 @@ from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
+from mixope.diagnostics.edge import edge_of_the_logs
 from mixope.diagnostics.ends import ends_at_a_limit, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
@@ -32,6 +33,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     lambda evidence: evidence.of_logs,
     value_is_steady,
     small_gaps,
+    edge_of_the_logs,
     approximation,
     correction,
 )

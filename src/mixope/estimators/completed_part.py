@@ -11,7 +11,7 @@ live there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -35,6 +35,8 @@ class Part:
     groups: IntArray
     states: IntArray
     number: IntArray
+    astray: BoolArray
+    """Which of the groups lead where the target is not followed."""
     elsewhere: float = 0.0
     """The share of the rows on which another long run could live."""
     doubt: float = 0.0
@@ -90,6 +92,11 @@ class Part:
         return np.asarray(np.clip(1.0 - np.where(self.logged, chances, 0.0).sum(axis=1), 0.0, 1.0))
 
     @cached_property
+    def left(self) -> BoolArray:
+        """Which kept states somebody left: of others nothing was logged, whatever the target does there."""
+        return np.asarray(np.isin(self.states, self.whole.transitions.state), dtype=np.bool_)
+
+    @cached_property
     def following(self) -> sparse.csr_matrix:
         """Σ over the rows of a pair, over its rows, of: next state (one column each), an end, the reward."""
         rows, n = self.rows, len(self.states)
@@ -120,13 +127,18 @@ def part_to_complete(problem: Problem) -> Part:
         elsewhere = ~connected | others
     else:
         inside = _going_on(problem)
-    stays = (rows.next_state < 0) | inside[rows.next_state]
-    groups = np.flatnonzero(inside[rows.state] & stays)
+    groups = np.flatnonzero(inside[rows.state])
+    following = rows.next_state[groups]
+    astray = (following >= 0) & ~inside[following]
     states = np.flatnonzero(inside)
     number = np.full(rows.n_states, -1, dtype=np.int64)
     number[states] = np.arange(len(states))
     share = float(rows.rows[elsewhere[rows.state]].sum() / rows.rows.sum())
-    return Part(problem, problem.on_groups(groups), groups, states, number, share, doubt)
+    part = problem.on_groups(groups)
+    if astray.any():  # they go on from where they came: no row is dropped for what came of it
+        onward = np.where(astray, rows.state[groups], following)
+        part = replace(part, transitions=replace(part.transitions, next_state=onward))
+    return Part(problem, part, groups, states, number, astray, share, doubt)
 
 
 def _connected(problem: Problem) -> BoolArray:

@@ -26,13 +26,14 @@ import numpy as np
 
 from mixope.arrays import FloatArray
 from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
-from mixope.errors import UsageError
+from mixope.errors import DataError, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
 from mixope.estimators.completion import Completion, complete
 from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
+from mixope.estimators.frontier import Frontier, at_the_frontier
 from mixope.estimators.model import Model
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.outside import leaving, with_lost_starts
@@ -103,8 +104,19 @@ class DoublyRobust:
 
 def _completed(problem: Problem) -> Solution:
     """The completed model's value, world by world; where nothing was left to predict, EMP's."""
-    covered = _leaves_nothing_to_predict(problem)
-    return solve_on_counts(problem, CountedMixture()) if covered else over_worlds(problem, _completed_world)
+    if _leaves_nothing_to_predict(problem):
+        return solve_on_counts(problem, CountedMixture())
+    found, edge = over_worlds(problem, _completed_world), _edge(problem)
+    measures = replace(found.measures, frontier_mass=edge.mass, frontier_span=edge.span)
+    return replace(found, measures=measures)
+
+
+def _edge(problem: Problem) -> Frontier:
+    """What hangs on states that nobody left, as of EMP: a prediction leads back to states that were logged at once."""
+    try:
+        return at_the_frontier(*pooled(problem))
+    except DataError:  # where it is followed by predictions alone
+        return Frontier()
 
 
 def _leaves_nothing_to_predict(problem: Problem) -> bool:
@@ -133,7 +145,7 @@ def _completed_world(problem: Problem) -> Solution:
         value=found.value,
         weights=_weights(part, unit),
         scores=_scores(found, unit),
-        uncovered_mass=float(np.abs(found.law) @ part.uncovered / np.abs(found.law).sum()),
+        uncovered_mass=float(np.abs(found.law) @ np.where(part.left, part.uncovered, 0.0) / np.abs(found.law).sum()),
         outside_mass=_outside(found),
         solved=found.solved,
         measures=measures,
@@ -145,7 +157,7 @@ def _outside(found: Completion) -> float:
     """As of a flow (:mod:`mixope.estimators.outside`)."""
     part, law = found.part, np.zeros(found.part.whole.transitions.n_states)
     law[part.states] = found.law
-    away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups, law)
+    away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups[~part.astray], law)
     if not part.whole.estimand.restarts:
         away = with_lost_starts(away, part.whole, part.states)
     return min(max(away + part.elsewhere + part.doubt, 0.0), 1.0)

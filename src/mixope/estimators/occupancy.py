@@ -35,6 +35,8 @@ class Occupancy:
     tail: FloatArray
     start_score: FloatArray
     solved: Solved
+    goes_on: FloatArray
+    """How much of every state's d counts a step later too: all of it, γ of it, what is not the last step."""
 
 
 def occupy(flow: Flow) -> Occupancy:
@@ -81,7 +83,7 @@ def _average(flow: Flow) -> Occupancy:
     tail = np.where(ended, after_end, v[flow.rows.next_state]) - value
     ends = float(law[-1]) / time if flow.restarts else 0.0
     start = ends * _spread(flow, potential[:n] - after_end)
-    return Occupancy(_spread(flow, d), value, tail, start, solved)
+    return Occupancy(_spread(flow, d), value, tail, start, solved, np.ones(flow.rows.n_states))
 
 
 def _summed(flow: Flow) -> Occupancy:
@@ -92,7 +94,8 @@ def _summed(flow: Flow) -> Occupancy:
     everywhere = _spread(flow, v)
     tail = np.where(flow.rows.next_state < 0, 0.0, gamma * everywhere[flow.rows.next_state])
     first = scale * _spread(flow, v - start @ v)
-    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, solved)
+    lasting = np.full(flow.rows.n_states, gamma)
+    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, solved, lasting)
 
 
 def _horizon(flow: Flow) -> Occupancy:
@@ -112,4 +115,6 @@ def _horizon(flow: Flow) -> Occupancy:
     tail = np.divide(carried, visits[source], out=np.zeros_like(carried), where=visits[source] > 0)
     d = visits / horizon
     first = _spread(flow, value_to_go - start @ value_to_go) / horizon
-    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, Solved(Outcome.DIRECT, 0.0))
+    earlier = visits - laws[-1]
+    lasting = _spread(flow, np.divide(earlier, visits, out=np.zeros_like(visits), where=visits > 0))
+    return Occupancy(_spread(flow, d), float(d @ reward), tail, first, Solved(Outcome.DIRECT, 0.0), lasting)

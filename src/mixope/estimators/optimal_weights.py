@@ -189,7 +189,8 @@ def _belief(gradients: FloatArray) -> float:
 
 def _reweighted(problem: Problem, group: IntArray, c: FloatArray, reward: FloatArray) -> Problem:
     rows, n = problem.transitions, problem.transitions.n_groups
-    counted = replace(rows, rows=sum_by(group, c, n), reward=sum_by(group, c * reward, n))
+    weighed, earned, squares = (sum_by(group, c * reward**power, n) for power in range(3))
+    counted = replace(rows, rows=weighed, reward=earned, squares=squares)
     return replace(problem, transitions=counted, whole=problem.whole or problem)
 
 

@@ -14,7 +14,9 @@ What the target would do counts, not what the loggers did: rows in states that i
                 often it would be elsewhere if one row more had left the long run
 
 The mass outside is their sum. A state whose logged actions are not all that the target does might lead anywhere, so no
-start before it is lost; what is not logged there is the uncovered mass.
+start before it is lost; what is not logged there is the uncovered mass. Nor is a step lost that leads to a state which
+nobody left: how it goes on is guessed, and what hangs on the guess is a check of its own
+(:mod:`mixope.estimators.frontier`).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _ROUNDING = 1e-9
 
 def outside_mass(flow: Flow, law: FloatArray) -> float:
     """Of a target that is in the states of the whole problem by ``law``."""
-    away = leaving(flow.whole, flow.given, flow.groups, law)
+    away = leaving(flow.whole, flow.given, flow.groups[~flow.lost], law)
     if flow.whole.estimand.kind == "episode":
         away *= max(float(law.sum()), 1.0)  # of episodes, not of steps
     if not flow.whole.estimand.restarts:

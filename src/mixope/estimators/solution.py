@@ -95,6 +95,8 @@ class Measures:
     seed_spread: float | None = _measure()
     far_pairs: float | None = _measure()
     rare_rewards: float | None = _measure(_effective)
+    frontier_mass: float | None = _measure(_mean)
+    frontier_span: float | None = _measure(_mean)
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:

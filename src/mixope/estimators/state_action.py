@@ -33,6 +33,7 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, with_restart
+from mixope.estimators.frontier import at_the_frontier
 from mixope.estimators.occupancy import Occupancy, pooled
 from mixope.estimators.outside import outside_mass
 from mixope.estimators.solution import Measures, Solution, Weights
@@ -214,6 +215,7 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
         scores[:, BASIS.index("starts")] = occupancy.start_score[whole.state] / whole.starts.sum()
     weights = np.zeros(whole.n_groups)
     weights[flow.groups] = zeta[rows.pair]
+    edge = at_the_frontier(flow, occupancy)
     return Solution(
         value=value,
         weights=Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0))),
@@ -224,6 +226,8 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
         measures=Measures(
             leaked_mass=solved.residual if flow.problem.estimand.restarts else 1.0 - total,
             episode_length=float(x.sum()) / total if flow.problem.estimand.kind == "episode" else None,
+            frontier_mass=edge.mass,
+            frontier_span=edge.span,
         ),
         notes=flow.notes,
     )

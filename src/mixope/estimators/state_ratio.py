@@ -36,6 +36,7 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import state_ratio_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
+from mixope.estimators.frontier import at_the_frontier
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
@@ -130,7 +131,7 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
     baseline = pair_baseline(flow, occupancy.tail) if flow.fitted else state_baseline(flow, occupancy.tail)
     own = left_out(sum_by(flow.rows.pair, flow.rows.rows))[flow.rows.pair] if flow.fitted else None
     once = lone_error(flow, omega, occupancy.tail) if flow.fitted else 0.0
-    total = float(occupancy.law.sum())
+    total, edge = float(occupancy.law.sum()), at_the_frontier(flow, occupancy)
     length = total if flow.problem.estimand.kind == "episode" else None
     return Solution(
         value=occupancy.value,
@@ -139,7 +140,13 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
         outside_mass=outside_mass(flow, occupancy.law),
         solved=occupancy.solved,
-        measures=Measures(behaviour_misfit=flow.misfit, episode_length=length, approximation=once or None),
+        measures=Measures(
+            behaviour_misfit=flow.misfit,
+            episode_length=length,
+            approximation=once or None,
+            frontier_mass=edge.mass,
+            frontier_span=edge.span,
+        ),
         notes=flow.notes,
     )
 

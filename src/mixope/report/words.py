@@ -29,6 +29,7 @@ CHECKS = {
     "uncovered mass": "coverage",
     "mass outside": "coverage",
     "coverage bias": "coverage",
+    "edge of the logs": "coverage",
     "approximation": "coverage",
     "correction": "coverage",
     "pairs far away": "coverage",

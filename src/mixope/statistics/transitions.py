@@ -28,6 +28,7 @@ BASIS = ("rows", "reward", "inverse", "inverse_reward", "starts")
 _ALWAYS = (
     Aggregate("rows", "count"),
     Aggregate("reward", "sum", ("reward",)),
+    Aggregate("squares", "sum", ("reward", "reward")),
     Aggregate("lowest", "min", ("reward",)),
     Aggregate("highest", "max", ("reward",)),
     Aggregate("starts", "sum", ("start",)),
@@ -71,6 +72,8 @@ class Transitions:
     inverse: FloatArray | None = None
     inverse_reward: FloatArray | None = None
     inverse_squared: FloatArray | None = None
+    squares: FloatArray | None = None
+    """Σ r²: what tells the noise of rewards from differences between pairs."""
     scatter: FloatArray | None = None
     """Σ n (r̄ − mean)² over the groups that were merged into each, where some were: what a sum of rewards forgets."""
 
