@@ -29,6 +29,7 @@ from mixope.estimators.solution import Solution
 from mixope.features import FeatureMap
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
+from mixope.processes import one_thread
 from mixope.questions import Question, as_logs, check_seed
 from mixope.sizes import refuse_too_large
 from mixope.solvers.devices import Device
@@ -52,6 +53,7 @@ from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
+from mixope.statistics.stale import stale_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
@@ -371,9 +373,10 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
     repeats = repeats_of_rows(shape, chosen.rows)
-    shifts = shifts_of_vectors(known.sample)
-    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats, shifts=shifts)
-    sums = replace(sums, limit=limit_of(shape, known.sample))
+    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
+    with one_thread():
+        shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
+    sums = replace(sums, limit=limit_of(shape, known.sample), shifts=shifts, staleness=stale)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

@@ -8,15 +8,16 @@ from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_wei
 from mixope.diagnostics.coverage import small_gaps
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
 from mixope.diagnostics.edge import edge_of_the_logs
-from mixope.diagnostics.ends import ends_at_a_limit, ends_over_steps, lengths_fit, unmarked_stops
+from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
-from mixope.diagnostics.order import rewards_in_step
+from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
 from mixope.statistics.episodes import EpisodeSums
-from mixope.statistics.shifts import reward_shifts
+from mixope.statistics.shifts import reward_echoes, reward_shifts
+from mixope.statistics.stale import stale_states
 from mixope.statistics.transitions import Transitions, transition_cells
 
 CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], ...] = (
@@ -43,12 +44,20 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
 def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
     """The checks of the logs themselves, made once per run: do loggers, episodes and rewards agree on the world?"""
     found = [*logs_are_steady(sums)]
-    of_sample = ends_at_a_limit(sums.limit), None if sums.shifts is None else rewards_in_step(sums.shifts)
-    found += [check for check in of_sample if check is not None]
+    found += [check for check in (ends_at_a_limit(sums.limit), *_of_sample(sums)) if check is not None]
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
     repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)
     return (*found, *(() if repeats is None else (repeats,)))
+
+
+def _of_sample(sums: EpisodeSums) -> Iterator[Diagnostic | None]:
+    """What neighbouring rows of a sample tell, where states are vectors."""
+    if sums.shifts is not None:
+        yield rewards_in_step(sums.shifts.all_rows)
+        yield rewards_of_others(sums.shifts)
+    if sums.staleness is not None:
+        yield states_in_step(sums.staleness)
 
 
 def _of_counts(transitions: Transitions, sums: EpisodeSums) -> Iterator[Diagnostic | None]:
@@ -58,7 +67,12 @@ def _of_counts(transitions: Transitions, sums: EpisodeSums) -> Iterator[Diagnost
     if sums.ordered is not None:
         yield halves_agree(transitions, sums.ordered, sums.totals.logger)
         yield ends_over_steps(transitions, sums.ordered)
-        yield rewards_in_step(reward_shifts(sums.ordered, transition_cells(transitions)))
+        yield ends_at_cuts(transitions, sums.ordered)
+        cells = transition_cells(transitions)
+        yield rewards_in_step(reward_shifts(sums.ordered, cells))
+        yield rewards_of_others(reward_echoes(sums.ordered, cells))
+        stale = stale_states(transitions, sums.ordered)
+        yield None if stale is None else states_in_step(stale)
 
 
 def diagnose(evidence: Evidence) -> tuple[Diagnostic, ...]:

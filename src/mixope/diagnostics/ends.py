@@ -1,7 +1,7 @@
 """Are the ends of episodes in the logs what they seem: all of them, marked, and told by the state?
 
 Estimators take the chance of an end to depend on the state and the action alone, and the episodes to be all that there
-were. Four checks, at no further scan:
+were. Five checks, at no further scan:
 
     unmarked stops    episodes that stop with neither a terminated nor a truncated row are taken as cut. If some of them
                       ended, every absorbing estimand is wrong. A stop at the length of the longest episode is a
@@ -16,13 +16,16 @@ were. Four checks, at no further scan:
                       chance hᴿ: a limit of time was marked as an end, unless some number of the state tells it.
     ends over steps   Σ (t − t̄)(1{ended} − p̂), t̄ and p̂ the means over the rows of the same (s, a), against its
                       variance over all orders of the rows in each (s, a):  Σ SS(t) SS(ended) / (n − 1)  (Mantel).
+    ends at cuts      the same with the share of the episodes at risk that are cut at step t in the place of t: where a
+                      recorder that stops marks some of the episodes as ended, ends follow its cuts. One-sided, and
+                      held against a Poisson law with that mean and variance, because such ends may be few.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.special import ndtri, pdtr
+from scipy.special import gammainc, ndtri, pdtr
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.diagnostics.evidence import Evidence
@@ -37,6 +40,7 @@ STOPS = 0.01
 """The share of episodes with unmarked stops that warns; none fails, because all may have been cut."""
 LENGTHS = 2.25, 10.0
 STEPS = 3.5, 10.0
+CUTS = 3.0, 10.0
 """Standard deviations; see the tables in docs/trust.md."""
 LEAST = 20
 """Episodes, and ends, below which lengths and steps say nothing."""
@@ -137,6 +141,41 @@ def ends_over_steps(transitions: Transitions, ordered: OrderedRows) -> Diagnosti
     said = f"the same actions in the same states {'do not ' if bad else ''}end episodes as often early as late"
     cause = "; episodes may be selected by their length, or something that is not in the state ends them" if bad else ""
     return graded("ends over steps", abs(z), *STEPS, f"{said} ({z:+.1f} standard deviations){cause}")
+
+
+def ends_at_cuts(transitions: Transitions, ordered: OrderedRows) -> Diagnostic | None:
+    """Whether episodes end where others are cut, in the same states; None where few end or none is cut."""
+    episodes, ended = ordered.episodes, (transitions.next_state < 0).astype(np.float64)[ordered.group]
+    cut = np.bincount(episodes.length[~episodes.terminated] - 1, minlength=int(episodes.length.max(initial=0)))
+    if ended.sum() < LEAST or not cut.any():
+        return None
+    at_risk = np.bincount(episodes.step, minlength=len(cut))
+    z = surplus_in(transitions.pair[ordered.group], (cut / at_risk)[episodes.step], ended)
+    if z is None:
+        return None
+    words = (
+        f"episodes end where others are cut, more often than the same actions in the same states do ({z:.1f} standard"
+        " deviations); some cuts may be marked as ends"
+        if z > CUTS[0]
+        else f"episodes do not end more often where others are cut ({z:.1f} standard deviations)"
+    )
+    return graded("ends at cuts", z, *CUTS, words)
+
+
+def surplus_in(stratum: IntArray, weight: FloatArray, happened: FloatArray) -> float | None:
+    """Whether Σ weight over what happened is above its mean over all orders within strata, in standard deviations.
+
+    With mean μ and variance v, Σ μ/v is taken for Poisson with the mean μ²/v.
+    """
+    n = sum_by(stratum, np.ones(len(stratum)))
+    mean, share = ((sum_by(stratum, x) / np.maximum(n, 1.0))[stratum] for x in (weight, happened))
+    spread = (sum_by(stratum, off**2) for off in (weight - mean, happened - share))
+    variance = float(np.sum(np.prod(np.stack(list(spread)), axis=0) / np.maximum(n - 1.0, 1.0)))
+    expected, seen = float(share @ weight), float(weight @ happened)
+    if variance <= 0 or expected <= 0:
+        return None
+    tail = float(gammainc(seen * expected / variance, expected**2 / variance)) if seen > 0 else 1.0
+    return float(-ndtri(min(max(tail, 1e-300), 1.0 - 1e-16)))
 
 
 def trend_in(stratum: IntArray, at: FloatArray, happened: FloatArray) -> float | None:

@@ -26,7 +26,8 @@ from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.request import Batch, RowRequest
-from mixope.statistics.shifts import RewardShifts
+from mixope.statistics.shifts import Shifts
+from mixope.statistics.stale import Staleness
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
@@ -124,8 +125,10 @@ class EpisodeSums:
     ordered: OrderedRows | None = None
     """The rows of all episodes in order, where there are not too many."""
     repeats: Repeats | None = None
-    shifts: RewardShifts | None = None
+    shifts: Shifts | None = None
     """Where states are vectors: whether rewards belong to the rows that they stand in."""
+    staleness: Staleness | None = None
+    """Where states are vectors: whether actions were chosen in the states that they stand beside."""
     limit: Limit | None = None
     """Where states are vectors: whether the longest episodes end because of their length."""
     returns: FloatArray | None = None
