@@ -23,6 +23,7 @@ from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
 from mixope.diagnostics.coverage import coverage_shift, is_small
+from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
@@ -43,6 +44,7 @@ from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_
 from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.replay import Replays
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
@@ -200,6 +202,13 @@ class Run:
         """What is found about the logs, whatever was asked of them."""
         return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
 
+    @cached_property
+    def replays(self) -> Replays | None:
+        """What the counts predict of the logs themselves; None where rows are not known in their order."""
+        if not isinstance(self.seen, Counted) or self.sums.ordered is None:
+            return None
+        return replay_logs(self.seen.transitions, self.sums.ordered, self.sums.totals.logger)
+
     def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
         """Interval, checks, verdict and band of one solution."""
         by_episode = self.sums.scores[:, number]
@@ -208,6 +217,8 @@ class Run:
         sure = self._uncertainty(task, solution, by_episode, by_step)
         steps, asked = self.sums.steps_of(number), task.question.estimand
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
+        if not solution.is_reference:
+            evidence = replace(evidence, replays=self.replays)
         *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
         return build(
             task.question,

@@ -1,0 +1,156 @@
+"""Does the model replay the logs?
+
+    replay                   the path of rewards by step (early, middle, late; and that of each logger), as the counts
+                             of all rows predict it for those who wrote the logs, beside what was seen
+    replay, later steps      the later steps, predicted from the rows of the earlier ones
+    replay, later episodes   the later half of every logger's episodes, predicted from the earlier half
+
+A path that is not replayed tells of a state that leaves something out, of a world that drifts, of rows that were
+dropped for what came of them (:mod:`mixope.statistics.replay`). It is judged by its size. With t the quantile that a
+healthy log passes once in :data:`ALARMS`⁻¹ times, whichever of the m means is the farthest off,
+
+    value = max over means of  (|seen − predicted| − t · error)₊ / half-width of the interval
+
+is by how many half-widths the level is off beyond chance: in very many rows a deviation may be sure and not matter.
+Totals of an episode are off by as much at every one of its steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from mixope.arrays import BoolArray, IntArray
+from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.steadiness import late_half
+from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.statistics.replay import Laid, Replay, Replays, lay, replay
+from mixope.statistics.trajectories import OrderedRows
+from mixope.statistics.transitions import Transitions
+
+ALARMS = 5e-4
+"""How often chance alone makes one of the means of a check so far off."""
+WARN, FAIL = 0.25, 10.0
+"""Half-widths of the interval; see the table in docs/trust.md."""
+LEAST = 12
+"""Episodes below which the spread between them is not known."""
+COVERED = 0.5
+"""The share of the rows that must have others of their state and action to be predicted from."""
+OF_RANGE = 0.01
+"""Where there is no interval: the share of the range of rewards that stands in for its half-width."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The mean that is the farthest off beyond chance: which, what was seen, by how much it is off, and how surely."""
+
+    number: int
+    seen: float
+    predicted: float
+    deviates: float
+    beyond: float
+    """How far it is off beyond chance, per step."""
+
+
+def replay_logs(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Replays | None:
+    """The logs replayed, from rows in their order; None of too few episodes. ``logger`` is that of every episode."""
+    if ordered.episodes.n_episodes < LEAST:
+        return None
+    rows = lay(transitions, ordered, logger, seed)
+    everything, half = np.ones(len(rows.step), dtype=np.bool_), (int(rows.step.max()) + 1) // 2
+    late, usable = (found[rows.episode] for found in late_half(logger))
+    return Replays(
+        replay(rows, everything, everything),
+        _out_of_time(rows, rows.step < half, rows.step >= half),
+        _out_of_time(rows, usable & ~late, usable & late),
+        transitions.loggers,
+    )
+
+
+def _out_of_time(rows: Laid, train: BoolArray, test: BoolArray) -> Replay | None:
+    """One mean over the rows to be predicted, where most of them can be."""
+    enough = all(len(np.unique(rows.episode[part])) >= LEAST for part in (train, test))
+    found = replay(rows, train, test, 1) if enough else None
+    return found if found is not None and found.covered[0] >= COVERED else None
+
+
+def model_replays_logs(evidence: Evidence) -> tuple[Diagnostic, ...]:
+    """The checks of one estimate, in half-widths of its interval."""
+    interval = evidence.interval
+    half = None if interval is None else interval.width / 2
+    episodes = evidence.survey.episodes
+    length = float(episodes.rows.mean()) if evidence.estimand.kind == "episode" else 1.0
+    return judge_replays(evidence.replays, half, length, evidence.survey.lowest, evidence.survey.highest)
+
+
+def judge_replays(
+    found: Replays | None, half_width: float | None, length: float, lowest: float, highest: float
+) -> tuple[Diagnostic, ...]:
+    """Each replay as a check; a mean counts ``length`` times in the value."""
+    if found is None:
+        return ()
+    least = ROUNDING * max(abs(lowest), abs(highest)) * length
+    unit = max(OF_RANGE * (highest - lowest) * length if half_width is None else half_width, least, 1e-300)
+    said = (
+        ("replay", found.whole, _path),
+        ("replay, later steps", found.later_steps, _later_steps),
+        ("replay, later episodes", found.later_episodes, _later_episodes),
+    )
+    checks = []
+    for name, one, words in said:
+        worst = None if one is None else farthest(one)
+        if one is None or worst is None:
+            continue
+        value = max(worst.beyond - ROUNDING * max(abs(lowest), abs(highest)), 0.0) * length / unit
+        sentence = words(one, worst, found.loggers)
+        checks.append(graded(name, value, WARN, FAIL, sentence + (_cause(name, value) if value > WARN else "")))
+    return tuple(checks)
+
+
+def farthest(found: Replay) -> Worst | None:
+    """The mean that is off the most beyond chance (of those within it, the least likely one); None without any."""
+    known = np.flatnonzero((found.size > 0) & (found.covered >= COVERED) & (found.degrees >= 1))
+    if not len(known):
+        return None
+    off, error, degrees = found.off[known], found.error[known], found.degrees[known]
+    most = stdtrit(degrees, 1.0 - ALARMS / (2 * len(known)))
+    beyond = np.maximum(np.abs(off) - most * error, 0.0)
+    t = np.divide(off, error, out=np.zeros_like(off), where=error > 0)
+    at = int(np.argmax(beyond) if beyond.any() else np.argmin(stdtr(degrees, -np.abs(t))))
+    k = int(known[at])
+    return Worst(k, float(found.seen[k]), float(found.seen[k] - off[at]), float(t[at]), float(beyond[at]))
+
+
+def _path(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
+    k = worst.number
+    where = f"at {_steps(found, k)}" if k < found.n_bands else f"for logger {loggers[k - found.n_bands]}"
+    return _beside("the model says", worst, where)
+
+
+def _later_steps(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
+    return _beside(f"the steps before them predict {_steps(found, 0)}:", worst, "")
+
+
+def _later_episodes(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
+    return _beside("the early episodes of every logger predict", worst, "in the late ones")
+
+
+def _beside(who: str, worst: Worst, where: str) -> str:
+    at = f" {where}" if where else ""
+    seen = f"the logs show {worst.seen:.3g} ({abs(worst.deviates):.1f} standard errors off)"
+    return f"{who} {worst.predicted:.3g} per step{at}, {seen}"
+
+
+def _steps(found: Replay, k: int) -> str:
+    first, last = int(found.first[k]), int(found.last[k])
+    return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+
+
+def _cause(name: str, value: float) -> str:
+    said = f", {value:.2g} half-widths of the interval beyond chance"
+    if name == "replay, later episodes":
+        return f"{said}: the world changed meanwhile, or who was logged did"
+    return f"{said}: what comes next does not follow from the recorded state alone, or the world drifts"
