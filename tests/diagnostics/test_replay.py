@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.backtesting import backtest
 from mixope.diagnostics.replay import farthest, judge_replays, replay_logs
 from mixope.seen import count
 from mixope.statistics.replay import FOLDS, dealt, lay, replay
@@ -261,3 +262,14 @@ def test_healthy_logs_are_replayed(kind):
         found = replayed(wander((20, 60)[seed % 2], 6 if kind == "short" else 20, 100 + seed, **options))
         for one in (found.whole, found.later_steps, found.later_episodes):
             assert one is None or farthest(one) is None or farthest(one).beyond == 0
+
+
+def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
+    """All loggers see the same drift over episodes, and predict each other without a word."""
+    drifting = backtest(wander(120, 20, 10, loggers=2, shift=lambda t, e: 0.01 * e))
+    assert drifting.agree == 2
+    assert {d.name: d.status for d in drifting.replays}["replay, later episodes"] != "pass"
+    assert any("early episodes" in note for note in drifting.notes)
+    assert mixope.Backtest.from_json(drifting.to_json()).to_json() == drifting.to_json()
+    steady = backtest(wander(120, 20, 10, loggers=2))
+    assert [d.status for d in steady.replays] == ["pass"] * 3
