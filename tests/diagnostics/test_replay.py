@@ -118,7 +118,7 @@ def by_hand(rows, n_bands):
                 adds[rows.episode[j]] += gap
                 adds[rows.episode[k]] += gap
                 size[band[rows.step[j]]] += weight[rows.pair[j]]
-    return total, size, adds
+    return total / 2, size / 2, adds / 2
 
 
 @pytest.mark.parametrize(("ends", "length"), [(0.0, None), (0.2, lambda g, e: 2 + e % 4)])

@@ -30,7 +30,7 @@ from mixope.statistics.replay import Laid, Replay, Replays, lay, replay
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
 
-ALARMS = 5e-4
+ALARMS = 2e-3
 """How often chance alone makes one of the means of a check so far off."""
 WARN, FAIL = 0.25, 10.0
 """Half-widths of the interval; see the table in docs/trust.md."""

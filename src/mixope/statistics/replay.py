@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -39,6 +40,8 @@ LONGEST = 256
 """Steps that are followed in one go."""
 ENTRIES = 1_000_000
 """Numbers of V that are held at once."""
+MOST_LEADS, AT_A_TIME = 4_000_000, 250_000
+"""Pairs at a step times the states that they lead to: how many are looked at, and how many at a time."""
 BANDS = 3
 """Early, middle and late steps."""
 MOST_LOGGERS = 8
@@ -135,8 +138,8 @@ class Replay:
 
     @property
     def covered(self) -> FloatArray:
-        """The share of the rows that could be predicted, as their pair has others; of the bands."""
-        return _ratio(self.size, 2.0 * self.rows)
+        """About the share of the rows that could be predicted: others took the same action in the same state."""
+        return _ratio(self.size, self.rows)
 
     @cached_property
     def _centred(self) -> FloatArray:
@@ -190,9 +193,8 @@ class _Plan:
     def of(cls, rows: Laid, test: BoolArray, n_bands: int) -> _Plan:
         step = rows.step[test]
         begin, end = int(step.min()), int(step.max()) + 1
-        width = max(2, min(LONGEST, ENTRIES // ((n_bands + 1) * (rows.n_states + 1))))
+        width = min(_width(rows, test, n_bands), end - begin)
         windows = end - begin > width
-        width = min(width, end - begin)
         band = band_of_steps(step, n_bands, int(rows.step.max()) + 1)
         place = np.where(test, rows.step - begin, 0)
         counts = np.ones((width, n_bands + 1))
@@ -205,6 +207,17 @@ class _Plan:
         kept = np.bincount(place[followed], minlength=width) / np.maximum(np.bincount(place[alive], minlength=width), 1)
         kept[-1] = 0.0
         return cls(place, band[rows.step], windows, counts, kept, 1 < rows.n_loggers <= MOST_LOGGERS)
+
+
+def _width(rows: Laid, test: BoolArray, n_bands: int) -> int:
+    """How many steps are followed in one go: as many as there is room for V, and for where every pair leads."""
+    width = max(2, min(LONGEST, ENTRIES // ((n_bands + 1) * (rows.n_states + 1))))
+    kinds = n_bands * max(rows.n_loggers if rows.n_loggers <= MOST_LOGGERS else 1, 1)
+    visits = sum_by(rows.pair[test], np.ones(int(test.sum())), rows.n_pairs)
+    leads = np.diff(rows.cells_by_pair[1])
+    while width > 2 and float(np.minimum(visits, width * kinds) @ leads) > MOST_LEADS:
+        width //= 2
+    return width
 
 
 def band_of_steps(step: IntArray, n_bands: int, n_steps: int) -> IntArray:
@@ -245,8 +258,9 @@ def _record(rows: Laid, plan: _Plan, test: BoolArray, n_bands: int, found: _Sums
     earned = np.array([float(rows.reward[m].sum()) for m in mine])
     first = np.array([int(rows.step[m].min()) if m.any() else 0 for m in mine])
     last = np.array([int(rows.step[m].max()) if m.any() else 0 for m in mine])
-    seen = np.divide(earned, n, out=np.zeros_like(n), where=n > 0)
-    return Replay(found.total, found.size, found.by_episode, rows.fold_of_episode, seen, n, first, last, n_bands)
+    # a row is compared twice: with either of the other folds
+    total, size, by_episode = (0.5 * sums for sums in (found.total, found.size, found.by_episode))
+    return Replay(total, size, by_episode, rows.fold_of_episode, _ratio(earned, n), n, first, last, n_bands)
 
 
 def _values(rows: Laid, plan: _Plan, mine: BoolArray) -> FloatArray:
@@ -281,42 +295,69 @@ def _compare(
     if not len(j):
         return
     columns = np.append(np.arange(n_bands), np.full(n_columns - n_bands, n_bands))
-    kind = _kinds(rows, plan, j)
-    code = (rows.pair[j] * plan.counts.shape[0] + plan.place[j]) * (int(kind.max()) + 1) + kind
-    _, first, of = np.unique(code, return_index=True, return_inverse=True)
-    of = of.ravel()
-    pair, place, n = rows.pair[j][first], plan.place[j][first], np.bincount(of).astype(np.float64)
-    mask = _mask(rows, plan, j[first], n_bands, n_columns)
-    ahead = plan.goes_on[:, None] * value[1:, :, :].swapaxes(0, 1)  # by state, place
-    worth = (rows.reward[j, None] * plan.counts[plan.place[j]] + ahead[rows.next_state[j], plan.place[j]])[:, columns]
-    worth = worth * mask[of]
-    # what the other fold earned and where it went from the same pairs
-    per_cell = sum_by(rows.cell[k], np.ones(len(k)), rows.n_cells)
-    earned = sum_by(rows.pair[k], rows.reward[k], rows.n_pairs)
-    order, begin, following = rows.cells_by_pair
-    size = begin[pair + 1] - begin[pair]
-    at = np.repeat(np.arange(len(pair)), size)
-    cell = order[np.arange(len(at)) - np.repeat(np.cumsum(size) - size, size) + np.repeat(begin[pair], size)]
-    used = per_cell[cell] > 0
-    at, cell = at[used], cell[used]
-    onward = ahead[following[cell], place[at]][:, columns] * mask[at]
-    theirs = _sum_rows(at, onward * per_cell[cell, None], len(pair))
-    theirs += earned[pair, None] * plan.counts[place][:, columns] * mask
-    w = weight[pair]
-    mine = (w * there[pair])[of, None] * worth - (w[:, None] * theirs)[of]
+    met = _Met.of_rows(rows, plan, j, columns, n_bands)
+    counts, w = plan.counts[:, columns], weight[met.pair]
+    place, of = plan.place[j], met.of
+    onward = plan.goes_on[place, None] * value[place + 1, rows.next_state[j]][:, columns]
+    worth = (rows.reward[j, None] * counts[place] + onward) * met.mask[of]
+    scale = met.mask * counts[met.place]
+    theirs, moved = _elsewhere(rows, plan, value, met, k, columns, w * met.rows)
+    theirs += sum_by(rows.pair[k], rows.reward[k], rows.n_pairs)[met.pair, None] * scale
+    share = (w * there[met.pair])[of]
+    mine = share[:, None] * worth - (w[:, None] * theirs)[of]
     found.total[:] += mine.sum(axis=0)
-    share = (w * there[pair])[of]
     found.size[:n_bands] += sum_by(plan.band[j], share, n_bands)
     if plan.by_logger:
         found.size[n_bands:] += sum_by(rows.logger[j], share, n_columns - n_bands)
-    _add_rows(found.by_episode, rows.episode[j], mine)
-    # and what the rows of the other fold do, as those that these are compared with
-    total = w[:, None] * _sum_rows(of, worth, len(pair))
-    constant = _sum_rows(pair, total, rows.n_pairs)
-    slope = _sum_rows(pair, (w * n)[:, None] * plan.counts[place][:, columns] * mask, rows.n_pairs)
-    moved = _sum_rows(cell, (w * n)[at, None] * onward, rows.n_cells)
-    theirs = constant[rows.pair[k]] - slope[rows.pair[k]] * rows.reward[k, None] - moved[rows.cell[k]]
-    _add_rows(found.by_episode, rows.episode[k], theirs)
+    found.by_episode[:] += _sum_rows(rows.episode[j], mine, len(found.by_episode))
+    # the same differences, as the rows that these are compared with see them
+    constant = _sum_rows(met.pair, w[:, None] * _sum_rows(of, worth, len(w)), rows.n_pairs)
+    slope = _sum_rows(met.pair, (w * met.rows)[:, None] * scale, rows.n_pairs)
+    back = constant[rows.pair[k]] - slope[rows.pair[k]] * rows.reward[k, None] - moved[rows.cell[k]]
+    found.by_episode[:] += _sum_rows(rows.episode[k], back, len(found.by_episode))
+
+
+@dataclass(frozen=True)
+class _Met:
+    """Rows to be predicted by pair and place: which each row belongs to, and of each how many rows in what columns."""
+
+    of: IntArray
+    pair: IntArray
+    place: IntArray
+    rows: FloatArray
+    mask: FloatArray
+
+    @classmethod
+    def of_rows(cls, rows: Laid, plan: _Plan, j: IntArray, columns: IntArray, n_bands: int) -> _Met:
+        kind = _kinds(rows, plan, j)
+        code = (rows.pair[j] * plan.counts.shape[0] + plan.place[j]) * (int(kind.max()) + 1) + kind
+        _, first, of = np.unique(code, return_index=True, return_inverse=True)
+        mask = _mask(rows, plan, j[first], n_bands, len(columns))
+        n = np.bincount(of.ravel()).astype(np.float64)
+        return cls(of.ravel(), rows.pair[j][first], plan.place[j][first], n, mask)
+
+
+def _elsewhere(
+    rows: Laid, plan: _Plan, value: FloatArray, met: _Met, k: IntArray, columns: IntArray, size: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Where the rows k went on from the same pairs, at what that is worth at a place: Σ κ V(s′) for every entry of
+    ``met``, and the same for every (s, a, s′), by ``size``."""
+    n = sum_by(rows.cell[k], np.ones(len(k)), rows.n_cells)
+    order, begin, following = rows.cells_by_pair
+    leads = begin[met.pair + 1] - begin[met.pair]
+    theirs, moved = np.zeros((len(leads), len(columns))), np.zeros((rows.n_cells, len(columns)))
+    chunk = np.cumsum(leads) // AT_A_TIME
+    for low, high in pairwise([0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(leads)]):
+        some = leads[low:high]
+        at = np.repeat(np.arange(low, high), some)
+        inside = np.arange(len(at)) - np.repeat(np.cumsum(some) - some, some)
+        cell = order[np.repeat(begin[met.pair[low:high]], some) + inside]
+        at, cell = at[n[cell] > 0], cell[n[cell] > 0]
+        place = met.place[at]
+        onward = plan.goes_on[place, None] * value[place + 1, following[cell]][:, columns] * met.mask[at]
+        theirs[low:high] += _sum_rows(at - low, onward * n[cell, None], high - low)
+        moved += _sum_rows(cell, size[at, None] * onward, rows.n_cells)
+    return theirs, moved
 
 
 def _kinds(rows: Laid, plan: _Plan, j: IntArray) -> IntArray:
@@ -335,7 +376,3 @@ def _mask(rows: Laid, plan: _Plan, j: IntArray, n_bands: int, n_columns: int) ->
 
 def _sum_rows(group: IntArray, values: FloatArray, n: int) -> FloatArray:
     return np.stack([sum_by(group, column, n) for column in values.T], axis=1)
-
-
-def _add_rows(total: FloatArray, group: IntArray, values: FloatArray) -> None:
-    total += _sum_rows(group, values, len(total))
