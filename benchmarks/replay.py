@@ -135,7 +135,7 @@ def judged(columns: Columns, level: float = 0.95) -> tuple[dict[str, bool], floa
     """Whether each check is alarmed, and the level out of time against what was seen."""
     counted = count(columns)
     sums = counted.sum_scores(counted.rounds(), [], 0)
-    found = replay_logs(counted.transitions, sums.ordered, sums.totals.logger)
+    found = replay_logs(counted.transitions, sums)
     around = clustered_interval(*earned(sums.totals, sums.totals, None), level)
     half = None if around is None else around.width / 2
     reward = np.asarray(columns["reward"], dtype=np.float64)

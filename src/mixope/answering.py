@@ -204,10 +204,8 @@ class Run:
 
     @cached_property
     def replays(self) -> Replays | None:
-        """What the counts predict of the logs themselves; None where rows are not known in their order."""
-        if not isinstance(self.seen, Counted) or self.sums.ordered is None:
-            return None
-        return replay_logs(self.seen.transitions, self.sums.ordered, self.sums.totals.logger)
+        """What the counts predict of the logs themselves; None where nothing was counted."""
+        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
 
     def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
         """Interval, checks, verdict and band of one solution."""

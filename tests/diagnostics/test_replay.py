@@ -68,7 +68,7 @@ def laid(columns):
 def replayed(columns):
     counted = count(columns)
     sums = counted.sum_scores(counted.rounds(), [], 0)
-    return replay_logs(counted.transitions, sums.ordered, sums.totals.logger)
+    return replay_logs(counted.transitions, sums)
 
 
 def everything(rows):
@@ -273,3 +273,32 @@ def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
     assert mixope.Backtest.from_json(drifting.to_json()).to_json() == drifting.to_json()
     steady = backtest(wander(120, 20, 10, loggers=2))
     assert [d.status for d in steady.replays] == ["pass"] * 3
+
+
+# --- logs that are too long to be put in order
+
+
+def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
+    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    steady = checks(wander(120, 20, 4, loggers=2))
+    assert {name: check.status for name, check in steady.items()} == {"replay": "pass"}
+    drifting = checks(wander(120, 20, 9, shift=lambda t, e: 0.06 * t))["replay"]
+    assert drifting.status != "pass"
+    assert "steps 0 to 9" in drifting.sentence or "steps 10 to 19" in drifting.sentence
+    assert checks(customers(300, 26, 6, chances=(0.02, 0.3)))["replay"].status != "pass"
+
+
+def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
+    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    columns = wander(40, 12, 15, ends=0.05)
+    # of a bandit nothing lies ahead: residuals are rewards less the mean of their action
+    nowhere = np.zeros_like(columns["step"])
+    bandit = {**columns, "observation": nowhere, "next_observation": nowhere, "terminated": nowhere > 0}
+    found = replayed(bandit).whole
+    reward, action, early = columns["reward"], columns["action"], columns["step"] <= found.last[0]
+    residual = reward - np.array([reward[action == a].mean() for a in range(ACTIONS)])[action]
+    assert found.first.tolist() == [0, found.last[0] + 1]
+    assert found.size.tolist() == [early.sum(), (~early).sum()]
+    np.testing.assert_allclose(found.seen, [reward[early].mean(), reward[~early].mean()])
+    np.testing.assert_allclose(found.total, [residual[early].sum(), residual[~early].sum()], atol=1e-9)
+    np.testing.assert_allclose(found.by_episode.sum(axis=0), found.total, atol=1e-9)

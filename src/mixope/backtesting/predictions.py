@@ -132,11 +132,11 @@ def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
 
 def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
-    if not isinstance(seen, Counted) or sums.ordered is None:
+    if not isinstance(seen, Counted):
         return ()
     value, own = earned(sums.totals, sums.totals, None)
     around = clustered_interval(value, own, level)
-    found = replay_logs(seen.transitions, sums.ordered, sums.totals.logger)
+    found = replay_logs(seen.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 

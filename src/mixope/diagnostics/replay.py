@@ -26,6 +26,7 @@ from mixope.arrays import BoolArray, IntArray
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.replay import Laid, Replay, Replays, lay, replay
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
@@ -55,8 +56,15 @@ class Worst:
     """How far it is off beyond chance, per step."""
 
 
-def replay_logs(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Replays | None:
-    """The logs replayed, from rows in their order; None of too few episodes. ``logger`` is that of every episode."""
+def replay_logs(transitions: Transitions, sums: EpisodeSums) -> Replays | None:
+    """The logs replayed, from rows in their order; of too many rows, early and later steps from sums by episode."""
+    if sums.ordered is not None:
+        return replay_ordered(transitions, sums.ordered, sums.totals.logger)
+    return None if sums.early is None or len(sums.rows) < LEAST else Replays(sums.early, None, None)
+
+
+def replay_ordered(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Replays | None:
+    """The same from rows in their order; None of too few episodes. ``logger`` is that of every episode."""
     if ordered.episodes.n_episodes < LEAST:
         return None
     rows = lay(transitions, ordered, logger, seed)
