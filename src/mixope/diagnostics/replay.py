@@ -9,9 +9,10 @@ A path that is not replayed tells of a state that leaves something out, of a wor
 dropped for what came of them (:mod:`mixope.statistics.replay`). It is judged by its size. With t the quantile that a
 healthy log passes once in :data:`ALARMS`⁻¹ times, whichever of the m means is the farthest off,
 
-    value = max over means of  (|seen − predicted| − t · error)₊ / half-width of the interval
+    value = max over means of  (|seen − predicted| − t · error)₊ / max(half-width of the interval, 1.96 · error)
 
-is by how many half-widths the level is off beyond chance: in very many rows a deviation may be sure and not matter.
+is by how many half-widths the level is off beyond chance: in very many rows a deviation may be sure and not matter. An
+interval may have hardly any width, where a target ends in a state that is certain; then the deviation has its own.
 Totals of an episode are off by as much at every one of its steps.
 """
 
@@ -33,15 +34,17 @@ from mixope.statistics.transitions import Transitions
 
 ALARMS = 2e-3
 """How often chance alone makes one of the means of a check so far off."""
-WARN, FAIL = 0.25, 10.0
+WARN, FAIL = 0.1, 10.0
 """Half-widths of the interval; see the table in docs/trust.md."""
 LEAST = 12
 """Episodes below which the spread between them is not known."""
 COVERED = 0.5
 """The share of the rows that must have others of their state and action to be predicted from."""
+LEVEL_95 = 1.96
 OF_RANGE = 0.01
 """Where there is no interval: the share of the range of rewards that stands in for its half-width."""
 ROUNDING = 1e-9
+"""Of the rewards: deviations below it are what floats leave."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Worst:
     seen: float
     predicted: float
     deviates: float
+    error: float
     beyond: float
     """How far it is off beyond chance, per step."""
 
@@ -100,8 +104,8 @@ def judge_replays(
     """Each replay as a check; a mean counts ``length`` times in the value."""
     if found is None:
         return ()
-    least = ROUNDING * max(abs(lowest), abs(highest)) * length
-    unit = max(OF_RANGE * (highest - lowest) * length if half_width is None else half_width, least, 1e-300)
+    rounding = ROUNDING * max(abs(lowest), abs(highest))
+    half = OF_RANGE * (highest - lowest) if half_width is None else half_width / length
     said = (
         ("replay", found.whole, _path),
         ("replay, later steps", found.later_steps, _later_steps),
@@ -112,9 +116,9 @@ def judge_replays(
         worst = None if one is None else farthest(one)
         if one is None or worst is None:
             continue
-        value = max(worst.beyond - ROUNDING * max(abs(lowest), abs(highest)), 0.0) * length / unit
+        value = max(worst.beyond - rounding, 0.0) / max(half, LEVEL_95 * worst.error, rounding, 1e-300)
         sentence = words(one, worst, found.loggers)
-        checks.append(graded(name, value, WARN, FAIL, sentence + (_cause(name, value) if value > WARN else "")))
+        checks.append(graded(name, value, WARN, FAIL, sentence + (_cause(name) if value > WARN else "")))
     return tuple(checks)
 
 
@@ -126,10 +130,12 @@ def farthest(found: Replay) -> Worst | None:
     off, error, degrees = found.off[known], found.error[known], found.degrees[known]
     most = stdtrit(degrees, 1.0 - ALARMS / (2 * len(known)))
     beyond = np.maximum(np.abs(off) - most * error, 0.0)
-    t = np.divide(off, error, out=np.zeros_like(off), where=error > 0)
+    sure = (error > 0) & (np.abs(off) > ROUNDING * float(np.abs(found.seen).max()))
+    t = np.divide(off, error, out=np.zeros_like(off), where=sure)
     at = int(np.argmax(beyond) if beyond.any() else np.argmin(stdtr(degrees, -np.abs(t))))
     k = int(known[at])
-    return Worst(k, float(found.seen[k]), float(found.seen[k] - off[at]), float(t[at]), float(beyond[at]))
+    seen = float(found.seen[k])
+    return Worst(k, seen, seen - float(off[at]), float(t[at]), float(error[at]), float(beyond[at]))
 
 
 def _path(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
@@ -157,8 +163,7 @@ def _steps(found: Replay, k: int) -> str:
     return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
 
 
-def _cause(name: str, value: float) -> str:
-    said = f", {value:.2g} half-widths of the interval beyond chance"
+def _cause(name: str) -> str:
     if name == "replay, later episodes":
-        return f"{said}: the world changed meanwhile, or who was logged did"
-    return f"{said}: what comes next does not follow from the recorded state alone, or the world drifts"
+        return ": the world changed meanwhile, or who was logged did"
+    return ": what comes next does not follow from the recorded state alone, or the world drifts"
