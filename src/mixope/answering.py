@@ -36,7 +36,7 @@ from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
-from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, returns, visits
+from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, replayed_means, returns, visits
 from mixope.problem import Problem
 from mixope.processes import one_thread
 from mixope.questions import Question, ask, naming_targets, target_named
@@ -251,6 +251,7 @@ class Run:
             returns=self._returns,
             visits=visits(self.seen.transitions, solution) if isinstance(self.seen, Counted) else None,
             reliability=reliability(task.problem),
+            replay=replayed_means(self.replays),
         )
 
     def _against(

@@ -139,26 +139,31 @@ def farthest(found: Replay) -> Worst | None:
 
 
 def _path(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    k = worst.number
-    where = f"at {_steps(found, k)}" if k < found.n_bands else f"for logger {loggers[k - found.n_bands]}"
-    return _beside("the model says", worst, where)
+    at = f"at {steps_of(found, worst.number)}" if worst.number < found.n_bands else ""
+    return _beside("the model says", worst, at + _of_logger(found, worst, loggers))
 
 
 def _later_steps(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    return _beside(f"the steps before them predict {_steps(found, 0)}:", worst, "")
+    who = f"the steps before {int(found.first[0]):,} predict"
+    return _beside(who, worst, f"from there to step {int(found.last[0]):,}{_of_logger(found, worst, loggers)}")
 
 
 def _later_episodes(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    return _beside("the early episodes of every logger predict", worst, "in the late ones")
+    return _beside("early episodes predict", worst, f"in the late ones{_of_logger(found, worst, loggers)}")
+
+
+def _of_logger(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
+    k = worst.number - found.n_bands
+    return f" of logger {loggers[k]}" if k >= 0 else ""
 
 
 def _beside(who: str, worst: Worst, where: str) -> str:
-    at = f" {where}" if where else ""
     seen = f"the logs show {worst.seen:.3g} ({abs(worst.deviates):.1f} standard errors off)"
-    return f"{who} {worst.predicted:.3g} per step{at}, {seen}"
+    return f"{who} {worst.predicted:.3g} per step {where.strip()}, {seen}"
 
 
-def _steps(found: Replay, k: int) -> str:
+def steps_of(found: Replay, k: int) -> str:
+    """The steps of a band, in words."""
     first, last = int(found.first[k]), int(found.last[k])
     return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
 
