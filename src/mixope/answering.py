@@ -23,6 +23,7 @@ from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
 from mixope.diagnostics.coverage import coverage_shift, is_small
+from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
@@ -35,13 +36,14 @@ from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
-from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, returns, visits
+from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, replayed_means, returns, visits
 from mixope.problem import Problem
 from mixope.questions import Question, ask, naming_targets, target_named
 from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
 from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.replay import Replays
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
@@ -200,6 +202,11 @@ class Run:
         """What is found about the logs, whatever was asked of them."""
         return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
 
+    @cached_property
+    def replays(self) -> Replays | None:
+        """What the counts predict of the logs themselves; None where nothing was counted."""
+        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+
     def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
         """Interval, checks, verdict and band of one solution."""
         by_episode = self.sums.scores[:, number]
@@ -208,6 +215,8 @@ class Run:
         sure = self._uncertainty(task, solution, by_episode, by_step)
         steps, asked = self.sums.steps_of(number), task.question.estimand
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
+        if not solution.is_reference:
+            evidence = replace(evidence, replays=self.replays)
         *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
         return build(
             task.question,
@@ -242,6 +251,7 @@ class Run:
             returns=self._returns,
             visits=visits(self.seen.transitions, solution) if isinstance(self.seen, Counted) else None,
             reliability=reliability(task.problem),
+            replay=replayed_means(self.replays),
         )
 
     def _against(

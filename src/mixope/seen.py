@@ -34,6 +34,7 @@ from mixope.questions import Question, as_logs, check_seed
 from mixope.sizes import refuse_too_large
 from mixope.solvers.devices import Device
 from mixope.statistics.checksum import Checksum, Sums
+from mixope.statistics.early_steps import early_steps
 from mixope.statistics.episodes import (
     EpisodeShape,
     EpisodeSums,
@@ -166,13 +167,17 @@ class Counted:
         schema, rows = self.logs.schema, self.transitions
         besides = () if estimand.restarts else (return_of(estimand, self.logs.step_base),)
         probes, marks = make_probes(rows, seed), make_marks(rows, seed)
-        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, probes, besides, marks)
         in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
+        early = None if in_order else early_steps(rows, self.logs.step_base)
+        marks = marks if early is None else marks.beside(early.probes)
+        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, probes, besides, marks)
         groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])
         sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
         in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
         sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn))
+        if early is not None:
+            sums = replace(sums, early=early.read(groups, int(sums.rows.max(initial=0.0))))
         scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
         summed = iter(range(len(tables)))
         for column, solution in enumerate(solutions):

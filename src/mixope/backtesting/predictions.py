@@ -10,7 +10,9 @@ counted a law that is fitted to them. The two sides then share the noise of its 
 agreement. Nothing else of its rows enters: the counts are the others' (:mod:`mixope.backtesting.from_counts`), or every
 request sees their rows only.
 
-How far a prediction is off, and what all of them say together, is in :mod:`mixope.backtesting.judging`.
+How far a prediction is off, and what all of them say together, is in :mod:`mixope.backtesting.judging`. Beside the
+loggers, the counts of all of them are replayed (:mod:`mixope.diagnostics.replay`): loggers who share what the state
+leaves out predict each other well, and all of them wrongly.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.judging import Distance, distance, earned, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.behaviours import DefaultMixture, imitate
-from mixope.diagnostics import Evidence, Verdict, episodes_are_new
+from mixope.diagnostics import Diagnostic, Evidence, Verdict, episodes_are_new
+from mixope.diagnostics.replay import judge_replays, replay_logs
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimate import Estimate, Provenance
@@ -48,6 +51,7 @@ from mixope.logs import UNLABELLED, LogSource
 from mixope.policies import Policy, PolicySource
 from mixope.questions import Question, check_level, known_policies
 from mixope.seen import Counted, Sampled, look
+from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.repeats import Repeats
 from mixope.statistics.request import OfLoggers
 from mixope.survey import Survey
@@ -103,8 +107,10 @@ def backtest(
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
-    notes = (*survey.alerts, *_repeated(sums.repeats), *_notes(survey, held))
-    return Backtest(rows, chosen.name, level, notes, provenance, degrees)
+    replays = _replayed(seen, sums, survey, level)
+    off = tuple(check.sentence for check in replays if check.status != "pass")
+    notes = (*survey.alerts, *_repeated(sums.repeats), *off, *_notes(survey, held))
+    return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays)
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -122,6 +128,17 @@ def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
     """That episodes are copies of others: a prediction from rows that are counted twice seems surer than it is."""
     found = None if repeats is None else episodes_are_new(repeats)
     return () if found is None or found.status == "pass" else (found.sentence,)
+
+
+def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
+    """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
+    if not isinstance(seen, Counted):
+        return ()
+    value, own = earned(sums.totals, sums.totals, None)
+    around = clustered_interval(value, own, level)
+    found = replay_logs(seen.transitions, sums)
+    half = None if around is None else around.width / 2
+    return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 
 
 def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:

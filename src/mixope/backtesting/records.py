@@ -80,6 +80,8 @@ class Backtest(ReportedRecord):
     provenance: Provenance | None = None
     degrees: float | None = None
     """How many independent predictions these are worth; None where nobody knows, and they may all err together."""
+    replays: tuple[Diagnostic, ...] = ()
+    """What the counts of all rows predict of their loggers by step, and out of time, beside what was seen."""
 
     @property
     def supported(self) -> tuple[BacktestRow, ...]:
@@ -207,6 +209,7 @@ class Backtest(ReportedRecord):
             "rows": [
                 {**asdict(row), "supported": row.supported, "beyond_chance": row.beyond_chance} for row in self.rows
             ],
+            "replays": [check.to_dict() for check in self.replays],
             "notes": list(self.notes),
             "provenance": asdict(self.provenance) if self.provenance else None,
         }

@@ -13,6 +13,7 @@ from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.repeats import episodes_are_new
+from mixope.diagnostics.replay import model_replays_logs
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
 from mixope.statistics.episodes import EpisodeSums
@@ -33,6 +34,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     unmarked_stops,
     lambda evidence: evidence.of_logs,
     value_is_steady,
+    model_replays_logs,
     small_gaps,
     edge_of_the_logs,
     approximation,

@@ -13,6 +13,7 @@ from mixope.estimators.solution import Measures, Solution
 from mixope.intervals import Interval, Uncertainty
 from mixope.problem import Problem
 from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.replay import Replays
 from mixope.survey import Survey
 
 ROUNDING = 1e-9
@@ -36,6 +37,8 @@ class Evidence:
     of_logs: tuple[Diagnostic, ...] = ()
     """What was found about the logs, whatever was asked of them."""
     estimand: Estimand = field(default_factory=Estimand)
+    replays: Replays | None = None
+    """What the counts predict of the logs themselves, beside what was seen."""
 
     @property
     def value(self) -> float:

@@ -3,11 +3,22 @@
 episodes     the estimate as the log grows; what episodes earned
 states       visits of the logs and of the target
 behaviour    probabilities of actions against their frequencies
+replay       levels that the counts predict of the logs themselves, beside those that were seen
 """
 
 from mixope.pictures.behaviour import reliability
 from mixope.pictures.episodes import growth, loggers_in_turn, returns
-from mixope.pictures.records import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
+from mixope.pictures.records import (
+    Grown,
+    Pictures,
+    Reliability,
+    ReliabilityBin,
+    ReplayedMean,
+    ReturnBar,
+    Visit,
+    Visits,
+)
+from mixope.pictures.replay import replayed_means
 from mixope.pictures.states import visits
 
 __all__ = [
@@ -15,12 +26,14 @@ __all__ = [
     "Pictures",
     "Reliability",
     "ReliabilityBin",
+    "ReplayedMean",
     "ReturnBar",
     "Visit",
     "Visits",
     "growth",
     "loggers_in_turn",
     "reliability",
+    "replayed_means",
     "returns",
     "visits",
 ]

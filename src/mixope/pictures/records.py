@@ -67,6 +67,16 @@ class Reliability:
 
 
 @dataclass(frozen=True)
+class ReplayedMean:
+    """What the counts say that some logged rows earn per step, what these earned, and the error of the difference."""
+
+    rows: str
+    predicted: float
+    seen: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
 class Pictures:
     """All that there is of one estimate; what is empty or None was not to be had."""
 
@@ -74,3 +84,4 @@ class Pictures:
     returns: tuple[ReturnBar, ...] = ()
     visits: Visits | None = None
     reliability: Reliability | None = None
+    replay: tuple[ReplayedMean, ...] = ()

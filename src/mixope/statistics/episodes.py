@@ -25,6 +25,7 @@ from mixope.statistics.limits import Limit
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
+from mixope.statistics.replay import Replay
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.shifts import Shifts
 from mixope.statistics.stale import Staleness
@@ -124,6 +125,8 @@ class EpisodeSums:
     mean_step: float = 0.0
     ordered: OrderedRows | None = None
     """The rows of all episodes in order, where there are not too many."""
+    early: Replay | None = None
+    """Where there are more rows: what the counts predict of early and of later steps, beside what was seen."""
     repeats: Repeats | None = None
     shifts: Shifts | None = None
     """Where states are vectors: whether rewards belong to the rows that they stand in."""

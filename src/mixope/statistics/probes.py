@@ -35,6 +35,10 @@ class Probes:
     columns: Mapping[str, FloatArray]
     aggregates: tuple[Aggregate, ...]
 
+    def beside(self, other: Probes) -> Probes:
+        """Both."""
+        return Probes({**self.columns, **other.columns}, (*self.aggregates, *other.aggregates))
+
 
 @dataclass(frozen=True)
 class EpisodeProbes:

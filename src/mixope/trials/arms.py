@@ -175,7 +175,7 @@ class _One:
         effect, checks = self._rounded(effect), _worst(first, second)
         half = effect.interval.width / 2
         checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
-        checks += [self._forecast(), leaving_check(self.panel, self.treatment, self.control)]
+        checks += [*self._forecasts(), leaving_check(self.panel, self.treatment, self.control)]
         if self._for_ever and self.panel.design.absent == "zero":
             checks.append(coming_back_check(self.panel, self.treatment, self.control))
         checks.sort(key=lambda check: ("fail", "warn", "pass").index(check.status))
@@ -191,12 +191,13 @@ class _One:
             return effect
         return Effect(0.0, 0.0, replace(sure, low=0.0, high=0.0), probability_positive(0.0, 0.0, 1.0))
 
-    def _forecast(self) -> Diagnostic:
+    def _forecasts(self) -> tuple[Diagnostic, ...]:
         tested = self.panel.facts.longest
         if self.early is None:
             said = f"the test has {tested} periods: too few to see whether early ones predict later ones"
-            return Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said, "at least")
-        return forecast(self.early, self.seen, *self.pair, _first_half(tested)).check
+            return (Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said, "at least"),)
+        found = forecast(self.early, self.seen, *self.pair, _first_half(tested))
+        return found.check, found.levels
 
     def _sensitivity(self, long_run: LongRun) -> Sensitivity | None:
         """What would flip the decision, where there is one."""

@@ -2,7 +2,9 @@
 
 The chains of the arms are made from the rows of the first k periods alone; then the periods after are predicted, and
 held against what was seen there. The mean over the later periods is judged, for every arm and for the difference, with
-the error of prediction and sight together from the jackknife over buckets of units.
+the error of prediction and sight together from the jackknife over buckets of units. The difference is what a test asks
+for (*later periods*); but an arm whose level is not where it was predicted (*later levels*) shows that the state leaves
+something out or that the world drifts, and what is said of the two may drift apart later.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from mixope.trials.chains import chain_of, start_law
 from mixope.trials.counts import Counts, jackknife_error
 
 WARN = 3.0
+LEVELS_WARN, LEVELS_SHARE = 3.5, 0.05
+"""Standard errors and share of the level by which an arm must be off; in many units what is sure need not matter."""
 LEAST_DAYS = 4
 """A test of fewer periods has no later ones worth the name."""
 
@@ -37,17 +41,33 @@ class Forecast:
     predicted: tuple[float, float, float]
     seen: tuple[float, float, float]
     deviates: tuple[float, float, float]
+    names: tuple[str, str] = ("treatment", "control")
 
     @property
     def check(self) -> Diagnostic:
-        """The difference decides; arms that drift alike are told of."""
-        *arms, off = (abs(z) for z in self.deviates)
+        """Whether the difference is where it was predicted."""
+        off = abs(self.deviates[2])
         ahead, after = self.predicted[2], self.seen[2]
         said = f"the first {self.first} periods predict a difference of {ahead:.3g} later on; it was {after:.3g}"
         if off > WARN:
             return Diagnostic("later periods", off, WARN, "warn", f"{said}: {off:.1f} standard errors off")
-        drift = "; both arms drift alike, which does no harm to their difference" if max(arms) > WARN else ""
-        return Diagnostic("later periods", off, WARN, "pass", said + drift)
+        return Diagnostic("later periods", off, WARN, "pass", said)
+
+    @property
+    def levels(self) -> Diagnostic:
+        """Whether each arm is: the one that is the most standard errors off."""
+        arm = int(np.argmax(np.abs(self.deviates[:2])))
+        off, ahead, after = abs(self.deviates[arm]), self.predicted[arm], self.seen[arm]
+        said = (
+            f"the first {self.first} periods predict {ahead:.3g} per period later on for arm {self.names[arm]}; it was"
+        )
+        said = f"{said} {after:.3g} ({off:.1f} standard errors off)"
+        if off <= LEVELS_WARN or abs(ahead - after) <= LEVELS_SHARE * abs(after):
+            return Diagnostic("later levels", off, LEVELS_WARN, "pass", said)
+        alike = abs(self.deviates[2]) <= WARN
+        rest = "; so far both arms are off alike, and their difference is not" if alike else ""
+        cause = "what units do next does not follow from their state alone, or the world drifts"
+        return Diagnostic("later levels", off, LEVELS_WARN, "warn", f"{said}: {cause}{rest}")
 
 
 def forecast(early: Counts, seen: ByDay, treatment: int, control: int, first: int) -> Forecast:
@@ -60,7 +80,8 @@ def forecast(early: Counts, seen: ByDay, treatment: int, control: int, first: in
         others.append(ahead - after)
     error = jackknife_error(np.stack(others))
     deviates = np.where(error > 0, (predicted - watched) / np.where(error > 0, error, 1.0), 0.0)
-    return Forecast(first, _three(predicted), _three(watched), _three(deviates))
+    names = early.arms[treatment], early.arms[control]
+    return Forecast(first, _three(predicted), _three(watched), _three(deviates), names)
 
 
 def _three(values: FloatArray) -> tuple[float, float, float]:
