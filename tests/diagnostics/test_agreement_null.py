@@ -1,4 +1,4 @@
-"""By chance the comparison of parts has the law that it is held against: many small pairs, unequal parts, rare states."""
+"""By chance the comparison of parts has the law it is held against: many small pairs, unequal parts, rare states."""
 
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ from scipy import stats
 
 import mixope
 from mixope import environments
-from mixope.diagnostics.known_policies import _misfit_of_propensities
+from mixope.diagnostics.known_policies import misfit_of_propensities
 from mixope.diagnostics.order import excess, rewards_in_step
 from mixope.problem import Problem
 from mixope.seen import count
@@ -223,7 +223,7 @@ def test_actions_that_are_nearly_certain_raise_no_alarm():
             "next_observation": generator.permutation(state),
             "action_prob": np.where(action == 1, 0.01, 0.99),
         }
-        found = _misfit_of_propensities(Problem(count(columns).transitions, TARGET))
+        found = misfit_of_propensities(Problem(count(columns).transitions, TARGET))
         assert found is None or found < 4
 
 
