@@ -6,7 +6,7 @@ No policy gives its own actions a lower mean of log b than another law does: wit
 
 so that a mean that lies far above zero says that b is not the law of these actions. û is fitted to half of some rows
 and judged on the other half. What is no law at all, such as a propensity of 1 in every row, passes that; but then the
-ratio ρ = π/b does not have the mean 1. Neither test sees what the other does: the target's own probabilities have ρ = 1.
+ratio ρ = π/b does not have the mean 1. Neither sees what the other does: the target's own probabilities have ρ = 1.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mixope.behaviours import Behaviour, CountedMixture, KnownMixture, Logged
 from mixope.behaviours.propensities import SUSPECT
 from mixope.diagnostics.evidence import Evidence
@@ -33,6 +35,9 @@ ON_FEATURES = 20.0, 200.0
 """The same where tests are of features, which overlap and are not independent."""
 MOVED, LOST = 0.25, 1.0
 """Half-widths by which the value may move before it is doubted, and before it is refused."""
+GROSS = 0.1
+"""The relative error of a typical probability beyond which it is not one of rounding, and is named in any case."""
+_UNUSED = "The value does not rest on them: it stands if the column is wrong, and not if the names of actions are"
 _OTHER = "they may belong to another policy, or the names of actions may be mixed up"
 
 
@@ -48,6 +53,8 @@ class Misfit:
     """Whether the value rests on it."""
     given: Behaviour | None = None
     """What stands for it where the estimator does not use it, to see what it would do to the value."""
+    gross: bool = False
+    """Whether it is so large that something is mixed up, whatever the value makes of it."""
 
     @property
     def strange(self) -> bool:
@@ -87,10 +94,12 @@ def _beside(evidence: Evidence) -> list[Misfit]:
     mixed = "labels, policies or the names of actions may be mixed up"
     found = []
     if off[0] is not None:
-        found.append(Misfit(off[0], policies, cause=mixed, given=KnownMixture()))
+        gross = off[0].share > GROSS
+        found.append(Misfit(off[0].deviations, policies, cause=mixed, given=KnownMixture(), gross=gross))
     if off[1] is not None:
         used = given == "propensities"
-        found.append(Misfit(off[1], "the recorded propensities", cause=mixed, used=used, given=Logged()))
+        what, gross = "the recorded propensities", off[1].share > GROSS
+        found.append(Misfit(off[1].deviations, what, cause=mixed, used=used, given=Logged(), gross=gross))
     return found
 
 
@@ -101,22 +110,21 @@ def _judged(misfit: Misfit, evidence: Evidence) -> Diagnostic:
         return graded("behaviour fit", misfit.deviations, *misfit.limits, words)
     said = f"{misfit.what} do not fit the actions that were logged, by {off}"
     moved = _half_widths(misfit, evidence)
-    if moved is None:
-        found = graded("behaviour fit", misfit.deviations, *misfit.limits, f"{said}; {misfit.cause}")
-    elif moved <= MOVED:
-        words = f"{said}, but that moves the value by {moved:.2g} of the interval's half-width only"
-        found = graded("behaviour fit", moved, MOVED, LOST, words)
-    else:
-        words = f"{said}, and without them the value would move by {moved:.2g} half-widths of its interval"
-        found = graded("behaviour fit", moved, MOVED, LOST, f"{words}; {misfit.cause}")
-    return found if misfit.used else _only_a_warning(found)
-
-
-def _only_a_warning(found: Diagnostic) -> Diagnostic:
-    if found.status == "pass":
-        return found
-    words = f"{found.sentence}. The value does not rest on them: it stands if the column is wrong, not if the names are"
-    return Diagnostic(found.name, found.value, found.threshold, "warn", words, found.bound)
+    value, (warn, fail) = (misfit.deviations, misfit.limits) if moved is None else (moved, (MOVED, LOST))
+    if not misfit.used:
+        fail = np.inf
+    if value <= warn and misfit.gross:
+        return Diagnostic("behaviour fit", misfit.deviations, misfit.limits[0], "warn", f"{said}; {misfit.cause}")
+    if value <= warn:
+        said += f", but that moves the value by {value:.2g} of the half-width of its interval only"
+        return graded("behaviour fit", value, warn, fail, said)
+    if moved is not None:
+        said += (
+            f"; divided by {'others' if misfit.used else 'these'}, the value would move by {moved:.2g} half-widths of"
+        )
+        said += " its interval"
+    said += f"; {misfit.cause}" if misfit.used else f"; {misfit.cause}. {_UNUSED}"
+    return graded("behaviour fit", value, warn, fail, said)
 
 
 def _half_widths(misfit: Misfit, evidence: Evidence) -> float | None:

@@ -21,6 +21,8 @@ the wrong name.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
@@ -33,14 +35,33 @@ LEAST = 5.0
 """Rows that must be expected of a pair for it to be judged alone."""
 
 
-def misfit_of_policies(problem: Problem) -> float | None:
-    """χ² over all known loggers that logged anything, in standard deviations."""
+@dataclass(frozen=True)
+class Off:
+    """How far probabilities are off: in standard deviations, which grow with the rows, and by which share of them.
+
+    The share is √((χ² − ν)/n), about the relative error of a typical probability.
+    """
+
+    deviations: float
+    share: float
+
+    @classmethod
+    def of(cls, statistic: float, degrees: float, rows: float) -> Off:
+        """Of χ² over that many rows."""
+        share = float(np.sqrt(max(statistic - degrees, 0.0) / max(rows, 1.0)))
+        return cls(normal_of_chi_squared(statistic, degrees), share)
+
+
+def misfit_of_policies(problem: Problem) -> Off | None:
+    """Over all known loggers that logged anything."""
     labels = problem.transitions.loggers
     known = {labels.index(label): policy for label, policy in problem.loggers.items() if label in labels}
     parts = [_of_logger(problem, number, policy) for number, policy in known.items()]
     if not parts:
         return None
-    return normal_of_chi_squared(sum(part[0] for part in parts), sum(part[1] for part in parts))
+    rows = problem.transitions
+    n = float(rows.rows[np.isin(rows.logger, list(known))].sum())
+    return Off.of(sum(part[0] for part in parts), sum(part[1] for part in parts), n)
 
 
 def _of_logger(problem: Problem, number: int, policy: Policy) -> tuple[float, float]:
@@ -59,8 +80,8 @@ def _of_logger(problem: Problem, number: int, policy: Policy) -> tuple[float, fl
     return statistic, float(np.count_nonzero(judged) - complete + (rare >= 1.0))
 
 
-def misfit_of_propensities(problem: Problem) -> float | None:
-    """χ² over all loggers and states whose rows have propensities, in standard deviations."""
+def misfit_of_propensities(problem: Problem) -> Off | None:
+    """Over all loggers and states whose rows have propensities."""
     rows = problem.transitions
     if rows.inverse is None or rows.inverse_squared is None:
         return None
@@ -70,7 +91,7 @@ def misfit_of_propensities(problem: Problem) -> float | None:
         mine = np.flatnonzero(rows.logger == number)
         found = _of_recorded(rows, *(sum_by(rows.pair[mine], each[mine], rows.n_pairs) for each in sums))
         statistic, degrees = statistic + found[0], degrees + found[1]
-    return normal_of_chi_squared(statistic, degrees) if degrees > 0 else None
+    return Off.of(statistic, degrees, float(rows.rows.sum())) if degrees > 0 else None
 
 
 def _of_recorded(rows: Transitions, taken: FloatArray, inverse: FloatArray, squared: FloatArray) -> tuple[float, float]:
