@@ -23,8 +23,8 @@ from mixope.statistics.rows import Rows
 
 SUSPECT = 4.0
 """Standard deviations above which a misfit is more than chance."""
-_OFF = 0.05
-"""By how much the mean of ρ must miss 1 besides: a heavy tail that few rows have not met yet is another matter."""
+_OFF, _SURE = 0.05, 8.0
+"""By how much, and by how many standard deviations, the mean of ρ must miss 1: a few rows may not meet a heavy tail."""
 _LEAST = 50
 """Rows that each half must have."""
 
@@ -47,11 +47,12 @@ def misfit_of_laws(rows: Rows, given: FittedBehaviour, seed: int) -> float:
 
 
 def misfit_of_ratio(log_ratio: FloatArray, times: FloatArray) -> float:
-    """How far the mean of ρ is from 1, in standard deviations; 0 where it is near."""
+    """How far the mean of ρ is from 1, in standard deviations; 0 where that may be chance."""
     off = np.exp(np.minimum(log_ratio, 30.0)) - 1.0
     if abs(float(np.average(off, weights=times))) <= _OFF:
         return 0.0
-    return abs(_standardised(off, times))
+    found = abs(_standardised(off, times))
+    return found if found > _SURE else 0.0
 
 
 def _told_by(fitted: FittedBehaviour, rows: Rows) -> IntArray:

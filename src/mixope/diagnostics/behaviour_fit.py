@@ -4,14 +4,17 @@ A misfit in standard deviations grows with the rows: in a million of them the se
 shows, and the number says nothing of the value. So it only raises the question. The answer is how far the value moves,
 in half-widths of its interval:
 
-    counts      to the value with the actions as they are counted in the rows
-    vectors     of a plain ratio, to the value that the value model corrects it to. A doubly robust value is right if
-                its ratio is right or its value model is, so that of both the one that agrees with it better counts;
-                weights of whole episodes move to those that are fitted to the rows
+    counts            to the value with the actions as they are counted in the rows
+    fitted, vectors   of a plain ratio, to the value that the value model corrects it to. A doubly robust value is right
+                      if its ratio is right or its value model is, so that the one that agrees with it better counts
+    episodes          weights of whole episodes, to those that are fitted to the rows
+
+What was given and is divided by on vectors should be exact, and the value model knows of no other: there misfits of a
+few thousand rows decide, whose number does not grow.
 
 An estimator that estimates the behaviour rests on no recorded propensity. Where the column does not fit, either it
 belongs to another version, and the value stands; or the names of actions were mixed up, and the value is wrong: a
-warning, and never more.
+warning where they are off by more than roundings are, and never more.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.behaviours import Behaviour, CountedMixture, KnownMixture, Logged
+from mixope.behaviours import Behaviour, CountedMixture, KnownMixture
 from mixope.behaviours.propensities import SUSPECT
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import misfit_of_policies, misfit_of_propensities
@@ -35,10 +38,12 @@ ON_FEATURES = 20.0, 200.0
 """The same where tests are of features, which overlap and are not independent."""
 MOVED, LOST = 0.25, 1.0
 """Half-widths by which the value may move before it is doubted, and before it is refused."""
-GROSS = 0.1
-"""The relative error of a typical probability beyond which it is not one of rounding, and is named in any case."""
+GROSS, ROUNDED = 0.1, 0.03
+"""Relative errors of a typical probability: above the first something is mixed up whatever the value makes of it, below
+the second it may be a rounding."""
 _UNUSED = "The value does not rest on them: it stands if the column is wrong, and not if the names of actions are"
 _OTHER = "they may belong to another policy, or the names of actions may be mixed up"
+_MIXED = "labels, policies or the names of actions may be mixed up"
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,11 @@ class Misfit:
     limits: tuple[float, float] = (WARN, FAIL)
     cause: str = ""
     used: bool = True
-    """Whether the value rests on it."""
-    given: Behaviour | None = None
-    """What stands for it where the estimator does not use it, to see what it would do to the value."""
-    gross: bool = False
-    """Whether it is so large that something is mixed up, whatever the value makes of it."""
+    """Whether the value rests on it, or whoever gave it said that it is so."""
+    share: float = 0.0
+    """About the relative error of a typical probability, where it is known."""
+    by: Behaviour | None = None
+    """What stands for it where the estimator does not divide by it, to see what it would do to the value."""
 
     @property
     def strange(self) -> bool:
@@ -74,9 +79,11 @@ def _divided_by(evidence: Evidence) -> list[Misfit]:
     """Of the probabilities that the estimator divides by: Σ(ρ − 1), and the actions themselves."""
     measures, given = evidence.measures, evidence.solution.given
     cause = _OTHER if given else "a model of the logged actions misses something of them"
-    limits = ON_FEATURES if evidence.on_features else (WARN, FAIL)
     found = []
     if measures.behaviour_misfit is not None:
+        limits = ON_FEATURES if evidence.on_features else (WARN, FAIL)
+        if measures.recorded_misfit is not None and measures.recorded_misfit <= SUSPECT:
+            limits = ON_FEATURES[1], np.inf  # in a few thousand rows nothing is wrong
         found.append(Misfit(measures.behaviour_misfit, "the behaviour's probabilities", limits, cause))
     if measures.recorded_misfit is not None:
         what = "the recorded propensities" if given == "propensities" else "the loggers' known policies"
@@ -89,17 +96,14 @@ def _beside(evidence: Evidence) -> list[Misfit]:
     problem, measures, given = evidence.problem, evidence.measures, evidence.solution.given
     if not isinstance(problem, Problem) or measures.behaviour_misfit is not None:
         return []
-    off = problem.once(misfit_of_policies), problem.once(misfit_of_propensities)
-    policies = "the loggers' known policies"
-    mixed = "labels, policies or the names of actions may be mixed up"
+    policies, recorded = problem.once(misfit_of_policies), problem.once(misfit_of_propensities)
     found = []
-    if off[0] is not None:
-        gross = off[0].share > GROSS
-        found.append(Misfit(off[0].deviations, policies, cause=mixed, given=KnownMixture(), gross=gross))
-    if off[1] is not None:
-        used = given == "propensities"
-        what, gross = "the recorded propensities", off[1].share > GROSS
-        found.append(Misfit(off[1].deviations, what, cause=mixed, used=used, given=Logged(), gross=gross))
+    if policies is not None:
+        what = "the loggers' known policies"
+        found.append(Misfit(policies.deviations, what, cause=_MIXED, share=policies.share, by=KnownMixture()))
+    if recorded is not None:
+        what, used = "the recorded propensities", given == "propensities"
+        found.append(Misfit(recorded.deviations, what, cause=_MIXED, used=used, share=recorded.share))
     return found
 
 
@@ -109,22 +113,27 @@ def _judged(misfit: Misfit, evidence: Evidence) -> Diagnostic:
         words = f"{misfit.what} fit the actions that were logged ({off})"
         return graded("behaviour fit", misfit.deviations, *misfit.limits, words)
     said = f"{misfit.what} do not fit the actions that were logged, by {off}"
-    moved = _half_widths(misfit, evidence)
-    value, (warn, fail) = (misfit.deviations, misfit.limits) if moved is None else (moved, (MOVED, LOST))
     if not misfit.used:
-        fail = np.inf
-    if value <= warn and misfit.gross:
+        return _column(misfit, said)
+    moved = _half_widths(misfit, evidence)
+    if moved is None:
+        return graded("behaviour fit", misfit.deviations, *misfit.limits, f"{said}; {misfit.cause}")
+    if moved <= MOVED and misfit.share > GROSS:
         return Diagnostic("behaviour fit", misfit.deviations, misfit.limits[0], "warn", f"{said}; {misfit.cause}")
-    if value <= warn:
-        said += f", but that moves the value by {value:.2g} of the half-width of its interval only"
-        return graded("behaviour fit", value, warn, fail, said)
-    if moved is not None:
-        said += (
-            f"; divided by {'others' if misfit.used else 'these'}, the value would move by {moved:.2g} half-widths of"
-        )
-        said += " its interval"
-    said += f"; {misfit.cause}" if misfit.used else f"; {misfit.cause}. {_UNUSED}"
-    return graded("behaviour fit", value, warn, fail, said)
+    if moved <= MOVED:
+        said += f", but that moves the value by {moved:.2g} of the half-width of its interval only"
+    else:
+        said += f"; divided by others, the value would move by {moved:.2g} half-widths of its interval; {misfit.cause}"
+    return graded("behaviour fit", moved, MOVED, LOST, said)
+
+
+def _column(misfit: Misfit, said: str) -> Diagnostic:
+    """Of what the value does not rest on."""
+    if misfit.share <= ROUNDED:
+        said += f", but are off by {misfit.share:.1%} only, as roundings are; the value does not rest on them"
+    else:
+        said += f"; {misfit.cause}. {_UNUSED}"
+    return graded("behaviour fit", misfit.share, ROUNDED, np.inf, said)
 
 
 def _half_widths(misfit: Misfit, evidence: Evidence) -> float | None:
@@ -142,16 +151,13 @@ def _half_widths(misfit: Misfit, evidence: Evidence) -> float | None:
 
 
 def _moved(misfit: Misfit, evidence: Evidence) -> float | None:
-    value, measures, otherwise, problem = (
-        evidence.value,
-        evidence.measures,
-        evidence.solution.otherwise,
-        evidence.problem,
-    )
-    if otherwise is not None:
-        return abs(value - otherwise())
-    if isinstance(problem, Problem) and misfit.given is not None:
-        return abs(solve_on_counts(problem, CountedMixture()).value - solve_on_counts(problem, misfit.given).value)
+    value, measures, solution, problem = evidence.value, evidence.measures, evidence.solution, evidence.problem
+    if solution.otherwise is not None:
+        return abs(value - solution.otherwise())
+    if isinstance(problem, Problem) and misfit.by is not None:
+        return abs(solve_on_counts(problem, CountedMixture()).value - solve_on_counts(problem, misfit.by).value)
+    if solution.given:
+        return None
     if measures.corrected is not None:
         return abs(value - measures.corrected)
     if measures.uncorrected is not None and measures.plug_in is not None:

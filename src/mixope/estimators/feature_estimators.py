@@ -89,15 +89,16 @@ def _state_ratio(
         found = replace(
             found,
             given="propensities" if isinstance(behaviour, Logged) else "policies",
-            measures=replace(found.measures, recorded_misfit=_misfit_of_laws(problem, fitted)),
+            measures=replace(found.measures, recorded_misfit=_misfit_of(problem, fitted)),
         )
     return replace(found, notes=fitted.notes)
 
 
-def _misfit_of_laws(problem: FeatureProblem, given: FittedBehaviour) -> float:
-    """Whether a fitted law tells the actions better than the one that was given, on a few thousand rows."""
-    known = problem.known
-    return known.once(("misfit", given), lambda: misfit_of_laws(known.judges, given, known.seed))
+def _misfit_of(problem: FeatureProblem, given: FittedBehaviour) -> float:
+    """Of what was given for the logged actions, on a few thousand rows: it does not grow with the others."""
+    known, judges = problem.known, problem.known.judges
+    laws = known.once(("misfit", given), lambda: misfit_of_laws(judges, given, known.seed))
+    return max(laws, misfit_of_ratio(log_target(problem.target, judges) - given.log_prob(judges), judges.times))
 
 
 def with_value(
@@ -340,9 +341,7 @@ def _by_what_was_given(
     known, everyone = problem.known, dict.fromkeys(problem.labels, 1.0)
     given = known.fitted(Logged(problem.loggers), everyone)
     request = LogRatios(problem.target, (given,))
-    judges = known.judges
-    log_ratio = log_target(problem.target, judges) - given.log_prob(judges)
-    misfit = max(_misfit_of_laws(problem, given), misfit_of_ratio(log_ratio, judges.times))
+    misfit = _misfit_of(problem, given)
     if misfit <= SUSPECT:
         (data,), otherwise = (yield (request,)), None
     else:
