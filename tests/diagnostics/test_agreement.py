@@ -34,7 +34,7 @@ def parts_of(columns, labels):
 def test_the_statistic_is_pearsons():
     columns = logs()
     labels = np.unique(columns["policy_id"], return_inverse=True)[1]
-    statistic, degrees = 0.0, 0
+    statistic, degrees, mean, variance = 0.0, 0, 0.0, 0.0
     for s in range(5):
         for a in range(2):
             here = (columns["observation"] == s) & (columns["action"] == a)
@@ -44,9 +44,36 @@ def test_the_statistic_is_pearsons():
             expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
             statistic += ((table - expected) ** 2 / expected).sum()
             degrees += (table.shape[0] - 1) * (table.shape[1] - 1)
+            if min(table.shape) > 1:
+                moments = moments_by_chance(table)
+                mean, variance = mean + moments[0], variance + moments[1]
     found = disagreement(parts_of(columns, labels))
     assert found.degrees == degrees
-    assert found.dynamics == pytest.approx(stats.norm.isf(stats.chi2.sf(statistic, degrees)))
+    tail = stats.chi2.sf(statistic * 2 * mean / variance, 2 * mean**2 / variance)
+    assert found.dynamics == pytest.approx(stats.norm.isf(tail))
+
+
+def moments_by_chance(table):
+    """The mean and the variance of Pearson's statistic with both margins fixed, as Dawson (1954) writes them."""
+    n, sides = table.sum(), []
+    for total in (table.sum(axis=1), table.sum(axis=0)):
+        k = len(total)
+        sides.append(((k - 1) * (n - k) / (n - 1), (n * np.sum(1 / total) - k**2) / (n - 2)))
+    (v1, w1), (v2, w2) = sides
+    degrees = (table.shape[0] - 1) * (table.shape[1] - 1)
+    return n * degrees / (n - 1), 2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2
+
+
+def test_those_moments_are_those_of_rows_dealt_at_random():
+    generator, margins = np.random.default_rng(0), ((5, 20), (20, 3, 2))
+    label, kind = (np.repeat(np.arange(len(m)), m) for m in margins)
+    expected = np.outer(*margins) / 25
+    found = []
+    for _ in range(4000):
+        table = np.zeros((2, 3))
+        np.add.at(table, (label, generator.permutation(kind)), 1)
+        found.append(((table - expected) ** 2 / expected).sum())
+    assert (np.mean(found), np.var(found)) == pytest.approx(moments_by_chance(expected), rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["singlepath", "walk", "gridworld-slip"])

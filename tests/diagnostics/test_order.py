@@ -6,7 +6,7 @@ from scipy import stats
 
 import mixope
 from mixope import environments
-from mixope.diagnostics.known_policies import _misfit_of_propensities
+from mixope.diagnostics.known_policies import misfit_of_propensities
 from mixope.diagnostics.order import excess, rewards_in_step
 from mixope.problem import Problem
 from mixope.seen import count
@@ -162,7 +162,7 @@ def test_propensities_are_held_against_actions_also_where_the_behaviour_is_count
     healthy = logs(episodes=120)
     broken = swapped(healthy)
     found = judged(with_propensities(broken, broken["action"]), estimator)["behaviour fit"]
-    assert found.status == "fail"
+    assert found.status == "warn"  # the value does not rest on them; the names of actions may be mixed up
     assert "the recorded propensities do not fit the actions that were logged" in found.sentence
     assert judged(with_propensities(healthy, healthy["action"]), estimator)["behaviour fit"].status == "pass"
 
@@ -223,8 +223,8 @@ def test_actions_that_are_nearly_certain_raise_no_alarm():
             "next_observation": generator.permutation(state),
             "action_prob": np.where(action == 1, 0.01, 0.99),
         }
-        found = _misfit_of_propensities(Problem(count(columns).transitions, TARGET))
-        assert found is None or found < 4
+        found = misfit_of_propensities(Problem(count(columns).transitions, TARGET))
+        assert found is None or found.deviations < 4
 
 
 def test_a_state_with_a_missing_propensity_says_nothing():

@@ -269,3 +269,23 @@ def test_leaking_chains_are_solved_from_both_sides_without_a_discount(way, drawn
         force(way, patch)
         found, _ = Resolvent(sparse.csr_matrix(matrix), 1.0).solve(right, side)
     np.testing.assert_allclose(found, np.linalg.solve(system if side == "N" else system.T, right), atol=1e-8)
+
+
+@pytest.mark.parametrize("short", [1e-6, 1e-8, 1e-9, 1e-12])
+def test_a_discount_next_to_one_is_solved_to_its_limit(short):
+    """Two states, with the law in closed form: what starts in one of them hardly matters any more."""
+    matrix = np.array([[0.9, 0.1], [0.03, 0.97]])
+    gamma = 1 - short
+    d, solved = Chain(sparse.csr_matrix(matrix)).discounted_occupancy((1 - gamma) * np.array([1.0, 0.0]), gamma)
+    start = (1 - gamma * 0.97) / ((1 - gamma * 0.97) + gamma * 0.1)  # from d(1) = γ (0.1 d(0) + 0.97 d(1)), Σ d = 1
+    assert solved.ok
+    assert d == pytest.approx([start, 1 - start], abs=1e-8)
+
+
+def test_two_long_runs_next_to_one_say_how_far_floats_can_tell_them_apart():
+    """Mass that belongs to one of two runs that never meet is known to 10⁻¹⁶/(1−γ), and the residual says so."""
+    matrix = sparse.block_diag([np.array([[0.3, 0.7], [0.6, 0.4]])] * 2, format="csr")
+    gamma = 1 - 1e-12
+    d, solved = Chain(sparse.csr_matrix(matrix)).discounted_occupancy((1 - gamma) * np.array([0.2, 0, 0.8, 0]), gamma)
+    assert d[:2].sum() == pytest.approx(0.2, abs=max(10 * solved.residual, 1e-12))
+    assert d.sum() == pytest.approx(1.0, abs=1e-12)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 from mixope.diagnostics.agreement import halves_agree, loggers_agree
 from mixope.diagnostics.approximation import approximation, correction
+from mixope.diagnostics.behaviour_fit import behaviour_fit
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
 from mixope.diagnostics.edge import edge_of_the_logs
 from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
-from mixope.diagnostics.known_policies import loggers_fit
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.replay import model_replays_logs
@@ -23,7 +23,7 @@ from mixope.statistics.transitions import Transitions, transition_cells
 
 CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], ...] = (
     *GRADED,
-    loggers_fit,
+    behaviour_fit,
     mean_weight,
     known_bias,
     has_interval,

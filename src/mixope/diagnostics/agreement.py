@@ -7,10 +7,22 @@ for every (s, a, s′), the mean rewards of the parts by
     z² = Σ_k n_k (r_k − r̄)² / v,      v = (highest − r̄)(r̄ − lowest),
 
 v being the largest variance that rewards between the lowest and the highest logged one can have around their mean
-(Bhatia and Davis), so no second moment is needed and the comparison is on the safe side. Both sums are χ² if the parts
-agree, and are turned into standard deviations of a normal law. The parts are the loggers; and, where rows are known in
-their order, the early and the late half of every logger's episodes. Sums by episode compare halves of any number of
-rows (:mod:`mixope.diagnostics.steadiness`), but see a change of next states only as far as a few random signs do.
+(Bhatia and Davis), so no second moment is needed and the comparison is on the safe side.
+
+Given how often each part took the pair and how often each state came next, a table of N rows, r parts and c states has
+exactly (Haldane 1940, Dawson 1954)
+
+    mean       N (r−1)(c−1) / (N−1)
+    variance   2N/(N−3) (v₁−w₁)(v₂−w₂) + N²/(N−1) w₁w₂,   v₁ = (r−1)(N−r)/(N−1),   w₁ = (N Σ 1/nₖ − r²)/(N−2)
+
+and v₂, w₂ likewise of the states; rewards count as a table of two columns, which is what rewards of 0 and 1 are. On ten
+thousand pairs of a dozen rows each the mean is a tenth above the degrees of freedom of χ², and unequal parts or states
+that are seldom seen make the variance larger than twice them. So both sums are held against the χ², stretched, that has
+their mean and variance, and turned into standard deviations of a normal law.
+
+The parts are the loggers; and, where rows are known in their order, the early and the late half of every logger's
+episodes. Sums by episode compare halves of any number of rows (:mod:`mixope.diagnostics.steadiness`), but see a change
+of next states only as far as a few random signs do.
 """
 
 from __future__ import annotations
@@ -30,6 +42,8 @@ WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
 LEAST = 5
 """Rows that a part must have of a pair to be compared on it: χ² is not χ² on fewer."""
+_CONSTANT = 1e-9
+"""A table whose variance is below this share of its squared mean comes out the same however rows are dealt."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +111,15 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
 
 
 def disagreement(parts: Parts) -> Disagreement | None:
-    """χ² of the next states and of the rewards, standardised; None where there is nothing to compare."""
+    """Of the next states and of the rewards, standardised; None where there is nothing to compare."""
     parts = _comparable(_merged(parts))
     if len(parts.rows) == 0:
         return None
-    dynamics, first = _next_states(parts)
-    rewards, second = _rewards(parts)
-    if first + second == 0:
+    dynamics, rewards = _next_states(parts), _rewards(parts)
+    degrees = float(dynamics.degrees.sum() + rewards.degrees.sum())
+    if degrees == 0:
         return None
-    apart = normal_of_chi_squared(dynamics, first), normal_of_chi_squared(rewards, second)
-    return Disagreement(*apart, int(first + second))
+    return Disagreement(dynamics.deviations, rewards.deviations, int(degrees))
 
 
 def _merged(parts: Parts) -> Parts:
@@ -131,22 +144,74 @@ def _comparable(parts: Parts) -> Parts:
     return Parts(*(getattr(parts, name)[keep] for name in Parts.__dataclass_fields__))
 
 
-def _next_states(parts: Parts) -> tuple[float, float]:
-    """Σ (n − e)²/e over all cells of all comparable pairs, empty ones too, and the degrees of freedom."""
+@dataclass(frozen=True)
+class Tables:
+    """Pearson's statistic of many tables, with the mean and the variance that it has by chance; one entry for each."""
+
+    statistic: FloatArray
+    degrees: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+
+    @property
+    def deviations(self) -> float:
+        """Of the sum, in standard deviations of a normal law; tables that can come out in one way only say nothing."""
+        open_ = self.variance > _CONSTANT * self.mean**2
+        mean, variance = float(self.mean[open_].sum()), float(self.variance[open_].sum())
+        if variance <= 0:
+            return 0.0
+        return normal_of_chi_squared(float(self.statistic[open_].sum()) * 2 * mean / variance, 2 * mean**2 / variance)
+
+
+@dataclass(frozen=True)
+class Margin:
+    """One side of many tables: how many rows or columns there are, and Σ 1/total of them."""
+
+    number: FloatArray
+    inverse: FloatArray
+
+    def spread(self, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """v − w and w of the module, for tables of n rows."""
+        w = np.divide(n * self.inverse - self.number**2, n - 2, out=np.zeros_like(n), where=n > 2)
+        return (self.number - 1) * (n - self.number) / np.maximum(n - 1, 1) - w, np.maximum(w, 0.0)
+
+
+def _tables(statistic: FloatArray, n: FloatArray, parts: Margin, kinds: Margin) -> Tables:
+    """With the mean and the variance of the module; a table with one part, or one kind, has no degree of freedom."""
+    degrees = np.maximum(parts.number - 1, 0) * np.maximum(kinds.number - 1, 0)
+    some = degrees > 0
+    statistic, n, degrees = statistic[some], n[some], degrees[some]
+    (left, w1), (right, w2) = (Margin(side.number[some], side.inverse[some]).spread(n) for side in (parts, kinds))
+    both = np.divide(2 * n, n - 3, out=np.zeros_like(n), where=n > 3) * left * right
+    variance = np.maximum(both, 0.0) + n**2 / (n - 1) * w1 * w2
+    return Tables(statistic, degrees, n / (n - 1) * degrees, variance)
+
+
+def _next_states(parts: Parts) -> Tables:
+    """Σ (n − e)²/e over all cells of all comparable pairs, empty ones too."""
     n_pairs = int(parts.pair.max()) + 1
     key = parts.part * n_pairs + parts.pair
     of_part, of_cell, of_pair = sum_by(key, parts.rows), sum_by(parts.cell, parts.rows), sum_by(parts.pair, parts.rows)
     expected = of_part[key] * of_cell[parts.cell] / of_pair[parts.pair]
     # Σ (n − e)²/e = Σ n²/e − N for every pair: cells that a part lacks need no entry.
-    statistic = float(np.sum(parts.rows**2 / expected) - of_pair.sum())
+    statistic = sum_by(parts.pair, parts.rows**2 / expected) - of_pair
     present = np.unique(key)
-    n_parts = np.bincount(present % n_pairs, minlength=n_pairs)
-    n_cells = np.bincount(parts.pair[np.unique(parts.cell, return_index=True)[1]], minlength=n_pairs)
-    return statistic, float(np.sum(np.maximum(n_parts - 1, 0) * np.maximum(n_cells - 1, 0)))
+    cell, first = np.unique(parts.cell, return_index=True)
+    return _tables(
+        statistic,
+        of_pair,
+        _margin(present % n_pairs, of_part[present], n_pairs),
+        _margin(parts.pair[first], of_cell[cell], n_pairs),
+    )
 
 
-def _rewards(parts: Parts) -> tuple[float, float]:
-    """Σ n (r − r̄)²/v over the cells whose rewards are not all the same, and the degrees of freedom."""
+def _margin(table: IntArray, total: FloatArray, n_tables: int) -> Margin:
+    ones = np.ones(len(table))
+    return Margin(sum_by(table, ones, n_tables), sum_by(table, 1.0 / total, n_tables))
+
+
+def _rewards(parts: Parts) -> Tables:
+    """Σ n (r − r̄)²/v over the cells whose rewards are not all the same."""
     rows, total = sum_by(parts.cell, parts.rows), sum_by(parts.cell, parts.reward)
     mean = np.divide(total, rows, out=np.zeros_like(total), where=rows > 0)
     lowest, highest = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
@@ -159,8 +224,12 @@ def _rewards(parts: Parts) -> tuple[float, float]:
     mine = varies[parts.cell]
     cell, n = parts.cell[mine], parts.rows[mine]
     off = parts.reward[mine] / n - mean[cell]
-    entries = np.bincount(cell, minlength=len(rows))
-    return float(np.sum(n * off**2 / variance[cell])), float(np.sum(np.maximum(entries - 1, 0)))
+    statistic = sum_by(cell, n * off**2 / variance[cell], len(rows))
+    two = np.where(varies, 2.0, 0.0)
+    share = np.where(varies, (mean - lowest) / np.where(varies, highest - lowest, 1.0), 0.5)
+    with np.errstate(divide="ignore"):
+        inverse = np.divide(1.0, rows * share * (1.0 - share), out=np.zeros_like(rows), where=varies)
+    return _tables(statistic, rows, _margin(cell, n, len(rows)), Margin(two, inverse))
 
 
 def normal_of_chi_squared(statistic: float, degrees: float) -> float:

@@ -44,10 +44,6 @@ def _uncovered_limits(evidence: Evidence) -> tuple[float, float]:
     return (0.05, 0.25) if evidence.solution.corrects_coverage else (0.005, 0.10)
 
 
-def _misfit_limits(evidence: Evidence) -> tuple[float, float]:
-    return (20.0, 200.0) if evidence.on_features else (4.0, 25.0)  # overlapping features are not independent tests
-
-
 def _unit_of_weight(evidence: Evidence) -> str:
     return "row" if evidence.measures.effective_episodes is None else "episode"
 
@@ -57,7 +53,6 @@ def _few_rare(evidence: Evidence) -> bool:
 
 
 _CORRECTED = " (the value model on the factors corrects for it as far as they tell)"
-_STRANGE = "; they may belong to another policy"
 
 
 def _episodes_behind(n: int, blocks: int | None) -> str:
@@ -112,15 +107,6 @@ GRADED: tuple[Check, ...] = (
         lambda f: (20, 2 if f.uncertainty.n_blocks is None else 1),
         lambda f: _episodes_behind(f.survey.n_episodes, f.uncertainty.n_blocks),
         high_is_bad=False,
-    ),
-    Check(
-        "behaviour fit",  # Σ(ρ − 1) standardised, before calibration; counted behaviours fit by construction
-        lambda f: f.measures.behaviour_misfit,
-        _misfit_limits,
-        lambda f: (
-            f"the behaviour's probabilities are off by {f.measures.behaviour_misfit or 0.0:.1f} standard deviations"
-            " before calibration" + (_STRANGE if (f.measures.behaviour_misfit or 0.0) > _misfit_limits(f)[0] else "")
-        ),
     ),
     Check(
         "held-out stationarity",  # the ratio of some episodes on the flow of the others, in the direction of the value

@@ -12,62 +12,56 @@ from row to row. Σ 1/p over the rows of (s, a) should be n(s), and with p̄ = �
     Σ (Σ 1/p − n(s))² p̄ / n(s)
 
 is the same sum where p is the same for all rows, with mean Σ (1 − p̄) whichever actions are in it, which stands in for
-its degrees of freedom; what is expected less than five times to happen, or not to, is left out: nobody recorded the
-propensity of an action that was not taken. Both see labels that changed places. Policies also see actions under each
-other's names where all loggers share the mistake; propensities do only if they were looked up by the wrong name.
+its degrees of freedom. What is expected less than five times to happen is left out: nobody recorded the propensity of
+an action that was not taken. What is expected less than five times not to happen is one sum, and counts where something
+else was done too often: propensities of 1 in every row do not pass. Both see labels that changed places. Policies also
+see actions under each other's names where all loggers share the mistake; propensities do only if they were looked up by
+the wrong name.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from mixope.arrays import FloatArray, sum_by
 from mixope.diagnostics.agreement import normal_of_chi_squared
-from mixope.diagnostics.evidence import Evidence
-from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.policies.protocol import Policy
 from mixope.problem import Problem, pair_probabilities
 from mixope.statistics.transitions import Transitions
 
-WARN, FAIL = 4.0, 25.0
-"""Standard deviations, as for a behaviour that is divided by."""
 LEAST = 5.0
 """Rows that must be expected of a pair for it to be judged alone."""
 
 
-def loggers_fit(evidence: Evidence) -> Diagnostic | None:
-    """Whether loggers acted as their policies, or their propensities, say; None where the estimator tells."""
-    problem = evidence.problem
-    if not isinstance(problem, Problem) or evidence.measures.behaviour_misfit is not None:
-        return None
-    judged = [
-        (off, what)
-        for off, what in (
-            (problem.once(_misfit_of_policies), "the loggers' known policies"),
-            (problem.once(_misfit_of_propensities), "the recorded propensities"),
-        )
-        if off is not None
-    ]
-    if not judged:
-        return None
-    off, what = max(judged)
-    words = (
-        f"{what} do not fit the actions that were logged, by {off:.1f} standard deviations; labels, policies or the"
-        " names of actions may be mixed up"
-        if off > WARN
-        else f"{what} fit the actions that were logged ({off:.1f} standard deviations)"
-    )
-    return graded("behaviour fit", off, WARN, FAIL, words)
+@dataclass(frozen=True)
+class Off:
+    """How far probabilities are off: in standard deviations, which grow with the rows, and by which share of them.
+
+    The share is √((χ² − ν)/n), about the relative error of a typical probability.
+    """
+
+    deviations: float
+    share: float
+
+    @classmethod
+    def of(cls, statistic: float, degrees: float, rows: float) -> Off:
+        """Of χ² over that many rows."""
+        share = float(np.sqrt(max(statistic - degrees, 0.0) / max(rows, 1.0)))
+        return cls(normal_of_chi_squared(statistic, degrees), share)
 
 
-def _misfit_of_policies(problem: Problem) -> float | None:
-    """χ² over all known loggers that logged anything, in standard deviations."""
+def misfit_of_policies(problem: Problem) -> Off | None:
+    """Over all known loggers that logged anything."""
     labels = problem.transitions.loggers
     known = {labels.index(label): policy for label, policy in problem.loggers.items() if label in labels}
     parts = [_of_logger(problem, number, policy) for number, policy in known.items()]
     if not parts:
         return None
-    return normal_of_chi_squared(sum(part[0] for part in parts), sum(part[1] for part in parts))
+    rows = problem.transitions
+    n = float(rows.rows[np.isin(rows.logger, list(known))].sum())
+    return Off.of(sum(part[0] for part in parts), sum(part[1] for part in parts), n)
 
 
 def _of_logger(problem: Problem, number: int, policy: Policy) -> tuple[float, float]:
@@ -86,8 +80,8 @@ def _of_logger(problem: Problem, number: int, policy: Policy) -> tuple[float, fl
     return statistic, float(np.count_nonzero(judged) - complete + (rare >= 1.0))
 
 
-def _misfit_of_propensities(problem: Problem) -> float | None:
-    """χ² over all loggers and states whose rows have propensities, in standard deviations."""
+def misfit_of_propensities(problem: Problem) -> Off | None:
+    """Over all loggers and states whose rows have propensities."""
     rows = problem.transitions
     if rows.inverse is None or rows.inverse_squared is None:
         return None
@@ -97,7 +91,7 @@ def _misfit_of_propensities(problem: Problem) -> float | None:
         mine = np.flatnonzero(rows.logger == number)
         found = _of_recorded(rows, *(sum_by(rows.pair[mine], each[mine], rows.n_pairs) for each in sums))
         statistic, degrees = statistic + found[0], degrees + found[1]
-    return normal_of_chi_squared(statistic, degrees) if degrees > 0 else None
+    return Off.of(statistic, degrees, float(rows.rows.sum())) if degrees > 0 else None
 
 
 def _of_recorded(rows: Transitions, taken: FloatArray, inverse: FloatArray, squared: FloatArray) -> tuple[float, float]:
@@ -112,4 +106,10 @@ def _of_recorded(rows: Transitions, taken: FloatArray, inverse: FloatArray, squa
     expected = visits[state] * mean
     judged = known & (np.minimum(expected, visits[state] - expected) >= LEAST)
     n, p = visits[state[judged]], mean[judged]
-    return float(np.sum((inverse[judged] - n) ** 2 * p / n)), float(np.sum(1.0 - p))
+    statistic, degrees = float(np.sum((inverse[judged] - n) ** 2 * p / n)), float(np.sum(1.0 - p))
+    sure = known & ~judged & (mean > 0.5)
+    n, p = visits[state[sure]], mean[sure]
+    missed = float(np.sum(n - inverse[sure]))  # how often something else was done instead
+    if missed > 0:
+        statistic += missed**2 / max(float(np.sum(n * (1.0 - p) / p)), 1.0)
+    return statistic, degrees + float(missed > 0)

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 
 from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
+from mixope.behaviours.propensities import SUSPECT, misfit_of_laws, misfit_of_ratio
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, all_or_nothing
 from mixope.estimators.feature_problem import FeatureProblem
@@ -84,7 +85,20 @@ def _state_ratio(
         doubly_robust=doubly_robust,
         coarse=(coarse[0][0].fit, coarse[0][1]) if coarse else None,
     )
+    if not behaviour.fitted:
+        found = replace(
+            found,
+            given="propensities" if isinstance(behaviour, Logged) else "policies",
+            measures=replace(found.measures, recorded_misfit=_misfit_of(problem, fitted)),
+        )
     return replace(found, notes=fitted.notes)
+
+
+def _misfit_of(problem: FeatureProblem, given: FittedBehaviour) -> float:
+    """Of what was given for the logged actions, on a few thousand rows: it does not grow with the others."""
+    known, judges = problem.known, problem.known.judges
+    laws = known.once(("misfit", given), lambda: misfit_of_laws(judges, given, known.seed))
+    return max(laws, misfit_of_ratio(log_target(problem.target, judges) - given.log_prob(judges), judges.times))
 
 
 def with_value(
@@ -313,11 +327,35 @@ def trajectory_on_features(
         shares = begun / begun.sum() if begun.all() else np.full(len(begun), 1.0 / len(begun))
         request = LogRatios(problem.target, laws, tuple(shares.tolist()))
     else:
-        recorded = known.has_propensities or set(labels) <= set(problem.loggers)
-        behaviour = Logged(problem.loggers) if recorded else PerLogger(DefaultMixture())
-        request = LogRatios(problem.target, (known.fitted(behaviour, everyone),))
+        if known.has_propensities or set(labels) <= set(problem.loggers):
+            return (yield from _by_what_was_given(problem, weigh))
+        request = LogRatios(problem.target, (known.fitted(PerLogger(DefaultMixture()), everyone),))
     (data,) = yield (request,)
     return weigh(problem.estimand, data.in_key_order())
+
+
+def _by_what_was_given(
+    problem: FeatureProblem, weigh: Callable[[Estimand, Trajectories], Solution]
+) -> Asking[Solution]:
+    """Divided by recorded propensities or known policies; where these look wrong, by fitted densities besides."""
+    known, everyone = problem.known, dict.fromkeys(problem.labels, 1.0)
+    given = known.fitted(Logged(problem.loggers), everyone)
+    request = LogRatios(problem.target, (given,))
+    misfit = _misfit_of(problem, given)
+    if misfit <= SUSPECT:
+        (data,), otherwise = (yield (request,)), None
+    else:
+        fitted = LogRatios(problem.target, (known.fitted(PerLogger(DefaultMixture()), everyone),))
+        data, other = yield (request, fitted)
+        beside = weigh(problem.estimand, other.in_key_order()).value
+        otherwise = lambda: beside  # noqa: E731
+    found = weigh(problem.estimand, data.in_key_order())
+    return replace(
+        found,
+        given="propensities" if known.has_propensities else "policies",
+        otherwise=otherwise,
+        measures=replace(found.measures, recorded_misfit=misfit),
+    )
 
 
 def _law_of(problem: FeatureProblem, label: str) -> Policy | FittedBehaviour:

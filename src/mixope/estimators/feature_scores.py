@@ -230,8 +230,9 @@ def _solution(
         episode_length=_length(problem.estimand, terms),
     )
     if model is not None:
-        corrected = None if doubly_robust else _estimate(problem, terms.by(crossed), True)[0]
-        measures = replace(measures, plug_in=model.value, ridge=model.ridge, corrected=corrected)
+        other = _estimate(problem, terms.by(crossed), not doubly_robust)[0]
+        measures = replace(measures, plug_in=model.value, ridge=model.ridge)
+        measures = replace(measures, uncorrected=other) if doubly_robust else replace(measures, corrected=other)
     if summed.coarse is not None:
         half, _ = _estimate(problem, summed.coarse.by(crossed), doubly_robust)
         own = [_estimate(problem, each.by(crossed), False)[0] for each in (terms, summed.coarse)]

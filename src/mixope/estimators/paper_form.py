@@ -10,10 +10,13 @@ It assumes that s and s′ have the same law. Logs that start from a reset do no
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.behaviours import CountedMixture
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import Advice, Setting, UsageError
@@ -30,6 +33,11 @@ _MOST_STATES = 6000
 
 def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
     """ω by the quadratic program on all rows; value Σ c ω ρ r / Σ c ω ρ."""
+    found = _solve(problem, behaviour, weight, calibrate)
+    return replace(found, otherwise=lambda: _solve(problem, CountedMixture(), weight, calibrate).value)
+
+
+def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
     if problem.estimand.kind != "average":
         said = "the paper's form is for the average reward only; use "
         raise UsageError(Advice(said, Setting("form", "general")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mixope.arrays import FloatArray, IntArray
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.weights import WeightBin
 
+Given = Literal["propensities", "policies"]
 Combine = Callable[[Sequence[float], Sequence[float]], float]
 
 
@@ -74,6 +75,7 @@ class Measures:
     episode_length: float | None = _measure(_mean)
     leaked_mass: float | None = _measure()
     behaviour_misfit: float | None = _measure()
+    recorded_misfit: float | None = _measure()
     held_out: float | None = _measure()
     condition: float | None = _measure()
     stationarity_residual: float | None = _measure()
@@ -84,6 +86,7 @@ class Measures:
     half_the_bumps: float | None = _measure(_mean)
     plug_in: float | None = _measure(_mean)
     corrected: float | None = _measure(_mean)
+    uncorrected: float | None = _measure(_mean)
     ridge: float | None = _measure()
     order: float | None = _measure()
     sill: float | None = _measure()
@@ -155,6 +158,11 @@ class Solution:
     """Whether this is a reference line and no estimate of the target."""
     trained_on: str | None = None
     """The GPU on which networks were trained; None where there are none, or the processor trained them."""
+    given: Given | None = None
+    """What was given of the loggers and is divided by; None where the behaviour is estimated from the rows."""
+    otherwise: Callable[[], float] | None = field(default=None, repr=False, compare=False)
+    """The value with a behaviour that is estimated from the rows instead: asked for where the given one does not fit
+    them."""
 
     @property
     def whole_episodes(self) -> FloatArray | None:
@@ -187,7 +195,16 @@ def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
         degrees=min((p.degrees for p in parts if p.degrees is not None), default=None),
         corrects_coverage=all(p.corrects_coverage for p in parts),
         notes=tuple(dict.fromkeys(note for p in parts for note in p.notes)),
+        given=next((p.given for p in parts if p.given), None),
+        otherwise=_otherwise(parts, shares),
     )
+
+
+def _otherwise(parts: Sequence[Solution], shares: Sequence[float]) -> Callable[[], float] | None:
+    """Of the average; a part whose behaviour is estimated stays as it is."""
+    if all(part.otherwise is None for part in parts):
+        return None
+    return lambda: _mean(shares, [p.value if p.otherwise is None else p.otherwise() for p in parts])
 
 
 def _combine_weights(weights: Sequence[Weights | None], shares: Sequence[float]) -> Weights | None:

@@ -14,7 +14,7 @@ for logged propensities ωρ(r + t − v(s)), v the ρ-weighted mean of r + t ov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -40,7 +40,7 @@ from mixope.estimators.frontier import at_the_frontier
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
-from mixope.estimators.solution import Measures, Solution, Weights, combine
+from mixope.estimators.solution import Given, Measures, Solution, Weights, combine
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS, empty_scores, noise_by_action
 
@@ -105,7 +105,18 @@ def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray |
     if _is_counted(behaviour) and (weight is None or bool(np.all(weight == 1.0))):
         return state_ratio_solution(*pooled(problem))
     flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups) if weight is None else weight)
-    return state_ratio_solution(flow, occupy(flow))
+    found = state_ratio_solution(flow, occupy(flow))
+    return replace(found, given=given_by(behaviour), otherwise=lambda: solve_counted(problem, weight).value)
+
+
+def solve_counted(problem: Problem, weight: FloatArray | None = None) -> Solution:
+    """The same with the actions as they are counted in the rows of positive weight."""
+    return solve_on_counts(problem, CountedMixture(), weight)
+
+
+def given_by(behaviour: Behaviour) -> Given | None:
+    """What a behaviour that is not estimated is read from."""
+    return None if behaviour.fitted else "propensities" if isinstance(behaviour, Logged) else "policies"
 
 
 def _is_counted(behaviour: Behaviour) -> bool:

@@ -30,7 +30,7 @@ from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import trajectory_on_features
 from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.solution import Measures, Solution
+from mixope.estimators.solution import Given, Measures, Solution
 from mixope.problem import Problem, pair_probabilities
 from mixope.statistics.trajectories import RatioColumns, Trajectories
 from mixope.statistics.transitions import Transitions
@@ -91,10 +91,23 @@ class Trajectory:
         covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
         logged = sum_by(rows.state, rows.rows, rows.n_states)
         uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
-        found = self.weigh(problem.estimand, steps.in_key_order().weighed(ratio))
-        return replace(found, uncovered_mass=uncovered)
+        ordered, counted = steps.in_key_order(), replace(problem, loggers={})
+        found = self.weigh(problem.estimand, ordered.weighed(ratio))
+        return replace(
+            found,
+            uncovered_mass=uncovered,
+            given=self._given(problem),
+            otherwise=lambda: self.weigh(problem.estimand, ordered.weighed(self._ratio(counted, recorded=False))).value,
+        )
 
-    def _ratio(self, problem: Problem) -> RatioColumns:
+    def _given(self, problem: Problem) -> Given | None:
+        """What is divided by, where it is not counted."""
+        if not self.balance and _all_recorded(problem):
+            return "propensities"
+        known = [label in problem.loggers for label in problem.transitions.loggers]
+        return "policies" if (any(known) if self.balance else all(known)) else None
+
+    def _ratio(self, problem: Problem, *, recorded: bool = True) -> RatioColumns:
         """Log-probabilities of every group, and how they make a ratio."""
         rows = problem.transitions
         with np.errstate(divide="ignore"):
@@ -102,7 +115,7 @@ class Trajectory:
             if self.balance:
                 laws = tuple(np.log(_logger_law(problem, j)[rows.pair]) for j in range(len(rows.loggers)))
                 return RatioColumns(target, laws, tuple(_episode_shares(rows)))
-            if rows.inverse is not None and not np.isnan(rows.inverse).any():
+            if recorded and _all_recorded(problem):
                 return RatioColumns(target)
             return RatioColumns(target, (np.log(_own_law(problem)),), (1.0,))
 
@@ -160,6 +173,11 @@ def _cut_short(asked: Trajectory, steps: Steps, estimand: Estimand, *, censored:
 def _scaled(log_weight: FloatArray) -> FloatArray:
     top = log_weight.max()
     return np.exp(log_weight - top) if np.isfinite(top) else np.zeros_like(log_weight)
+
+
+def _all_recorded(problem: Problem) -> bool:
+    inverse = problem.transitions.inverse
+    return inverse is not None and not bool(np.isnan(inverse).any())
 
 
 def _logger_law(problem: Problem, number: int) -> FloatArray:
