@@ -29,7 +29,6 @@ from mixope.estimators.solution import Solution
 from mixope.features import FeatureMap
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem
-from mixope.processes import one_thread
 from mixope.questions import Question, as_logs, check_seed
 from mixope.sizes import refuse_too_large
 from mixope.solvers.devices import Device
@@ -59,6 +58,7 @@ from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSte
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
+from mixope.threads import one_thread
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
