@@ -46,7 +46,7 @@ class NormalisedBumps:
         scale = Standardise().fit(observations, seed)
         states = scale.transform(np.asarray(as_vectors(observations), dtype=np.float64))
         centres, widths = place(states, self.size or default_size(len(states)), self.neighbour, seed)
-        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * widths, self.single)
+        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * widths, self.single, scale.low, scale.high)
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,31 @@ class FittedBumps:
     centres: FloatArray
     widths: FloatArray
     single: bool = False
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    """Lines to which states are held, where there are any."""
 
     @property
     def size(self) -> int:
         """The number of bumps."""
         return len(self.centres)
 
+    def standard(self, observations: AnyArray) -> FloatArray:
+        """z of every row; NumPy's in double precision, so that a column loses nothing to its own mean."""
+        rows = as_vectors(observations, len(self.mean))
+        xp = namespace(rows)
+        kind = np.float64 if xp is np else rows.dtype
+        if self.low is not None and self.high is not None:
+            rows = xp.clip(rows, xp.asarray(self.low, dtype=kind), xp.asarray(self.high, dtype=kind))
+        z: FloatArray = (rows - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        return z
+
     def transform(self, observations: AnyArray) -> FloatArray:
         """φ of every row: |z − c|² by one matrix product, then a softmax over the bumps."""
         observations = as_vectors(observations, len(self.mean))
         xp = namespace(observations)
         kind = np.dtype(np.float32) if self.single else observations.dtype
-        observations = observations.astype(kind) if self.single else observations
-        z = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        z = self.standard(observations).astype(kind)
         half = 0.5 / xp.asarray(self.widths, dtype=kind) ** 2
         centres = xp.asarray(self.centres, dtype=kind)
         table = xp.concatenate(
