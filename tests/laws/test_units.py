@@ -94,7 +94,9 @@ def estimator_of(name: str, discrete: bool) -> object:
     if name == "fqe":
         return LearnedValue(FittedQSettings(width=16, renewals=4, steps=4, batch=32), jobs=1)
     if name in ("emp", "emp-single", "kl-emp", "dr", "kernel"):
-        behaviour = ClassifierMixture(GaussianNB(var_smoothing=0.0)) if discrete else HeteroscedasticGaussian(Standardise())
+        behaviour = (
+            ClassifierMixture(GaussianNB(var_smoothing=0.0)) if discrete else HeteroscedasticGaussian(Standardise())
+        )
         return REGISTRY[name].make(behaviour=behaviour)
     return name
 

@@ -20,6 +20,8 @@ from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
 _ROWS_A_BUMP = 10
+_MOVED = 1e-6
+"""Standard deviations: far more than rounding, and far less than anybody could see."""
 _MOST_FOR_KMEANS, _SWEEPS = 8_000, 20
 """Landmarks need not be the best ones: so many rows and sweeps place them well enough."""
 
@@ -107,7 +109,11 @@ def place(states: FloatArray, size: int, neighbour: int, seed: int) -> tuple[Flo
 
 
 def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
-    """k-means centres of (a sample of) the distinct states."""
+    """k-means centres of (a sample of) the distinct states.
+
+    States of categories and whole numbers are as far from one centre as from another, and a tie that rounding breaks
+    is broken otherwise on another processor: so they are moved a little, by draws that are the same everywhere.
+    """
     from sklearn.cluster import KMeans
 
     generator = np.random.default_rng([seed, 3])
@@ -116,6 +122,7 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     distinct = np.unique(states, axis=0)
     if len(distinct) <= size:
         return distinct
+    states = states + _MOVED * states.std(axis=0) * generator.standard_normal(states.shape)
     found = KMeans(size, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
     return np.asarray(found.cluster_centers_)
 
