@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, short_seed
+from mixope.arrays import AnyArray, FloatArray, IntArray, short_seed
 from mixope.features.protocol import as_vectors, namespace
 from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
 _ROWS_A_BUMP = 10
+_ALIKE = 1e-9
 _MOVED = 1e-6
 """Standard deviations: far more than rounding, and far less than anybody could see."""
 _MOST_FOR_KMEANS, _SWEEPS = 8_000, 20
@@ -123,8 +124,35 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     if len(distinct) <= size:
         return distinct
     states = states + _MOVED * states.std(axis=0) * generator.standard_normal(states.shape)
-    found = KMeans(size, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
+    first = _scattered(states, size, generator)
+    found = KMeans(size, init=first, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
     return np.asarray(found.cluster_centers_)
+
+
+def _scattered(states: FloatArray, size: int, generator: np.random.Generator) -> FloatArray:
+    """States to begin with, as k-means++ draws them: far from those before, the best of a few draws each time.
+
+    Of two states that are nearest to each other either leaves the other as far away: what is as good up to rounding is
+    the same, and the first of the draws is taken.
+    """
+    trials, n = 2 + int(np.log(size)), len(states)
+    squares = np.einsum("ij,ij->i", states, states)
+
+    def away(chosen: IntArray) -> FloatArray:
+        found = squares[chosen, None] + squares - 2.0 * (states[chosen] @ states.T)
+        return np.asarray(np.maximum(found, 0.0))
+
+    taken = [int(generator.integers(n))]
+    nearest = away(np.array(taken))[0]
+    while len(taken) < size:
+        reach = np.cumsum(nearest)
+        drawn = np.minimum(np.searchsorted(reach, generator.random(trials) * reach[-1], side="right"), n - 1)
+        after = np.minimum(nearest, away(drawn))
+        left = after.sum(axis=1)
+        best = int(np.argmax(left <= left.min() * (1.0 + _ALIKE)))
+        taken.append(int(drawn[best]))
+        nearest = after[best]
+    return np.asarray(states[taken])
 
 
 def _widths(centres: FloatArray, neighbour: int) -> FloatArray:
