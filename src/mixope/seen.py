@@ -51,6 +51,7 @@ from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
+from mixope.statistics.sentinels import warn_of_sentinels
 from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.stale import stale_vectors
@@ -377,6 +378,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
+    warn_of_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
     with one_thread():

@@ -10,7 +10,6 @@ pair with all its rows as its weight, and boosting may split down to single pair
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray, IntArray, positions, short_seed, sum_by
+from mixope.behaviours.logit import fit_logit
 from mixope.behaviours.protocol import (
     Behaviour,
     FittedBehaviour,
@@ -42,8 +42,8 @@ MOST_LEVELS = 64
 PAIR_FLOOR = 1e-6
 #: A logit per logger is tried for so many of them.
 MOST_LOGGERS = 12
-#: How long L-BFGS may take over a logit.
-LOGIT_ITERATIONS = 300
+#: C of a logit, and how long Newton's method may take over one.
+LOGIT_STRENGTH, LOGIT_ITERATIONS = 10.0, 60
 
 
 @dataclass(frozen=True)
@@ -234,27 +234,22 @@ class Logit:
         self.encoder = encoder
 
     def fit(self, design: FloatArray, code: IntArray, sample_weight: FloatArray) -> Logit:
-        """By L-BFGS, with a small ridge."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import LogisticRegression
-
-        self.model = LogisticRegression(C=10.0, max_iter=LOGIT_ITERATIONS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said in the notes instead
-            self.model.fit(self.encoder.expand(design), code, sample_weight=sample_weight)
-        self.classes_ = self.model.classes_
+        """With a small ridge, to the minimum: what is broken off depends on rounding."""
+        self.classes_, code = np.unique(code, return_inverse=True)
+        columns = self.encoder.expand(design)
+        self.model = fit_logit(columns, code.astype(np.int64), sample_weight, LOGIT_STRENGTH, LOGIT_ITERATIONS)
         return self
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Whether L-BFGS came to an end."""
-        if self.model.n_iter_.max() < LOGIT_ITERATIONS:
+        """Whether Newton's method came to an end."""
+        if self.model.converged:
             return ()
-        return (f"the logit behind the behaviour did not converge in {LOGIT_ITERATIONS} iterations of L-BFGS",)
+        return (f"the logit behind the behaviour did not converge in {LOGIT_ITERATIONS} iterations of Newton's method",)
 
     def predict_proba(self, design: FloatArray) -> FloatArray:
         """One row per state."""
-        return np.asarray(self.model.predict_proba(self.encoder.expand(design)))
+        return self.model.probs(self.encoder.expand(design))
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,14 @@ solution at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mixope.errors import MixopeError
+import numpy as np
+
+from mixope.errors import MixopeError, UsageError
 from mixope.statistics.request import Request, content_key
 
 T = TypeVar("T")
@@ -39,7 +42,8 @@ class _Asker:
     def advance(self, answers: tuple[Any, ...] | None) -> None:
         """To the next requests, or to the end: a solution, or the error that says why there is none."""
         try:
-            self.wants = tuple(self.asking.send(answers))
+            with solvable():
+                self.wants = tuple(self.asking.send(answers))
         except StopIteration as end:
             self.wants, self.outcome = None, end.value
         except MixopeError as refusal:
@@ -70,9 +74,23 @@ def all_or_nothing(starts: Sequence[Callable[[], Any]]) -> Asking[list[Any]]:
     return found
 
 
+@contextmanager
+def solvable() -> Iterator[None]:
+    """Inside, equations that cannot be solved are a refusal in words."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise UsageError(
+            f"the equations of this estimator cannot be solved on these logs ({error}): states, actions or the target's"
+            " ratios are too extreme. 'mixope inspect' shows the columns; look for values that stand for"
+            " something else (−999), for units that change, and for a target that does what was never logged"
+        ) from error
+
+
 def _begin(start: Callable[[], Any]) -> _Asker:
     try:
-        found = start()
+        with solvable():
+            found = start()
     except MixopeError as refusal:
         return _Asker(None, outcome=refusal)
     if not isinstance(found, Generator):

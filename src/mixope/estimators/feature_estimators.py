@@ -129,6 +129,8 @@ class PairWeigher:
     design: ValueDesign
     theta: FloatArray
     target: Policy | None = None
+    log_unit: float = 0.0
+    """Of densities."""
 
     def weight(self, rows: Rows) -> FloatArray:
         """c = 1."""
@@ -137,13 +139,13 @@ class PairWeigher:
     def weights(self, rows: Rows, fold: int | None = None) -> FloatArray:
         """ζ of every row; there are no folds."""
         zeta = np.maximum(self.design.taken(rows) @ self.theta, 0.0) * rows.times
-        return zeta if self.target is None else zeta * _density(self.target, rows)[0]
+        return zeta if self.target is None else zeta * _density(self.target, rows, self.log_unit)[0]
 
 
-def _density(target: Policy, rows: Rows) -> tuple[FloatArray, BoolArray]:
-    """π(a|s) of every row, capped, and which were."""
+def _density(target: Policy, rows: Rows, log_unit: float) -> tuple[FloatArray, BoolArray]:
+    """π(a|s) of every row in this unit, capped, and which were."""
     with np.errstate(over="ignore"):
-        density = np.exp(log_target(target, rows))
+        density = np.exp(log_target(target, rows) - log_unit)
     return np.minimum(density, LARGEST_DENSITY), density > LARGEST_DENSITY
 
 
@@ -182,8 +184,16 @@ def reference_law(problem: FeatureProblem) -> Policy:
     sample = problem.known.sample
     if isinstance(problem.actions, DiscreteActions):
         return uniform(problem.actions.actions)
-    spread = np.maximum(sample.action.std(axis=0), 1e-6)
-    return GaussianPolicy(ConstantMean(sample.action.mean(axis=0)), spread)
+    spread = sample.action.std(axis=0)
+    return GaussianPolicy(ConstantMean(sample.action.mean(axis=0)), np.where(spread > 0, spread, 1.0))
+
+
+def _log_peak(reference: Policy) -> float:
+    """The logarithm of the largest density of m; probabilities have no unit."""
+    if not isinstance(reference, GaussianPolicy):
+        return 0.0
+    scale = reference.scale(np.zeros((1, 1)))
+    return -float(np.log(scale).sum()) - 0.5 * scale.size * float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -195,14 +205,16 @@ class ReferenceSums(MomentRequest):
 
     design: ValueDesign
     reference: Policy
+    log_unit: float = 0.0
+    """Of densities, π and m alike: a density has the unit of actions, and nothing else here has any."""
 
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
         design, n = self.design, rows.times
         x = design.taken(rows)
         ahead = self._under(design.states, rows, following=True)
-        probability, capped = _density(design.target, rows)
-        reference = np.exp(self.reference.log_prob(rows.observation, rows.action))
+        probability, capped = _density(design.target, rows, self.log_unit)
+        reference = self._reference(rows)
         going = design.gamma * probability * n * ~rows.terminated
         total.add_product("a", 0, (reference * n)[:, None] * x - going[:, None] * ahead, x)
         total.add_square("gram", 0, x * np.sqrt(n)[:, None])
@@ -224,9 +236,9 @@ class ReferenceSums(MomentRequest):
         """The same sums, for a device."""
         design, n, states = self.design, rows.times[:, None], self.design.states
         x, ahead = design.taken_factor(rows), design.actions.under(self.reference, rows.next_observation)
-        density, capped = _density(design.target, rows)
+        density, capped = _density(design.target, rows, self.log_unit)
         probability, over = density[:, None], rows.terminated[:, None]
-        reference = np.exp(self.reference.log_prob(rows.observation, rows.action))[:, None]
+        reference = self._reference(rows)[:, None]
         going = Columns(states, -design.gamma * probability * n * ~over * ahead, following=True)
         begun = np.zeros_like(x)
         if rows.start.any():
@@ -242,6 +254,9 @@ class ReferenceSums(MomentRequest):
             Number("capped", capped, by_fold=False),
         )
 
+    def _reference(self, rows: Rows) -> FloatArray:
+        return np.asarray(np.exp(self.reference.log_prob(rows.observation, rows.action) - self.log_unit))
+
     def _under(self, states: FittedMap, rows: Rows, following: bool = False) -> FloatArray:
         at = rows.next_observation if following else rows.observation
         return cross(phi_of(states, rows, following), self.design.actions.under(self.reference, at))
@@ -251,7 +266,8 @@ def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
     """SADL as the paper writes it."""
     problem.refuse_horizon(name)
     design = value_design(problem)
-    request = ReferenceSums(design, reference_law(problem))
+    reference = reference_law(problem)
+    request = ReferenceSums(design, reference, _log_peak(reference))
     moments, model = yield from with_value(problem, (request,), needed=True)
     sums = {key: array.sum(axis=0) for key, array in moments.arrays.items()}
     n, start = float(sums["n"]), sums["start"] / max(float(sums["starts"]), 1.0)
@@ -260,7 +276,7 @@ def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
     right = None if average else problem.estimand.scale * start
     theta, solved, condition = solve_ratio(system / n, right, sums["e"] / n, sums["gram"] / n)
     report = RatioReport(solved, condition, capped=int(sums["capped"]))
-    return (yield from score(problem, PairWeigher(design, theta, problem.target), report, model))
+    return (yield from score(problem, PairWeigher(design, theta, problem.target, request.log_unit), report, model))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 FIRST_RIDGE = PLUG_IN_RIDGE = 1e-6
 HORIZON_RIDGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _APART = 0.1
+_ALIKE = 1e-9
+"""Of the range of held-out errors: these are alike."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,8 @@ class ValueSystem:
         for use in self._others:
             if float(use @ n) > 0 and float((1.0 - use) @ n) > 0:
                 errors += self._held_out_errors(use)
-        return self.ridges[int(np.argmin(errors))]
+        alike = errors <= errors.min() + _ALIKE * float(np.ptp(errors))
+        return self.ridges[int(np.flatnonzero(alike)[-1])]  # what rounding tells apart is one: the smoothest of them
 
     def _held_out_errors(self, use: FloatArray) -> FloatArray:
         """Σ (y − xβ − κ)² over the folds not in ``use``, up to Σ y², by the ridge regressions on those that are."""

@@ -33,7 +33,7 @@ from mixope.estimators.solution import Solution
 from mixope.features import gaussian_kernel, standardised
 from mixope.features.kernel import median_bandwidth
 from mixope.logs import Role
-from mixope.solvers.linear import RIDGE, Whitening
+from mixope.solvers.linear import LEAST_RIDGE, RIDGE, Whitening
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.rows import Rows
 
@@ -82,7 +82,8 @@ class KernelRatio:
         points, masses, source = self.masses(problem, rows, ratio)
         d = masses @ white.root
         quadratic = quadratic_form(kernel, points, np.column_stack([d, source]))
-        square = quadratic[:-1, :-1] + self.ridge * np.eye(d.shape[1])
+        square = quadratic[:-1, :-1].copy()
+        square[np.diag_indices(len(square))] += max(self.ridge, LEAST_RIDGE * float(np.trace(square)))
         e = white.root.T @ (phi.T @ c) / c.sum()
         if problem.estimand.restarts:
             direction = linalg.solve(square, e, assume_a="pos")

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, short_seed
+from mixope.arrays import AnyArray, FloatArray, IntArray, short_seed
 from mixope.features.protocol import as_vectors, namespace
 from mixope.features.standard import Standardise
 
 _GROWTH = 24.0
 _ROWS_A_BUMP = 10
+_ALIKE = 1e-9
+_MOVED = 1e-6
+"""Standard deviations: far more than rounding, and far less than anybody could see."""
 _MOST_FOR_KMEANS, _SWEEPS = 8_000, 20
 """Landmarks need not be the best ones: so many rows and sweeps place them well enough."""
 
@@ -46,7 +49,7 @@ class NormalisedBumps:
         scale = Standardise().fit(observations, seed)
         states = scale.transform(np.asarray(as_vectors(observations), dtype=np.float64))
         centres, widths = place(states, self.size or default_size(len(states)), self.neighbour, seed)
-        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * widths, self.single)
+        return FittedBumps(scale.mean, scale.scale, centres, self.stretch * widths, self.single, scale.low, scale.high)
 
 
 @dataclass(frozen=True)
@@ -58,19 +61,31 @@ class FittedBumps:
     centres: FloatArray
     widths: FloatArray
     single: bool = False
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+    """Lines to which states are held, where there are any."""
 
     @property
     def size(self) -> int:
         """The number of bumps."""
         return len(self.centres)
 
+    def standard(self, observations: AnyArray) -> FloatArray:
+        """z of every row; NumPy's in double precision, so that a column loses nothing to its own mean."""
+        rows = as_vectors(observations, len(self.mean))
+        xp = namespace(rows)
+        kind = np.float64 if xp is np else rows.dtype
+        if self.low is not None and self.high is not None:
+            rows = xp.clip(rows, xp.asarray(self.low, dtype=kind), xp.asarray(self.high, dtype=kind))
+        z: FloatArray = (rows - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        return z
+
     def transform(self, observations: AnyArray) -> FloatArray:
         """φ of every row: |z − c|² by one matrix product, then a softmax over the bumps."""
         observations = as_vectors(observations, len(self.mean))
         xp = namespace(observations)
         kind = np.dtype(np.float32) if self.single else observations.dtype
-        observations = observations.astype(kind) if self.single else observations
-        z = (observations - xp.asarray(self.mean, dtype=kind)) / xp.asarray(self.scale, dtype=kind)
+        z = self.standard(observations).astype(kind)
         half = 0.5 / xp.asarray(self.widths, dtype=kind) ** 2
         centres = xp.asarray(self.centres, dtype=kind)
         table = xp.concatenate(
@@ -95,7 +110,11 @@ def place(states: FloatArray, size: int, neighbour: int, seed: int) -> tuple[Flo
 
 
 def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
-    """k-means centres of (a sample of) the distinct states."""
+    """k-means centres of (a sample of) the distinct states.
+
+    States of categories and whole numbers are as far from one centre as from another, and a tie that rounding breaks
+    is broken otherwise on another processor: so they are moved a little, by draws that are the same everywhere.
+    """
     from sklearn.cluster import KMeans
 
     generator = np.random.default_rng([seed, 3])
@@ -104,8 +123,36 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     distinct = np.unique(states, axis=0)
     if len(distinct) <= size:
         return distinct
-    found = KMeans(size, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
+    states = states + _MOVED * states.std(axis=0) * generator.standard_normal(states.shape)
+    first = _scattered(states, size, generator)
+    found = KMeans(size, init=first, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
     return np.asarray(found.cluster_centers_)
+
+
+def _scattered(states: FloatArray, size: int, generator: np.random.Generator) -> FloatArray:
+    """States to begin with, as k-means++ draws them: far from those before, the best of a few draws each time.
+
+    Of two states that are nearest to each other either leaves the other as far away: what is as good up to rounding is
+    the same, and the first of the draws is taken.
+    """
+    trials, n = 2 + int(np.log(size)), len(states)
+    squares = np.einsum("ij,ij->i", states, states)
+
+    def away(chosen: IntArray) -> FloatArray:
+        found = squares[chosen, None] + squares - 2.0 * (states[chosen] @ states.T)
+        return np.asarray(np.maximum(found, 0.0))
+
+    taken = [int(generator.integers(n))]
+    nearest = away(np.array(taken))[0]
+    while len(taken) < size:
+        reach = np.cumsum(nearest)
+        drawn = np.minimum(np.searchsorted(reach, generator.random(trials) * reach[-1], side="right"), n - 1)
+        after = np.minimum(nearest, away(drawn))
+        left = after.sum(axis=1)
+        best = int(np.argmax(left <= left.min() * (1.0 + _ALIKE)))
+        taken.append(int(drawn[best]))
+        nearest = after[best]
+    return np.asarray(states[taken])
 
 
 def _widths(centres: FloatArray, neighbour: int) -> FloatArray:

@@ -1,6 +1,6 @@
 """Encoding: the columns of a state as numbers for a learner, each by its role.
 
-    number     (x − mean)/sd over the rows where it is known; a missing one is at the mean, 0
+    number     (x − mean)/sd over the rows where it is known (:mod:`mixope.features.standard`); a missing one is 0
     missing    1 where the number before it is missing, else 0
     category   one column per level; levels that few rows have share one, and so do those never seen
 
@@ -18,7 +18,7 @@ import numpy as np
 from mixope.arrays import AnyArray, BoolArray, FloatArray, positions
 from mixope.errors import DataError
 from mixope.features.protocol import FeatureMap, FittedMap, as_rows
-from mixope.features.standard import Standardise
+from mixope.features.standard import ROUNDING, Standardise
 from mixope.logs import Role
 
 MOST_LEVELS = 64
@@ -35,6 +35,9 @@ class StateEncoding:
     mean: FloatArray
     scale: FloatArray
     """Not a number where a number does not vary: it has no column."""
+    low: FloatArray
+    high: FloatArray
+    """Lines to which numbers are held."""
     levels: tuple[AnyArray, ...]
     """Of each category, those with a column of their own, the most frequent first; of other columns none."""
     pooled: tuple[bool, ...]
@@ -45,6 +48,7 @@ class StateEncoding:
         """From the states of a sample; ``roles`` says what each column is, where floats are more than numbers."""
         columns, known = _columns(observations), _roles(observations, roles)
         mean, scale = np.zeros(len(known)), np.full(len(known), np.nan)
+        low, high = np.full(len(known), -np.inf), np.full(len(known), np.inf)
         levels: list[AnyArray] = []
         pooled = []
         for k, role in enumerate(known):
@@ -52,10 +56,10 @@ class StateEncoding:
             levels.append(kept)
             pooled.append(rest)
             if role == "number":
-                mean[k], scale[k] = _moments(columns[k], present(columns, known, k))
+                mean[k], scale[k], low[k], high[k] = _moments(columns[k], present(columns, known, k))
             elif role == "missing":
                 scale[k] = 1.0 if np.ptp(columns[k]) > 0 else np.nan
-        return cls(known, mean, scale, tuple(levels), tuple(pooled))
+        return cls(known, mean, scale, low, high, tuple(levels), tuple(pooled))
 
     @property
     def size(self) -> int:
@@ -91,7 +95,8 @@ class StateEncoding:
             code = np.where(code < 0, len(order), np.append(order, 0)[code])
             return np.asarray(code[:, None] == np.arange(self._width(k)), dtype=np.float64)
         known = present(columns, self.roles, k)
-        standard = (columns[k].astype(np.float64) - self.mean[k]) / self.scale[k]
+        values = np.clip(columns[k].astype(np.float64), self.low[k], self.high[k])
+        standard = (values - self.mean[k]) / self.scale[k]
         return np.where(known, standard, 0.0)[:, None]
 
 
@@ -149,13 +154,14 @@ def _roles(observations: AnyArray, roles: Sequence[Role] | None) -> tuple[Role, 
     return (role,) * int(rows.shape[1])
 
 
-def _moments(column: AnyArray, known: BoolArray) -> tuple[float, float]:
-    """Mean and standard deviation of the values that are known; the latter not a number where nothing varies."""
+def _moments(column: AnyArray, known: BoolArray) -> tuple[float, float, float, float]:
+    """Mean, scale and lines of the values that are known; the scale is not a number where nothing varies."""
     if not known.any():
-        return 0.0, np.nan
+        return 0.0, np.nan, -np.inf, np.inf
     fitted = Standardise().fit(column[known])
-    varies = float(np.ptp(column[known])) > 1e-12
-    return float(fitted.mean[0]), float(fitted.scale[0]) if varies else np.nan
+    mean, scale, low, high = (float(each[0]) for each in (fitted.mean, fitted.scale, fitted.low, fitted.high))
+    varies = float(np.ptp(column[known])) > ROUNDING * float(np.abs(column[known]).max())
+    return mean, scale if varies else np.nan, low, high
 
 
 def _frequent(column: AnyArray) -> tuple[AnyArray, bool]:

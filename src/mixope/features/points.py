@@ -15,7 +15,7 @@ from mixope.arrays import AnyArray, FloatArray
 from mixope.features.bumps import FittedBumps
 from mixope.features.columns import FittedColumns
 from mixope.features.encoding import FittedEncoded
-from mixope.features.protocol import FittedMap, as_vectors
+from mixope.features.protocol import FittedMap
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,4 @@ def points_of(features: FittedMap) -> Points | None:
 def _standard(bumps: FittedBumps) -> Points:
     """In standard units, double precision: a device that works in single precision loses nothing to large numbers."""
 
-    def place(observations: AnyArray) -> FloatArray:
-        vectors = as_vectors(observations, len(bumps.mean))
-        return np.asarray((vectors - bumps.mean) / bumps.scale)
-
-    return Points(place, (bumps.mean, bumps.scale), bumps.centres, bumps.widths)
+    return Points(bumps.standard, (bumps.mean, bumps.scale, bumps.low, bumps.high), bumps.centres, bumps.widths)

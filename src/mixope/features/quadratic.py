@@ -8,6 +8,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, FloatArray
 from mixope.features.protocol import FittedMap
+from mixope.features.standard import units_of
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,9 @@ class Quadratic:
 
     def fit(self, observations: AnyArray, seed: int = 0) -> FittedQuadratic:
         """Centre, scale and range of every coordinate."""
-        scale = observations.std(axis=0)
+        centre, scale, low, high = units_of(observations)
         return FittedQuadratic(
-            observations.mean(axis=0),
-            np.where(scale > 0, scale, 1.0),
-            observations.min(axis=0),
-            observations.max(axis=0),
+            centre, scale, np.maximum(observations.min(axis=0), low), np.minimum(observations.max(axis=0), high)
         )
 
 

@@ -4,8 +4,9 @@
     sums      min_θ ‖W(Aθ − b)‖² + λ‖θ − κ θ₁‖²         θ₁·φ as near to 1 as it can be, κ its best multiple
 
 Either shrinks the ratio towards a constant, never towards 0: a ridge must not take mass away. Whitening: with Σ = E φφᵀ
-= U diag(v) Uᵀ, keep v > 1e-9 v_max and work in coordinates Uv^{−½}, so that λ means the same for every feature map. The
-condition number and the relative residual ‖Aθ − b‖ are reported.
+= U diag(v) Uᵀ, keep v > 1e-9 v_max and work in coordinates Uv^{−½}, so that λ means the same for every feature map. It
+is never less than what rounding leaves of (WA)ᵀWA, which is large where ratios are. The condition number and the
+relative residual ‖Aθ − b‖ are reported.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mixope.solvers.outcome import Outcome, Solved
 
 TOLERANCE = 1e-9
 RIDGE = 1e-6
+LEAST_RIDGE = 1e-13
+"""Times the trace: what sums of products of so many features cannot tell from zero."""
 NO_MEAN = 1e-12
 """Below this the features have no mean: ‖E φ̃‖² of whitened features is 1 if they can follow a constant, else less."""
 
@@ -60,7 +63,8 @@ def solve_ratio(
     white = Whitening.of(gram)
     tests = white.root if whiten_tests else np.diag(1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-12)))
     a = tests.T @ system @ white.root
-    square = a.T @ a + ridge * np.eye(a.shape[1])
+    square = a.T @ a
+    square[np.diag_indices(len(square))] += max(ridge, LEAST_RIDGE * float(np.trace(square)))
     e = white.root.T @ normaliser
     if right is None:
         if not e @ e > NO_MEAN:
