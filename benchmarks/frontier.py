@@ -21,6 +21,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 import mixope
+from mixope.errors import MixopeError
 
 LAST = 3_000
 ESTIMANDS: dict[str, dict[str, Any]] = {
@@ -150,10 +151,13 @@ WORLDS: dict[str, World] = {
 
 
 def judged(world: World, asked: str, size: int, seed: int, estimator: str) -> tuple[float, bool, str]:
-    """The error, whether the interval holds the truth, and the verdict."""
+    """The error, whether the interval holds the truth, and the verdict; what has no answer is refused."""
     columns = world.log(size, seed)
     question = {**ESTIMANDS[asked], **({"horizon": world.steps} if asked == "horizon" else {})}
-    found = mixope.evaluate(columns, world.policy(columns), estimator, **question)
+    try:
+        found = mixope.evaluate(columns, world.policy(columns), estimator, **question)
+    except MixopeError:
+        return np.nan, False, "not supported by these logs"
     truth = world.truth(asked, world.steps)
     holds = found.interval is not None and found.interval.low <= truth <= found.interval.high
     return found.value - truth, holds, str(found.verdict)
@@ -169,7 +173,8 @@ def line(world: World, asked: str, size: int, given: argparse.Namespace) -> list
     verdicts = np.array([f[2] for f in found])
     green, refused = verdicts == "trustworthy", verdicts == "not supported by these logs"
     shares = (holds, green & ~holds, holds & refused, green, refused)
-    return [float(error.mean()), *(float(share.mean()) for share in shares)]
+    off = float(np.nanmean(error)) if np.isfinite(error).any() else np.nan
+    return [off, *(float(share.mean()) for share in shares)]
 
 
 def main() -> None:
@@ -194,7 +199,7 @@ def main() -> None:
                 found.setdefault(size, []).append(shares)
                 print(_row(name, asked, size, shares), flush=True)
     for size, lines in found.items():
-        print(_row("**all**", "", size, np.mean(lines, axis=0).tolist()))
+        print(_row("**all**", "", size, np.nanmean(lines, axis=0).tolist()))
 
 
 def _row(name: str, asked: str, size: int, shares: list[float]) -> str:

@@ -167,8 +167,9 @@ def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
 
 
 def _open_ended(solution: Solution) -> bool:
-    """Whether the target does something that was not seen, so that there is an outer band."""
-    return not solution.is_reference and solution.uncovered_mass + solution.outside_mass > ROUNDING
+    """Whether the target does something that was not seen, or comes where nobody went on: there is an outer band."""
+    unknown = solution.uncovered_mass + solution.outside_mass + (solution.measures.frontier_mass or 0.0)
+    return not solution.is_reference and unknown > ROUNDING
 
 
 def _piece_steps(seen: Counted | Sampled, tasks: Sequence[Task]) -> int | None:

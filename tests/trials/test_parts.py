@@ -131,8 +131,43 @@ def test_a_state_that_nobody_was_seen_to_leave_is_not_the_long_run():
     laws = Pair(counts, 1, 0).laws
     assert laws[0][2] < 0.01
     assert laws[1][2] == pytest.approx(0.0)
-    assert chain_of(counts, 1).moves.toarray()[2] == pytest.approx(start_law(counts))
+    moves = chain_of(counts, 1).moves.toarray()
+    assert moves[2] == pytest.approx(moves[0])  # as the state that it was reached from
     assert abs(Pair(counts, 1, 0).differences_in_q() - Pair(chain(), 1, 0).differences_in_q()) < 0.01
+
+
+def bought(users: int = 4000, weeks: int = 10, chance: float = 0.05) -> Counts:
+    """Users whose state is the weeks since they last bought: for 30, and in every week with the same chance."""
+    rng = np.random.default_rng(0)
+    buys, state = rng.random((users, weeks)) < chance, np.zeros((users, weeks + 1), dtype=np.int64)
+    for week in range(weeks):
+        state[:, week + 1] = np.where(buys[:, week], 0, state[:, week] + 1)
+    following, step = state[:, 1:].copy(), np.tile(np.arange(weeks), users)
+    following[:, -1] = -1
+    bucket, arm = np.repeat(np.arange(users) // 2 % 50, weeks), np.repeat(np.arange(users) % 2, weeks)
+    reward, one = 30.0 * buys.ravel(), np.ones(users * weeks)
+    names = tuple((str(k),) for k in range(weeks))
+    sums = one, reward, one * (step == 0), np.sqrt(step), np.sqrt(step) * reward
+    return Counts(("A", "B"), ("x",), names, bucket, arm, state[:, :-1].ravel(), following.ravel(), *sums)
+
+
+@pytest.mark.parametrize("arm", [None, 0, 1])
+def test_the_newest_value_of_a_counter_is_left_as_the_one_before_it(arm):
+    """It led to where units enter, who had just bought: of a customer who buys once in twenty weeks, every ten."""
+    counts = bought()
+    chain = chain_of(counts, arm)
+    assert chain.moves.toarray()[9, 9] == pytest.approx(chain.moves.toarray()[8, 9])
+    assert chain.long_run() @ chain.reward == pytest.approx(1.5, abs=0.2)
+    assert chain.path(60)[40:].mean() == pytest.approx(1.5, abs=0.2)
+    assert chain.long_run()[9] == pytest.approx(0.95**9, abs=0.06)
+
+
+def test_the_newest_value_goes_on_as_some_states_before_it_where_few_rows_led_there():
+    counts = bought(users=100)
+    moves = chain_of(counts, None).moves.toarray()
+    like = next(k for k in range(8, -1, -1) if moves[9] == pytest.approx(moves[k]))
+    rows = np.bincount(counts.state[counts.next_state >= 0], minlength=10)
+    assert rows[like:9].sum() >= 100 > rows[like + 1 : 9].sum()
 
 
 def test_a_state_that_one_arm_never_left_is_left_as_the_other_arm_does():

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.solvers.components import closed_classes
 
 ENOUGH = 100.0
@@ -92,6 +92,25 @@ def turned_back(
         destination = np.where(back, came[source], destination)
         steps[back] = way[source[back]]
     return Edges(source, destination, rows, left, ending, back & ~lost, lost, steps)
+
+
+def like_before(
+    source: IntArray, destination: IntArray, rows: FloatArray, unknown: BoolArray, n_states: int
+) -> IntArray:
+    """For every state of which it is ``unknown`` how it goes on, one that is known and like it; −1 where none.
+
+    The one from which it was most likely reached, or one before it where that has few rows.
+    """
+    nothing, never = np.zeros(len(source)), np.zeros(len(source), dtype=np.bool_)
+    mass = sum_by(source, rows, n_states)
+    edges = Edges(source, destination, rows, mass > 0, np.zeros(n_states, dtype=np.bool_), never, never, nothing)
+    origin, _ = reached_through(edges, unknown, ~unknown)
+    asked = origin[origin >= 0]
+    if not len(asked):
+        return origin
+    known = ~unknown[source] & ~unknown[destination]
+    place, _ = _before(source[known], destination[known], rows[known], mass, np.unique(asked))
+    return np.where(origin >= 0, place[origin], -1)
 
 
 def _before(

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from mixope.arrays import BoolArray, FloatArray, sum_by
 from mixope.solvers.components import long_runs, reached_from
+from mixope.solvers.frontier import like_before
 from mixope.trials.counts import Counts
 
 RETURN = 1e-6
@@ -73,8 +74,9 @@ def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -
     """The chain of one arm, or of all rows together.
 
     A state that the arm was never seen to leave, as on the last day of a test, is left as all arms leave it; one that
-    nobody was seen to leave leads to where units enter. To stay in it for ever would make it the long run: that must be
-    borne out by the rows (:func:`stuck`).
+    nobody was seen to leave, as the newest value of a counter, is left as the state is that it was reached from
+    (:mod:`mixope.solvers.frontier`). To stay in it for ever would make it the long run: that must be borne out by the
+    rows (:func:`stuck`). Where nothing leads to it, it leads to where units enter.
     """
     mine = counts if arm is None else counts.take(counts.arm == arm)
     n = counts.n_states
@@ -82,6 +84,7 @@ def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -
     moves = _moves(mine)
     if arm is not None:
         moves = _filled(moves, lambda: _moves(counts))
+    moves = _as_before(moves, counts)
     moves = _filled(moves, lambda: csr_array(np.ones((n, 1))) @ csr_array(begin[None, :]))
     seen = sum_by(mine.state, mine.rows, n)
     earned = sum_by(mine.state, mine.reward, n)
@@ -117,6 +120,19 @@ def _filled(moves: csr_array, instead: Callable[[], csr_array]) -> csr_array:
         return moves
     put = csr_array((np.ones(len(empty)), (empty, empty)), shape=moves.shape)
     return csr_array(moves + put @ instead())
+
+
+def _as_before(moves: csr_array, counts: Counts) -> csr_array:
+    """With the row of the state that it was reached from in place of every empty one."""
+    empty = np.diff(moves.indptr) == 0
+    if not empty.any():
+        return moves
+    moving = counts.next_state >= 0
+    edges = counts.state[moving], counts.next_state[moving], counts.rows[moving]
+    place = like_before(*edges, empty, counts.n_states)
+    found = np.flatnonzero(place >= 0)
+    put = csr_array((np.ones(len(found)), (found, place[found])), shape=moves.shape)
+    return csr_array(moves + put @ moves)
 
 
 def start_law(counts: Counts) -> FloatArray:
