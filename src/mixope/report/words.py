@@ -46,6 +46,7 @@ CHECKS = {
     "later periods": "stationarity",
     "leaving": "data",
     "coming back": "data",
+    "loggers learned": "data",
     "rewards by episode": "data",
     "rewards in step": "data",
     "rewards of others": "data",
