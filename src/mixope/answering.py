@@ -389,6 +389,7 @@ def build(
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
         notes=(
             *about_ends(question.estimand, survey),
+            *about_starts(question.estimand, survey),
             *about_loggers(estimator, survey),
             *about_training(solution.trained_on),
             *notes,
@@ -436,6 +437,19 @@ def about_training(device: str | None) -> tuple[str, ...]:
         return ()
     said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
     return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
+
+
+def about_starts(estimand: Estimand, survey: Survey) -> tuple[str, ...]:
+    """Where the answer hangs on how episodes begin: that a step other than 0 is taken for the first."""
+    base = survey.logs.step_base
+    if base == 0 or (estimand.restarts and not survey.episodes.ended.any()):
+        return ()
+    row, missing = ("row", "is") if base == 1 else (f"{base:,} rows", "are")
+    return (
+        f"no episode begins before step {base:,}, which is taken for the start: right if steps are counted from"
+        f" {base:,}; if the first {row} of every episode {missing} missing, this is the answer from step {base:,} on,"
+        " and nothing in the logs tells",
+    )
 
 
 def about_ends(estimand: Estimand, survey: Survey) -> tuple[str, ...]:
