@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.statistics.stale import paired
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
 
@@ -33,13 +34,13 @@ def luck_followed(transitions: Transitions, ordered: OrderedRows) -> float | Non
     """
     group, reward = ordered.group, ordered.episodes.reward
     logger, state, action = (each[group] for each in (transitions.logger, transitions.state, transitions.action))
-    place, _ = number_tuples([logger, state])
+    place = paired(logger, state)
     turn = np.argsort(place, kind="stable")
     place, action, reward = place[turn], action[turn], reward[turn]
     again, known = _repeated(place, action)
     if known.sum() < LEAST:
         return None
-    kind, _ = number_tuples([place, action])
+    kind = paired(place, action)
     weight = 1.0 / np.sqrt(1.0 + _earlier(kind))
     kind, again, reward, weight = kind[known], again[known], reward[known], weight[known]
     tends = _centred(_centred(again, kind) * weight, kind)
