@@ -129,10 +129,12 @@ def measured(columns: Columns, world: World, policy: np.ndarray) -> tuple[float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=60, help="worlds for every setting")
+    parser.add_argument("--settings", default="0,1,2,3", help="which of the settings, by number, with commas between")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     lines = []
-    for number, setting in enumerate(SETTINGS):
+    for number in map(int, given.settings.split(",")):
+        setting = SETTINGS[number]
         found: dict[str, list[tuple[float, ...]]] = {"learned": [], "redrawn": []}
         for repetition in range(given.repetitions):
             generator = np.random.default_rng([given.seed, number, repetition])
