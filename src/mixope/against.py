@@ -45,12 +45,15 @@ class Contest:
     level: float
     estimand: Estimand
     pieces: Pieces | None = None
+    stretch: float = 1.0
+    """By how much the target's scores are stretched already, because loggers learned; those of others are alike."""
 
     def against(self, own: Own | str) -> Earned:
         """What somebody earned, and the target less that; or why not."""
         if isinstance(own, str):
             return Earned(because=own)
-        steps = None if self.by_step is None or self.pieces is None else self.pieces.scores(own)
+        steps = None if self.by_step is None or self.pieces is None else self.stretch * self.pieces.scores(own)
+        own = replace(own, scores=self.stretch * own.scores)
         sure = self._judge(own.value, self._own_scores(own, steps), int(own.mine.sum()))
         found = self._difference(own, steps)
         return Earned(

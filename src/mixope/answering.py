@@ -21,7 +21,7 @@ import numpy as np
 from mixope.against import Contest
 from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
-from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
+from mixope.diagnostics import Diagnostic, Evidence, about_learning, check_logs, diagnose, stretch_of, verdict
 from mixope.diagnostics.coverage import coverage_shift, is_small
 from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
@@ -34,7 +34,7 @@ from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.occupancy import forget_pooled
 from mixope.estimators.own_values import Own, Pieces, own_values
 from mixope.estimators.trajectory import Trajectory
-from mixope.intervals import IntervalChoice, Scores, Uncertainty, judge_scores, widen
+from mixope.intervals import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
 from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, replayed_means, returns, visits
 from mixope.problem import Problem
@@ -210,15 +210,18 @@ class Run:
 
     def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
         """Interval, checks, verdict and band of one solution."""
-        by_episode = self.sums.scores[:, number]
+        stretch = stretch_of(self.sums.learning) if task.interval.name == AUTO else 1.0
+        by_episode = stretch * self.sums.scores[:, number]
         usable = by_episode if bool(np.isfinite(by_episode).all()) else None
         by_step = self._by_step(task, solution)
+        if by_step is not None and by_step.by_step is not None:
+            by_step = replace(by_step, by_step=stretch * by_step.by_step)
         sure = self._uncertainty(task, solution, by_episode, by_step)
         steps, asked = self.sums.steps_of(number), task.question.estimand
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
         if not solution.is_reference:
             evidence = replace(evidence, replays=self.replays)
-        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
+        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None, stretch)
         return build(
             task.question,
             task.estimator.name,
@@ -231,7 +234,7 @@ class Run:
             weights=self._bins(solution),
             pictures=self._pictures(task, solution, usable),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
-            notes=tuple(self.rounds.notes),
+            notes=(*about_learning(self.sums.learning, stretch > 1.0), *self.rounds.notes),
         )
 
     @cached_property
@@ -256,12 +259,12 @@ class Run:
         )
 
     def _against(
-        self, task: Task, solution: Solution, scores: FloatArray | None, by_step: Scores | None
+        self, task: Task, solution: Solution, scores: FloatArray | None, by_step: Scores | None, stretch: float
     ) -> tuple[Earned, ...]:
         """Every logger, and all of them together, against the target."""
         pieces = None if by_step is None else self.pieces or self._step_by_step(task)
         question = task.question
-        contest = Contest(solution, scores, by_step, task.interval, question.level, question.estimand, pieces)
+        contest = Contest(solution, scores, by_step, task.interval, question.level, question.estimand, pieces, stretch)
         return tuple(contest.against(own) for own in self.owners)
 
     def _step_by_step(self, task: Task) -> Pieces | None:
@@ -397,6 +400,7 @@ def build(
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
         notes=(
             *about_ends(question.estimand, survey),
+            *about_starts(question.estimand, survey),
             *about_loggers(estimator, survey),
             *about_training(solution.trained_on),
             *notes,
@@ -444,6 +448,19 @@ def about_training(device: str | None) -> tuple[str, ...]:
         return ()
     said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
     return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
+
+
+def about_starts(estimand: Estimand, survey: Survey) -> tuple[str, ...]:
+    """Where the answer hangs on how episodes begin: that a step other than 0 is taken for the first."""
+    base = survey.logs.step_base
+    if base == 0 or (estimand.restarts and not survey.episodes.ended.any()):
+        return ()
+    row, missing = ("row", "is") if base == 1 else (f"{base:,} rows", "are")
+    return (
+        f"no episode begins before step {base:,}, which is taken for the start: right if steps are counted from"
+        f" {base:,}; if the first {row} of every episode {missing} missing, this is the answer from step {base:,} on,"
+        " and nothing in the logs tells",
+    )
 
 
 def about_ends(estimand: Estimand, survey: Survey) -> tuple[str, ...]:

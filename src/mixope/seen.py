@@ -45,6 +45,7 @@ from mixope.statistics.episodes import (
     sums_of_episodes,
 )
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
+from mixope.statistics.learning import luck_followed
 from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
@@ -176,7 +177,8 @@ class Counted:
         sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
         in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
-        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn))
+        learning = None if in_turn is None else luck_followed(rows, in_turn)
+        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn), learning=learning)
         if early is not None:
             sums = replace(sums, early=early.read(groups, int(sums.rows.max(initial=0.0))))
         scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))

@@ -237,3 +237,17 @@ def test_long_logs_are_not_put_in_order(monkeypatch):
     monkeypatch.setattr("mixope.seen.MOST_ORDERED", 100)
     assert not {"states in step", "rewards of others", "ends at cuts"} & set(checked(logs()))
     assert count(logs()).transitions.n_rows > 100
+
+
+def test_first_rows_that_all_episodes_lack_leave_a_note_and_no_more():
+    """Rows that begin mid-way are healthy rows of a world that begins there: only the number of the step can speak."""
+    columns, target = logs(), mixope.TabularPolicy(LOGGERS[0])
+    lost = {name: values[~first_of(columns)] for name, values in columns.items()}
+    from_zero = {**lost, "step": lost["step"] - 1}
+    found = [mixope.evaluate(each, target, estimand="episode") for each in (columns, lost, from_zero)]
+    assert [any("no episode begins before step 1" in note for note in each.notes) for each in found] == [0, 1, 0]
+    assert found[1].value == found[2].value
+    statuses = [[(d.name, d.status) for d in each.diagnostics] for each in found]
+    assert statuses[1] == statuses[2]
+    average = mixope.evaluate({**logs(ends=False), "step": logs(ends=False)["step"] + 1}, target)
+    assert not any("no episode begins" in note for note in average.notes)

@@ -11,6 +11,7 @@ from mixope.diagnostics.dropped import dropped_rows, judge_dropped
 from mixope.diagnostics.edge import edge_of_the_logs
 from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.learning import about_learning, loggers_learned, stretch_of
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.replay import model_replays_logs
@@ -46,7 +47,11 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
 def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diagnostic, ...]:
     """The checks of the logs themselves, made once per run: do loggers, episodes and rewards agree on the world?"""
     found = [*logs_are_steady(sums)]
-    found += [check for check in (ends_at_a_limit(sums.limit), *_of_sample(sums)) if check is not None]
+    found += [
+        check
+        for check in (ends_at_a_limit(sums.limit), loggers_learned(sums.learning), *_of_sample(sums))
+        if check is not None
+    ]
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
     repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)
@@ -93,9 +98,11 @@ __all__ = [
     "Diagnostic",
     "Evidence",
     "Verdict",
+    "about_learning",
     "check_logs",
     "diagnose",
     "episodes_are_new",
     "judge_dropped",
+    "stretch_of",
     "verdict",
 ]

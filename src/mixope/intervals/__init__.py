@@ -12,6 +12,7 @@ How often each covers is measured by ``mixope reproduce coverage``.
 
 from mixope.intervals.blocks import block_length, block_scores
 from mixope.intervals.choice import (
+    AUTO,
     INTERVALS,
     REFIT_INTERVALS,
     SCORE_INTERVALS,
@@ -46,6 +47,7 @@ from mixope.intervals.sequences import (
 
 __all__ = [
     "ANYTIME",
+    "AUTO",
     "INTERVALS",
     "REFIT_INTERVALS",
     "SCORE_INTERVALS",

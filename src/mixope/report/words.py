@@ -51,6 +51,7 @@ CHECKS = {
     "later levels": "stationarity",
     "leaving": "data",
     "coming back": "data",
+    "loggers learned": "data",
     "rewards by episode": "data",
     "rewards in step": "data",
     "rewards of others": "data",

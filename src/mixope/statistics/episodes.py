@@ -132,6 +132,8 @@ class EpisodeSums:
     """Where states are vectors: whether rewards belong to the rows that they stand in."""
     staleness: Staleness | None = None
     """Where states are vectors: whether actions were chosen in the states that they stand beside."""
+    learning: float | None = None
+    """Where rows are in order: how far loggers followed the luck of their own rows, in standard deviations."""
     limit: Limit | None = None
     """Where states are vectors: whether the longest episodes end because of their length."""
     returns: FloatArray | None = None

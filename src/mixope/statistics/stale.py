@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, number_tuples, sum_by
+from mixope.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.statistics.rows import Rows
 from mixope.statistics.shifts import ROWS_PER_FEATURE, neighbours, parts_of_transitions, quadratic
 from mixope.statistics.trajectories import OrderedRows
@@ -59,7 +59,7 @@ def stale_states(transitions: Transitions, ordered: OrderedRows) -> Staleness | 
         return None
     here, there = transitions.state[group[follows]], transitions.next_state[group[follows]]
     action, before = transitions.action[group[follows]], transitions.action[group[follows - 1]]
-    pair, with_before, ahead = (number_tuples(list(p))[0] for p in ((here, action), (here, before), (there, before)))
+    pair, with_before, ahead = paired(here, action), paired(here, before), paired(there, before)
     arrives = predicted(here, there, 1.0 / (int(there.max()) + 1))
     acts = predicted(np.zeros_like(action), action, 1.0 / (int(action.max()) + 1))
     own = predicted(with_before, action, predicted(here, action, acts)) * predicted(pair, there, arrives)
@@ -68,10 +68,15 @@ def stale_states(transitions: Transitions, ordered: OrderedRows) -> Staleness | 
     return Staleness(gain, *pearson_within(pair, there, before))
 
 
+def paired(left: IntArray, right: IntArray) -> IntArray:
+    """A number for every pair of numbers that occurs."""
+    width = int(right.max(initial=0)) + 1
+    return distinct(left * width + right, (int(left.max(initial=0)) + 1) * width)[1]
+
+
 def predicted(given: IntArray, outcome: IntArray, prior: FloatArray | float) -> FloatArray:
     """The chance of every row's outcome, by all other rows with the same condition and one that follows the prior."""
-    both, _ = number_tuples([given, outcome])
-    alike, all_ = (sum_by(code, np.ones(len(code)))[code] for code in (both, given))
+    alike, all_ = (np.bincount(code)[code] for code in (paired(given, outcome), given))
     return np.asarray((alike - 1.0 + prior) / all_)
 
 
@@ -81,17 +86,29 @@ def pearson_within(stratum: IntArray, left: IntArray, right: IntArray) -> tuple[
     With margins as they are, Σ (n − e)²/e of a stratum of N rows has the mean N/(N − 1) · degrees, hence (N − 1)/N.
     """
     enough = np.bincount(stratum)[stratum] >= LEAST_ROWS
-    if not enough.any():
+    stratum, left, right = stratum[enough], left[enough], right[enough]
+    if not len(stratum):
         return 0.0, 0.0
-    stratum, left, right = number_tuples([stratum[enough]])[0], left[enough], right[enough]
-    one, other = number_tuples([stratum, left]), number_tuples([stratum, right])
-    cell, first = number_tuples([one[0], other[0]])
-    rows, of_one, of_other = np.bincount(stratum).astype(np.float64), np.bincount(one[0]), np.bincount(other[0])
-    expected = of_one[one[0][first]] * of_other[other[0][first]] / rows[stratum[first]]
-    statistic = sum_by(stratum[first], np.bincount(cell) ** 2 / expected, len(rows)) - rows
-    shape = (np.bincount(stratum[found[1]], minlength=len(rows)) - 1.0 for found in (one, other))
-    degrees = np.prod(np.stack(list(shape)), axis=0)
-    return float(np.sum(np.where(degrees > 0, statistic * (rows - 1.0) / rows, 0.0))), float(degrees.sum())
+    rows = np.bincount(stratum).astype(np.float64)
+    one, other = paired(stratum, left), paired(stratum, right)
+    cell = paired(one, other)
+    of_one, of_other, together = np.bincount(one), np.bincount(other), np.bincount(cell)
+    last = np.zeros(len(together), dtype=np.int64)
+    last[cell] = np.arange(len(cell))
+    expected = of_one[one[last]] * of_other[other[last]] / rows[stratum[last]]
+    statistic = sum_by(stratum[last], together**2 / expected, len(rows)) - rows
+    degrees = np.maximum(_kinds(one, stratum, len(rows)) - 1.0, 0.0) * np.maximum(
+        _kinds(other, stratum, len(rows)) - 1.0, 0.0
+    )
+    shrunk = statistic * (rows - 1.0) / np.maximum(rows, 1.0)
+    return float(np.sum(np.where(degrees > 0, shrunk, 0.0))), float(degrees.sum())
+
+
+def _kinds(kind: IntArray, stratum: IntArray, n: int) -> IntArray:
+    """How many kinds every stratum has."""
+    of_kind = np.zeros(int(kind.max()) + 1, dtype=np.int64)
+    of_kind[kind] = stratum
+    return np.bincount(of_kind, minlength=n)
 
 
 def stale_vectors(rows: Rows) -> Staleness | None:
