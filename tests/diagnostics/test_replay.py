@@ -190,7 +190,7 @@ def test_customers_who_are_alike_are_replayed_though_some_states_are_never_left(
 
 
 def test_customers_who_tire_are_not_replayed_and_the_level_out_of_time_is_said():
-    columns = customers(1500, 26, 8, fade=0.05)
+    columns = customers(1100, 26, 8, fade=0.05)
     later = farthest(replayed(columns).later_steps)
     seen = columns["reward"][columns["step"] >= 13].mean()
     assert later.seen == pytest.approx(seen)
@@ -289,7 +289,8 @@ def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
 
 
 def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+        monkeypatch.setattr(limit, 0)
     steady = checks(wander(120, 20, 4, loggers=2))
     assert {name: check.status for name, check in steady.items()} == {"replay": "pass"}
     drifting = checks(wander(120, 20, 9, shift=lambda t, e: 0.06 * t))["replay"]
@@ -299,7 +300,8 @@ def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
 
 
 def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+        monkeypatch.setattr(limit, 0)
     columns = wander(40, 12, 15, ends=0.05)
     # of a bandit nothing lies ahead: residuals are rewards less the mean of their action
     nowhere = np.zeros_like(columns["step"])
@@ -312,3 +314,13 @@ def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
     np.testing.assert_allclose(found.seen, [reward[early].mean(), reward[~early].mean()])
     np.testing.assert_allclose(found.total, [residual[early].sum(), residual[~early].sum()], atol=1e-9)
     np.testing.assert_allclose(found.by_episode.sum(axis=0), found.total, atol=1e-9)
+
+
+def test_of_many_rows_some_episodes_are_compared_and_all_rows_summed(monkeypatch):
+    columns = wander(200, 20, 10, loggers=2, shift=lambda t, e: 0.01 * e)
+    for limit in ("mixope.seen.MOST_ROWS", "mixope.diagnostics.replay.MOST_ROWS"):
+        monkeypatch.setattr(limit, 2000)
+    found = replayed(columns)
+    assert found.whole.rows.sum() == pytest.approx(4000)
+    assert found.by_logger.rows.tolist() == [1000, 1000]
+    assert checks(columns)["replay, later episodes"].status != "pass"

@@ -29,7 +29,7 @@ from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.episodes import EpisodeSums
-from mixope.statistics.replay import MOST_LOGGERS, Laid, Replay, Replays, lay, replay, replay_by_logger
+from mixope.statistics.replay import MOST_LOGGERS, MOST_ROWS, Laid, Replay, Replays, lay, replay, replay_by_logger
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
 
@@ -62,24 +62,34 @@ class Worst:
 
 
 def replay_logs(transitions: Transitions, sums: EpisodeSums) -> Replays | None:
-    """The logs replayed, from rows in their order; of too many rows, early and later steps from sums by episode."""
-    if sums.ordered is not None:
-        return replay_ordered(transitions, sums.ordered, sums.totals.logger)
-    return None if sums.early is None or len(sums.rows) < LEAST else Replays(sums.early, None, None, None)
+    """The logs replayed, from rows in their order; None of too few episodes.
 
-
-def replay_ordered(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Replays | None:
-    """The same from rows in their order; None of too few episodes. ``logger`` is that of every episode."""
-    if ordered.episodes.n_episodes < LEAST:
+    Of many rows, some episodes; early and later steps are then compared by sums of all of them, where pairs are
+    frequent enough.
+    """
+    if len(sums.rows) < LEAST:
         return None
-    in_turn = np.argsort(logger, kind="stable")  # the same sums, to the last digit, however the files were cut
-    if np.any(in_turn[1:] < in_turn[:-1]):
-        ordered, logger = ordered.take(in_turn), logger[in_turn]
+    early = sums.early if sums.early is not None and bool((sums.early.covered >= COVERED).all()) else None
+    if sums.ordered is None:
+        return None if early is None else Replays(early, None, None, None)
+    in_turn = np.argsort(sums.totals.logger, kind="stable")  # the same to the last digit, however files were cut
+    share = min(1.0, MOST_ROWS / sums.ordered.n_rows)
+    kept = np.floor(share * (np.arange(len(in_turn)) + 1)) > np.floor(share * np.arange(len(in_turn)))
+    chosen = in_turn[kept if int(kept.sum()) >= LEAST else slice(None)]
+    same = len(chosen) == len(in_turn) and bool(np.all(in_turn[1:] > in_turn[:-1]))
+    ordered = sums.ordered if same else sums.ordered.take(chosen)
+    return replay_ordered(transitions, ordered, sums.totals.logger[chosen], early)
+
+
+def replay_ordered(
+    transitions: Transitions, ordered: OrderedRows, logger: IntArray, whole: Replay | None = None, seed: int = 0
+) -> Replays:
+    """The same from rows in their order, and that of all steps where it is known; ``logger`` is of every episode."""
     rows = lay(transitions, ordered, logger, seed)
     everything, half = np.ones(len(rows.step), dtype=np.bool_), (int(rows.step.max()) + 1) // 2
     late, usable = (found[rows.episode] for found in late_half(logger))
     return Replays(
-        replay(rows, everything, everything),
+        replay(rows, everything, everything) if whole is None else whole,
         replay_by_logger(rows) if 1 < rows.n_loggers <= MOST_LOGGERS else None,
         _out_of_time(rows, rows.step < half, rows.step >= half),
         _out_of_time(rows, usable & ~late, usable & late),

@@ -36,7 +36,7 @@ from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions, transition_cells
 
 FOLDS = 3
-LONGEST, AHEAD = 256, 16
+LONGEST, AHEAD = 64, 16
 """Steps that are followed in one go, by step and by logger."""
 ENTRIES = 1_000_000
 """Numbers of V that are held at once."""
@@ -44,6 +44,8 @@ MOST_LEADS, AT_A_TIME = 4_000_000, 250_000
 """Pairs at a step times the states that they lead to: how many are looked at, and how many at a time."""
 BANDS = 3
 """Early, middle and late steps."""
+MOST_ROWS = 30_000
+"""Of more rows, so many are compared one by one, in whole episodes from the first to the last."""
 MOST_LOGGERS = 8
 """With more loggers than this, none is shown by itself."""
 
