@@ -5,7 +5,7 @@
 
 Logs of many kinds, all of a world that is known by its state (*healthy*) or not (*broken*), of 20 to 320 episodes. Each
 is counted and replayed, whole and out of time, and judged against the half-width of the interval of what the loggers
-earn. Printed are the shares of the logs on which each of the three checks warns or fails, and how far the level that is
+earn. Printed are the shares of the logs on which each of the checks warns or fails, and how far the level that is
 foretold out of time is off (the median over logs).
 """
 
@@ -23,7 +23,7 @@ from mixope.intervals import clustered_interval
 from mixope.seen import count
 from tables import markdown
 
-NAMES = ("replay", "replay, later steps", "replay, later episodes")
+NAMES = ("replay", "replay, by logger", "replay, later steps", "replay, later episodes")
 SIZES = (20, 80, 320)
 COLUMNS = ("episode_id", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated")
 Columns = Mapping[str, np.ndarray]

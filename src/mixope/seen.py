@@ -50,6 +50,7 @@ from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
+from mixope.statistics.replay import MOST_ROWS
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.sentinels import warn_of_sentinels
@@ -170,7 +171,7 @@ class Counted:
         besides = () if estimand.restarts else (return_of(estimand, self.logs.step_base),)
         probes, marks = make_probes(rows, seed), make_marks(rows, seed)
         in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
-        early = None if in_order else early_steps(rows, self.logs.step_base)
+        early = early_steps(rows, self.logs.step_base) if rows.n_rows > MOST_ROWS else None
         marks = marks if early is None else marks.beside(early.probes)
         lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, probes, besides, marks)
         groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])

@@ -9,7 +9,7 @@ import mixope
 from mixope.backtesting import backtest
 from mixope.diagnostics.replay import farthest, judge_replays, replay_logs
 from mixope.seen import count
-from mixope.statistics.replay import FOLDS, dealt, lay, replay
+from mixope.statistics.replay import FOLDS, dealt, lay, replay, replay_by_logger
 
 COLUMNS = (
     "episode_id", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated", "policy_id",
@@ -133,11 +133,17 @@ def test_the_sum_is_that_over_all_pairs_of_rows(ends, length):
 
 def test_every_difference_counts_for_both_of_its_episodes():
     rows = laid(wander(30, 10, 2, loggers=2, ends=0.05))
-    found = replay(rows, everything(rows), everything(rows))
-    assert found.by_episode.shape == (30, 3 + 2)
-    np.testing.assert_allclose(found.by_episode.sum(axis=0), 2 * found.total, atol=1e-9)
-    # a logger's share of all that is seen less all that is predicted
-    np.testing.assert_allclose(found.total[:3].sum(), found.total[3:].sum(), atol=1e-9)
+    for found, columns in ((replay(rows, everything(rows), everything(rows)), 3), (replay_by_logger(rows), 2)):
+        assert found.by_episode.shape == (30, columns)
+        np.testing.assert_allclose(found.by_episode.sum(axis=0), 2 * found.total, atol=1e-9)
+        assert found.rows.sum() == len(rows.step)
+
+
+def test_where_all_is_known_by_state_and_step_loggers_are_parts_of_the_whole():
+    """With episodes of two steps a logger's window is the whole episode: its sums are parts of those of all bands."""
+    rows = laid(wander(30, 2, 2, loggers=2))
+    whole, by_logger = replay(rows, everything(rows), everything(rows)), replay_by_logger(rows)
+    np.testing.assert_allclose(whole.total.sum(), by_logger.total.sum(), atol=1e-9)
 
 
 def test_episodes_too_long_to_be_followed_in_one_go_are_followed_in_windows(monkeypatch):
@@ -159,7 +165,7 @@ def test_the_folds_are_even_in_every_logger_and_over_time():
 
 def test_a_world_that_is_known_by_its_state_is_replayed():
     found = checks(wander(60, 20, 4, loggers=2))
-    assert set(found) == {"replay", "replay, later steps", "replay, later episodes"}
+    assert set(found) == {"replay", "replay, by logger", "replay, later steps", "replay, later episodes"}
     assert all(check.status == "pass" and check.value == 0 for check in found.values())
 
 
@@ -184,7 +190,7 @@ def test_customers_who_are_alike_are_replayed_though_some_states_are_never_left(
 
 
 def test_customers_who_tire_are_not_replayed_and_the_level_out_of_time_is_said():
-    columns = customers(1500, 26, 8, fade=0.05)
+    columns = customers(1100, 26, 8, fade=0.05)
     later = farthest(replayed(columns).later_steps)
     seen = columns["reward"][columns["step"] >= 13].mean()
     assert later.seen == pytest.approx(seen)
@@ -208,8 +214,8 @@ def test_rewards_that_drift_over_episodes_are_not_foretold():
 
 def test_a_logger_whose_rewards_are_others_is_named():
     found = checks(wander(120, 20, 11, loggers=2, shift=lambda t, e: 1.0 * (e % 2)))
-    assert found["replay"].status != "pass"
-    assert "logger-" in found["replay"].sentence
+    assert found["replay, by logger"].status != "pass"
+    assert "for logger-" in found["replay, by logger"].sentence
 
 
 def test_what_is_sure_but_small_passes():
@@ -264,7 +270,7 @@ def test_healthy_logs_are_replayed(kind):
     }[kind]
     for seed in range(10):
         found = replayed(wander((20, 60)[seed % 2], 6 if kind == "short" else 20, 100 + seed, **options))
-        for one in (found.whole, found.later_steps, found.later_episodes):
+        for one in (found.whole, found.by_logger, found.later_steps, found.later_episodes):
             assert one is None or farthest(one) is None or farthest(one).beyond == 0
 
 
@@ -276,14 +282,15 @@ def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
     assert any("early episodes" in note for note in drifting.notes)
     assert mixope.Backtest.from_json(drifting.to_json()).to_json() == drifting.to_json()
     steady = backtest(wander(120, 20, 10, loggers=2))
-    assert [d.status for d in steady.replays] == ["pass"] * 3
+    assert [d.status for d in steady.replays] == ["pass"] * 4
 
 
 # --- logs that are too long to be put in order
 
 
 def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+        monkeypatch.setattr(limit, 0)
     steady = checks(wander(120, 20, 4, loggers=2))
     assert {name: check.status for name, check in steady.items()} == {"replay": "pass"}
     drifting = checks(wander(120, 20, 9, shift=lambda t, e: 0.06 * t))["replay"]
@@ -293,7 +300,8 @@ def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
 
 
 def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 0)
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+        monkeypatch.setattr(limit, 0)
     columns = wander(40, 12, 15, ends=0.05)
     # of a bandit nothing lies ahead: residuals are rewards less the mean of their action
     nowhere = np.zeros_like(columns["step"])
@@ -306,3 +314,13 @@ def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
     np.testing.assert_allclose(found.seen, [reward[early].mean(), reward[~early].mean()])
     np.testing.assert_allclose(found.total, [residual[early].sum(), residual[~early].sum()], atol=1e-9)
     np.testing.assert_allclose(found.by_episode.sum(axis=0), found.total, atol=1e-9)
+
+
+def test_of_many_rows_some_episodes_are_compared_and_all_rows_summed(monkeypatch):
+    columns = wander(200, 20, 10, loggers=2, shift=lambda t, e: 0.01 * e)
+    for limit in ("mixope.seen.MOST_ROWS", "mixope.diagnostics.replay.MOST_ROWS"):
+        monkeypatch.setattr(limit, 2000)
+    found = replayed(columns)
+    assert found.whole.rows.sum() == pytest.approx(4000)
+    assert found.by_logger.rows.tolist() == [1000, 1000]
+    assert checks(columns)["replay, later episodes"].status != "pass"

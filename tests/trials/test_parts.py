@@ -6,13 +6,16 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from mixope.trials import ordering
+from mixope.trials.arms import _by_bucket
 from mixope.trials.chains import Pair, chain_of, start_law
 from mixope.trials.counts import KEYS, SUMS, Counts, Histories, count, jackknife
 from mixope.trials.design import Design
 from mixope.trials.drift import _parts, drift_check
+from mixope.trials.forecast import forecast
 from mixope.trials.history import _gains
 from mixope.trials.panel import make_panel
 from mixope.trials.seen import by_day
@@ -246,3 +249,32 @@ def test_history_gains_nothing_in_a_chain_however_long_the_log():
     following, reward = _gains(Histories(counts, before, np.array([0, 1])))
     assert following < 3
     assert reward < 3
+
+
+def later(table, days=8):
+    """The later half of a test, predicted from the first."""
+    found = make_panel(table, DESIGN)
+    early = count(found, "revenue", f"step < {days // 2}").merged()
+    names = found.facts.names
+    return forecast(early, _by_bucket(found, "revenue"), names.index("B"), names.index("A"), days // 2)
+
+
+def test_levels_that_are_foretold_pass():
+    found = later(two_states(effect=0.05))
+    assert (found.check.status, found.levels.status) == ("pass", "pass")
+
+
+def test_arms_that_fall_alike_are_named_though_their_difference_holds():
+    table = two_states(effect=0.05)
+    fallen = pc.subtract(table["revenue"], pc.multiply(table["day"], 0.03))
+    found = later(table.set_column(table.column_names.index("revenue"), "revenue", fallen))
+    assert (found.check.status, found.levels.status) == ("pass", "warn")
+    assert found.predicted[0] > 1.05 * found.seen[0]
+
+
+def test_a_level_that_is_off_by_little_passes_however_sure_it_is():
+    table = two_states(effect=0.05)
+    lifted = pc.add(table["revenue"], pc.add(20.0, pc.multiply(table["day"], 0.03)))
+    found = later(table.set_column(table.column_names.index("revenue"), "revenue", lifted))
+    assert max(map(abs, found.deviates[:2])) > 4.0
+    assert found.levels.status == "pass"

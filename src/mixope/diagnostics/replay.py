@@ -1,7 +1,8 @@
 """Does the model replay the logs?
 
-    replay                   the path of rewards by step (early, middle, late; and that of each logger), as the counts
-                             of all rows predict it for those who wrote the logs, beside what was seen
+    replay                   the path of rewards by step (early, middle, late), as the counts of all rows predict it for
+                             those who wrote the logs, beside what was seen
+    replay, by logger        the rows of each logger, predicted from those of all
     replay, later steps      the later steps, predicted from the rows of the earlier ones
     replay, later episodes   the later half of every logger's episodes, predicted from the earlier half
 
@@ -28,7 +29,7 @@ from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.episodes import EpisodeSums
-from mixope.statistics.replay import Laid, Replay, Replays, lay, replay
+from mixope.statistics.replay import MOST_LOGGERS, MOST_ROWS, Laid, Replay, Replays, lay, replay, replay_by_logger
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions
 
@@ -61,21 +62,35 @@ class Worst:
 
 
 def replay_logs(transitions: Transitions, sums: EpisodeSums) -> Replays | None:
-    """The logs replayed, from rows in their order; of too many rows, early and later steps from sums by episode."""
-    if sums.ordered is not None:
-        return replay_ordered(transitions, sums.ordered, sums.totals.logger)
-    return None if sums.early is None or len(sums.rows) < LEAST else Replays(sums.early, None, None)
+    """The logs replayed, from rows in their order; None of too few episodes.
 
-
-def replay_ordered(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Replays | None:
-    """The same from rows in their order; None of too few episodes. ``logger`` is that of every episode."""
-    if ordered.episodes.n_episodes < LEAST:
+    Of many rows, some episodes; early and later steps are then compared by sums of all of them, where pairs are
+    frequent enough.
+    """
+    if len(sums.rows) < LEAST:
         return None
+    early = sums.early if sums.early is not None and bool((sums.early.covered >= COVERED).all()) else None
+    if sums.ordered is None:
+        return None if early is None else Replays(early, None, None, None)
+    in_turn = np.argsort(sums.totals.logger, kind="stable")  # the same to the last digit, however files were cut
+    share = min(1.0, MOST_ROWS / sums.ordered.n_rows)
+    kept = np.floor(share * (np.arange(len(in_turn)) + 1)) > np.floor(share * np.arange(len(in_turn)))
+    chosen = in_turn[kept if int(kept.sum()) >= LEAST else slice(None)]
+    same = len(chosen) == len(in_turn) and bool(np.all(in_turn[1:] > in_turn[:-1]))
+    ordered = sums.ordered if same else sums.ordered.take(chosen)
+    return replay_ordered(transitions, ordered, sums.totals.logger[chosen], early)
+
+
+def replay_ordered(
+    transitions: Transitions, ordered: OrderedRows, logger: IntArray, whole: Replay | None = None, seed: int = 0
+) -> Replays:
+    """The same from rows in their order, and that of all steps where it is known; ``logger`` is of every episode."""
     rows = lay(transitions, ordered, logger, seed)
     everything, half = np.ones(len(rows.step), dtype=np.bool_), (int(rows.step.max()) + 1) // 2
     late, usable = (found[rows.episode] for found in late_half(logger))
     return Replays(
-        replay(rows, everything, everything),
+        replay(rows, everything, everything) if whole is None else whole,
+        replay_by_logger(rows) if 1 < rows.n_loggers <= MOST_LOGGERS else None,
         _out_of_time(rows, rows.step < half, rows.step >= half),
         _out_of_time(rows, usable & ~late, usable & late),
         transitions.loggers,
@@ -108,6 +123,7 @@ def judge_replays(
     half = OF_RANGE * (highest - lowest) if half_width is None else half_width / length
     said = (
         ("replay", found.whole, _path),
+        ("replay, by logger", found.by_logger, _by_logger),
         ("replay, later steps", found.later_steps, _later_steps),
         ("replay, later episodes", found.later_episodes, _later_episodes),
     )
@@ -139,27 +155,25 @@ def farthest(found: Replay) -> Worst | None:
 
 
 def _path(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    at = f"at {steps_of(found, worst.number)}" if worst.number < found.n_bands else ""
-    return _beside("the model says", worst, at + _of_logger(found, worst, loggers))
+    return _beside("the model says", worst, f"at {steps_of(found, worst.number)}")
+
+
+def _by_logger(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
+    return _beside("the rows of all loggers predict", worst, f"for {loggers[worst.number]}")
 
 
 def _later_steps(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
     who = f"the steps before {int(found.first[0]):,} predict"
-    return _beside(who, worst, f"from there to step {int(found.last[0]):,}{_of_logger(found, worst, loggers)}")
+    return _beside(who, worst, f"from there to step {int(found.last[0]):,}")
 
 
 def _later_episodes(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    return _beside("early episodes predict", worst, f"in the late ones{_of_logger(found, worst, loggers)}")
-
-
-def _of_logger(found: Replay, worst: Worst, loggers: tuple[str, ...]) -> str:
-    k = worst.number - found.n_bands
-    return f" of logger {loggers[k]}" if k >= 0 else ""
+    return _beside("early episodes predict", worst, "in the late ones")
 
 
 def _beside(who: str, worst: Worst, where: str) -> str:
     seen = f"the logs show {worst.seen:.3g} ({abs(worst.deviates):.1f} standard errors off)"
-    return f"{who} {worst.predicted:.3g} per step {where.strip()}, {seen}"
+    return f"{who} {worst.predicted:.3g} per step {where}, {seen}"
 
 
 def steps_of(found: Replay, k: int) -> str:
@@ -169,6 +183,8 @@ def steps_of(found: Replay, k: int) -> str:
 
 
 def _cause(name: str) -> str:
+    if name == "replay, by logger":
+        return ": a label, a reward or the world differs between them, or what is not in the state does"
     if name == "replay, later episodes":
         return ": the world changed meanwhile, or who was logged did"
     return ": what comes next does not follow from the recorded state alone, or the world drifts"

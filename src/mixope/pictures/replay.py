@@ -13,12 +13,12 @@ def replayed_means(found: Replays | None) -> tuple[ReplayedMean, ...]:
     """Every mean by step, and by logger, that could be predicted; and those out of time."""
     if found is None:
         return ()
-    whole, steps, episodes = found.whole, found.later_steps, found.later_episodes
+    whole, loggers, steps, episodes = found.whole, found.by_logger, found.later_steps, found.later_episodes
     means: list[ReplayedMean] = []
     if whole is not None:
-        bands = [steps_of(whole, k) for k in range(whole.n_bands)]
-        loggers = [f"logger {label}" for label in found.loggers]
-        means += _means(whole, [*bands, *loggers[: len(whole.total) - whole.n_bands]])
+        means += _means(whole, [steps_of(whole, k) for k in range(len(whole.total))])
+    if loggers is not None:
+        means += _means(loggers, found.loggers)
     if steps is not None:
         means += _means(steps, [f"{steps_of(steps, 0)}, from the steps before"])
     if episodes is not None:
@@ -27,8 +27,7 @@ def replayed_means(found: Replays | None) -> tuple[ReplayedMean, ...]:
 
 
 def _means(found: Replay, names: Sequence[str]) -> list[ReplayedMean]:
-    """Those that have a name; the loggers' own are left out of what is out of time."""
-    columns = zip(names, found.seen, found.off, found.error, found.size, strict=False)
+    columns = zip(names, found.seen, found.off, found.error, found.size, strict=True)
     return [
         ReplayedMean(name, float(seen - off), float(seen), float(error))
         for name, seen, off, error, size in columns

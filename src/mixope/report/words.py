@@ -43,6 +43,7 @@ CHECKS = {
     "value over steps": "stationarity",
     "rewards over steps": "stationarity",
     "replay": "stationarity",
+    "replay, by logger": "stationarity",
     "replay, later steps": "stationarity",
     "replay, later episodes": "stationarity",
     "history": "stationarity",

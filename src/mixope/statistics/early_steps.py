@@ -60,7 +60,6 @@ class EarlySteps:
             rows=rows * self.of / max(self.rows, 1.0),
             first=np.array([0, self.steps]),
             last=np.array([self.steps, longest]) - 1,
-            n_bands=2,
         )
 
 

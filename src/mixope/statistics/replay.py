@@ -31,19 +31,21 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions, transition_cells
 
 FOLDS = 3
-LONGEST = 256
-"""Steps that are followed in one go."""
+LONGEST, AHEAD = 64, 16
+"""Steps that are followed in one go, by step and by logger."""
 ENTRIES = 1_000_000
 """Numbers of V that are held at once."""
 MOST_LEADS, AT_A_TIME = 4_000_000, 250_000
 """Pairs at a step times the states that they lead to: how many are looked at, and how many at a time."""
 BANDS = 3
 """Early, middle and late steps."""
+MOST_ROWS = 30_000
+"""Of more rows, so many are compared one by one, in whole episodes from the first to the last."""
 MOST_LOGGERS = 8
 """With more loggers than this, none is shown by itself."""
 
@@ -67,6 +69,11 @@ class Laid:
     n_pairs: int
     n_cells: int
     n_loggers: int
+
+    @cached_property
+    def ones(self) -> FloatArray:
+        """What every row counts."""
+        return np.ones(len(self.step))
 
     @cached_property
     def cells_by_pair(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -116,7 +123,7 @@ def dealt(logger: IntArray, seed: int) -> IntArray:
 
 @dataclass(frozen=True)
 class Replay:
-    """By band of steps, then by logger: Σ (seen − predicted) over ``size`` rows, and what every episode adds to it.
+    """By band of steps, or by logger: Σ (seen − predicted) over ``size`` rows, and what every episode adds to it.
 
     ``seen`` is the mean reward of the rows that were to be predicted, ``first`` and ``last`` their steps.
     """
@@ -129,7 +136,6 @@ class Replay:
     rows: FloatArray
     first: IntArray
     last: IntArray
-    n_bands: int
 
     @property
     def off(self) -> FloatArray:
@@ -171,6 +177,7 @@ class Replays:
     """All of it, and out of time: None where there is too little to predict from."""
 
     whole: Replay | None
+    by_logger: Replay | None
     later_steps: Replay | None
     later_episodes: Replay | None
     loggers: tuple[str, ...] = ()
@@ -178,46 +185,64 @@ class Replays:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where the rows to be predicted stand: their place in a window, and the columns that each counts in."""
+    """Where the rows to be predicted stand: their place in a window, and the kind that each counts in.
+
+    There are several bands of places or several kinds of rows, and a column for each of them.
+    """
 
     place: IntArray
-    band: IntArray
-    windows: bool
+    kind: IntArray
+    n_kinds: int
     counts: FloatArray
-    """g: what a reward at a place counts in every band, and in all of them."""
+    """g: what a reward at a place counts in every band."""
     goes_on: FloatArray
     """κ: the share of the rows at a place that are followed from there."""
-    by_logger: bool
+
+    @property
+    def width(self) -> int:
+        """How many steps are followed in one go."""
+        return len(self.counts)
 
     @classmethod
-    def of(cls, rows: Laid, test: BoolArray, n_bands: int) -> _Plan:
+    def by_step(cls, rows: Laid, test: BoolArray, n_bands: int) -> _Plan:
+        """Bands of steps from the starts of the episodes; of long ones, from where a window begins."""
         step = rows.step[test]
         begin, end = int(step.min()), int(step.max()) + 1
-        width = min(_width(rows, test, n_bands), end - begin)
-        windows = end - begin > width
         band = band_of_steps(step, n_bands, int(rows.step.max()) + 1)
-        place = np.where(test, rows.step - begin, 0)
-        counts = np.ones((width, n_bands + 1))
-        if not windows:
-            counts[:, :n_bands] = band[np.arange(width) + begin, None] == np.arange(n_bands)
-        place = place % width
-        last = np.append(rows.episode[1:] != rows.episode[:-1], True)
-        alive = test & (rows.next_state < rows.n_states)
-        followed = alive & ~last
-        kept = np.bincount(place[followed], minlength=width) / np.maximum(np.bincount(place[alive], minlength=width), 1)
-        kept[-1] = 0.0
-        return cls(place, band[rows.step], windows, counts, kept, 1 < rows.n_loggers <= MOST_LOGGERS)
+        width = min(_width(rows, test, n_bands, LONGEST), end - begin)
+        place = np.where(test, rows.step - begin, 0) % width
+        if end - begin > width:
+            return cls(place, band[rows.step], n_bands, np.ones((width, 1)), _followed(rows, test, place, width))
+        counts = (band[np.arange(width) + begin, None] == np.arange(n_bands)).astype(np.float64)
+        return cls(place, np.zeros_like(place), 1, counts, _followed(rows, test, place, width))
+
+    @classmethod
+    def by_logger(cls, rows: Laid, test: BoolArray) -> _Plan:
+        """All steps of every logger, some of them at a time."""
+        width = min(_width(rows, test, rows.n_loggers, AHEAD), int(rows.step.max()) + 1)
+        place = rows.step % width
+        return cls(place, rows.logger, rows.n_loggers, np.ones((width, 1)), _followed(rows, test, place, width))
 
 
-def _width(rows: Laid, test: BoolArray, n_bands: int) -> int:
-    """How many steps are followed in one go: as many as there is room for V, and for where every pair leads."""
-    width = max(2, min(LONGEST, ENTRIES // ((n_bands + 1) * (rows.n_states + 1))))
-    kinds = n_bands * max(rows.n_loggers if rows.n_loggers <= MOST_LOGGERS else 1, 1)
+def _width(rows: Laid, test: BoolArray, n_columns: int, most: int) -> int:
+    """As many steps as there is room for V, and for where every pair leads."""
+    width = max(2, min(most, ENTRIES // (n_columns * (rows.n_states + 1))))
     visits = sum_by(rows.pair[test], np.ones(int(test.sum())), rows.n_pairs)
     leads = np.diff(rows.cells_by_pair[1])
-    while width > 2 and float(np.minimum(visits, width * kinds) @ leads) > MOST_LEADS:
+    while width > 2 and float(np.minimum(visits, width * n_columns) @ leads) > MOST_LEADS:
         width //= 2
     return width
+
+
+def _followed(rows: Laid, test: BoolArray, place: IntArray, width: int) -> FloatArray:
+    """κ of every place; nothing is followed beyond a window."""
+    last = np.append(rows.episode[1:] != rows.episode[:-1], True)
+    alive = test & (rows.next_state < rows.n_states)
+    goes_on = np.bincount(place[alive & ~last], minlength=width) / np.maximum(
+        np.bincount(place[alive], minlength=width), 1
+    )
+    goes_on[-1] = 0.0
+    return goes_on
 
 
 def band_of_steps(step: IntArray, n_bands: int, n_steps: int) -> IntArray:
@@ -228,151 +253,138 @@ def band_of_steps(step: IntArray, n_bands: int, n_steps: int) -> IntArray:
 
 
 def replay(rows: Laid, train: BoolArray, test: BoolArray, n_bands: int = BANDS) -> Replay:
-    """What was seen on some rows, beside what others predict of them."""
-    plan = _Plan.of(rows, test, n_bands)
-    n_columns = n_bands + (rows.n_loggers if plan.by_logger else 0)
-    found = _Sums(np.zeros(n_columns), np.zeros(n_columns), np.zeros((len(rows.fold_of_episode), n_columns)))
+    """What was seen on some rows, by band of steps, beside what others predict of them."""
+    plan = _Plan.by_step(rows, test, n_bands)
+    band = band_of_steps(rows.step[test], n_bands, int(rows.step.max()) + 1)
+    return _replayed(rows, plan, train, test, band[rows.step], n_bands)
+
+
+def replay_by_logger(rows: Laid) -> Replay:
+    """The same of each logger's rows, predicted from everybody's."""
+    everything = np.ones(len(rows.step), dtype=np.bool_)
+    return _replayed(rows, _Plan.by_logger(rows, everything), everything, everything, rows.logger, rows.n_loggers)
+
+
+def _replayed(rows: Laid, plan: _Plan, train: BoolArray, test: BoolArray, column: IntArray, n_columns: int) -> Replay:
+    """All three choices of the fold that tells V; ``column`` is where a row's reward is counted."""
+    total, size = np.zeros(n_columns), np.zeros(n_columns)
+    by_episode = np.zeros((len(rows.fold_of_episode), n_columns))
     for third in range(FOLDS):
-        value, weight = _values(rows, plan, train & (rows.fold == third)), _weights(rows, train & (rows.fold == third))
+        mine = train & (rows.fold == third)
+        known = _Known(_ahead(rows, plan, mine), 1.0 / (1.0 + sum_by(rows.pair[mine], rows.ones[mine], rows.n_pairs)))
         for one in range(FOLDS):
             other = FOLDS - third - one
-            if third != one:
-                _compare(rows, plan, value, weight, test & (rows.fold == one), train & (rows.fold == other), found)
-    return _record(rows, plan, test, n_bands, found)
+            if third == one:
+                continue
+            j, k = np.flatnonzero(test & (rows.fold == one)), np.flatnonzero(train & (rows.fold == other))
+            added, share = _compare(rows, plan, known, j, k, by_episode)
+            total += added
+            size += sum_by(column[j], share, n_columns)
+    n = sum_by(column[test], rows.ones[test], n_columns)
+    earned = sum_by(column[test], rows.reward[test], n_columns)
+    first, last = np.full(n_columns, np.iinfo(np.int64).max), np.zeros(n_columns, dtype=np.int64)
+    np.minimum.at(first, column[test], rows.step[test])
+    np.maximum.at(last, column[test], rows.step[test])
+    # a row is compared twice: with either of the other folds
+    halves = 0.5 * total, 0.5 * size, 0.5 * by_episode
+    return Replay(*halves, rows.fold_of_episode, _ratio(earned, n), n, first, last)
 
 
 @dataclass(frozen=True)
-class _Sums:
-    """What is added up."""
+class _Known:
+    """What a third of the logs tells: κ V by place and next state, and w of every pair."""
 
-    total: FloatArray
-    size: FloatArray
-    by_episode: FloatArray
-
-
-def _record(rows: Laid, plan: _Plan, test: BoolArray, n_bands: int, found: _Sums) -> Replay:
-    masks = [plan.band == k for k in range(n_bands)]
-    masks += [rows.logger == j for j in range(len(found.total) - n_bands)]
-    mine = [test & mask for mask in masks]
-    n = np.array([float(m.sum()) for m in mine])
-    earned = np.array([float(rows.reward[m].sum()) for m in mine])
-    first = np.array([int(rows.step[m].min()) if m.any() else 0 for m in mine])
-    last = np.array([int(rows.step[m].max()) if m.any() else 0 for m in mine])
-    # a row is compared twice: with either of the other folds
-    total, size, by_episode = (0.5 * sums for sums in (found.total, found.size, found.by_episode))
-    return Replay(total, size, by_episode, rows.fold_of_episode, _ratio(earned, n), n, first, last, n_bands)
+    ahead: FloatArray
+    weight: FloatArray
 
 
-def _values(rows: Laid, plan: _Plan, mine: BoolArray) -> FloatArray:
-    """V at every place, from some rows: (places + 1) × (states + 1, the last after an end) × (bands + 1).
+def _ahead(rows: Laid, plan: _Plan, mine: BoolArray) -> FloatArray:
+    """κ_{t+1} V_{t+1} from some rows: (places × (states + 1, the last after an end)) × bands.
 
     A state that these rows do not leave is worth what the others are on average.
     """
-    n, (width, n_columns) = rows.n_states, plan.counts.shape
-    visits = sum_by(rows.state[mine], np.ones(int(mine.sum())), n)
+    n, n_bands = rows.n_states, plan.counts.shape[1]
+    visits = sum_by(rows.state[mine], rows.ones[mine], n)
     reward = sum_by(rows.state[mine], rows.reward[mine], n) / np.maximum(visits, 1.0)
     share = 1.0 / np.maximum(visits, 1.0)[rows.state[mine]]
     moves = sparse.csr_array((share, (rows.state[mine], rows.next_state[mine])), shape=(n, n + 1))
     usual, unseen = visits / max(float(visits.sum()), 1.0), np.append(visits == 0, False)
-    value = np.zeros((width + 1, n + 1, n_columns))
-    for place in range(width - 1, -1, -1):
-        value[place, :n] = reward[:, None] * plan.counts[place] + plan.goes_on[place] * (moves @ value[place + 1])
-        value[place, unseen] = usual @ value[place, :n]
-    return value
-
-
-def _weights(rows: Laid, mine: BoolArray) -> FloatArray:
-    return np.asarray(1.0 / (1.0 + sum_by(rows.pair[mine], np.ones(int(mine.sum())), rows.n_pairs)))
+    ahead, value = np.zeros((plan.width, n + 1, n_bands)), np.zeros((n + 1, n_bands))
+    for place in range(plan.width - 1, -1, -1):
+        ahead[place] = plan.goes_on[place] * value
+        value[:n] = reward[:, None] * plan.counts[place] + moves @ ahead[place]
+        value[unseen] = usual @ value[:n]
+    return ahead.reshape(-1, n_bands)
 
 
 def _compare(
-    rows: Laid, plan: _Plan, value: FloatArray, weight: FloatArray, test: BoolArray, train: BoolArray, found: _Sums
-) -> None:
-    """All rows of one fold with all rows of another that took the same action in the same state."""
-    n_columns, n_bands = len(found.total), plan.counts.shape[1] - 1
-    there = sum_by(rows.pair[train], np.ones(int(train.sum())), rows.n_pairs)
-    j, k = np.flatnonzero(test & (there[rows.pair] > 0)), np.flatnonzero(train)
-    if not len(j):
-        return
-    columns = np.append(np.arange(n_bands), np.full(n_columns - n_bands, n_bands))
-    met = _Met.of_rows(rows, plan, j, columns, n_bands)
-    counts, w = plan.counts[:, columns], weight[met.pair]
-    place, of = plan.place[j], met.of
-    onward = plan.goes_on[place, None] * value[place + 1, rows.next_state[j]][:, columns]
-    worth = (rows.reward[j, None] * counts[place] + onward) * met.mask[of]
-    scale = met.mask * counts[met.place]
-    theirs, moved = _elsewhere(rows, plan, value, met, k, columns, w * met.rows)
-    theirs += sum_by(rows.pair[k], rows.reward[k], rows.n_pairs)[met.pair, None] * scale
+    rows: Laid, plan: _Plan, known: _Known, j: IntArray, k: IntArray, by_episode: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """All rows j with all rows k that took the same action in the same state: the sum by column, w n of every row j.
+
+    What each difference is worth is added to both of its episodes.
+    """
+    there = sum_by(rows.pair[k], rows.ones[k], rows.n_pairs)
+    pair, place, kind, kinds = rows.pair[j], plan.place[j], plan.kind[j], plan.n_kinds
+    code, of = distinct((pair * plan.width + place) * kinds + kind, rows.n_pairs * plan.width * kinds)
+    met = _Met(
+        code // kinds // plan.width, code // kinds % plan.width, code % kinds, np.bincount(of, minlength=len(code))
+    )
+    w = known.weight[met.pair]
+    worth = rows.reward[j, None] * plan.counts[place] + known.ahead[place * (rows.n_states + 1) + rows.next_state[j]]
+    theirs, moved = _elsewhere(rows, plan, known, met, k, w * met.rows)
+    theirs += sum_by(rows.pair[k], rows.reward[k], rows.n_pairs)[met.pair, None] * plan.counts[met.place]
     share = (w * there[met.pair])[of]
     mine = share[:, None] * worth - (w[:, None] * theirs)[of]
-    found.total[:] += mine.sum(axis=0)
-    found.size[:n_bands] += sum_by(plan.band[j], share, n_bands)
-    if plan.by_logger:
-        found.size[n_bands:] += sum_by(rows.logger[j], share, n_columns - n_bands)
-    found.by_episode[:] += _sum_rows(rows.episode[j], mine, len(found.by_episode))
+    by_episode += _spread(rows.episode[j] * kinds + kind, mine, by_episode.shape)
     # the same differences, as the rows that these are compared with see them
-    constant = _sum_rows(met.pair, w[:, None] * _sum_rows(of, worth, len(w)), rows.n_pairs)
-    slope = _sum_rows(met.pair, (w * met.rows)[:, None] * scale, rows.n_pairs)
-    back = constant[rows.pair[k]] - slope[rows.pair[k]] * rows.reward[k, None] - moved[rows.cell[k]]
-    found.by_episode[:] += _sum_rows(rows.episode[k], back, len(found.by_episode))
+    entry, size = met.pair * kinds + met.kind, rows.n_pairs * kinds
+    constant = _sum_rows(entry, w[:, None] * _sum_rows(of, worth, len(w)), size)
+    slope = _sum_rows(entry, (w * met.rows)[:, None] * plan.counts[met.place], size)
+    for c in range(kinds):
+        own = rows.pair[k] * kinds + c
+        back = constant[own] - slope[own] * rows.reward[k, None] - moved[rows.cell[k] * kinds + c]
+        by_episode += _spread(rows.episode[k] * kinds + c, back, by_episode.shape)
+    return _sum_rows(kind, mine, kinds).ravel(), share
 
 
 @dataclass(frozen=True)
 class _Met:
-    """Rows to be predicted by pair and place: which each row belongs to, and of each how many rows in what columns."""
+    """Where rows to be predicted are: every pair, place and kind among them, with its number of rows."""
 
-    of: IntArray
     pair: IntArray
     place: IntArray
-    rows: FloatArray
-    mask: FloatArray
-
-    @classmethod
-    def of_rows(cls, rows: Laid, plan: _Plan, j: IntArray, columns: IntArray, n_bands: int) -> _Met:
-        kind = _kinds(rows, plan, j)
-        code = (rows.pair[j] * plan.counts.shape[0] + plan.place[j]) * (int(kind.max()) + 1) + kind
-        _, first, of = np.unique(code, return_index=True, return_inverse=True)
-        mask = _mask(rows, plan, j[first], n_bands, len(columns))
-        n = np.bincount(of.ravel()).astype(np.float64)
-        return cls(of.ravel(), rows.pair[j][first], plan.place[j][first], n, mask)
+    kind: IntArray
+    rows: IntArray
 
 
 def _elsewhere(
-    rows: Laid, plan: _Plan, value: FloatArray, met: _Met, k: IntArray, columns: IntArray, size: FloatArray
+    rows: Laid, plan: _Plan, known: _Known, met: _Met, k: IntArray, size: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Where the rows k went on from the same pairs, at what that is worth at a place: Σ κ V(s′) for every entry of
-    ``met``, and the same for every (s, a, s′), by ``size``."""
-    n = sum_by(rows.cell[k], np.ones(len(k)), rows.n_cells)
+    ``met``, and for every (s, a, s′) and kind, by ``size``."""
+    n = sum_by(rows.cell[k], rows.ones[k], rows.n_cells)
     order, begin, following = rows.cells_by_pair
     leads = begin[met.pair + 1] - begin[met.pair]
-    theirs, moved = np.zeros((len(leads), len(columns))), np.zeros((rows.n_cells, len(columns)))
+    n_bands, n_moved = plan.counts.shape[1], rows.n_cells * plan.n_kinds
+    theirs, moved = np.zeros((len(leads), n_bands)), np.zeros((n_moved, n_bands))
     chunk = np.cumsum(leads) // AT_A_TIME
     for low, high in pairwise([0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(leads)]):
         some = leads[low:high]
         at = np.repeat(np.arange(low, high), some)
         inside = np.arange(len(at)) - np.repeat(np.cumsum(some) - some, some)
         cell = order[np.repeat(begin[met.pair[low:high]], some) + inside]
-        at, cell = at[n[cell] > 0], cell[n[cell] > 0]
-        place = met.place[at]
-        onward = plan.goes_on[place, None] * value[place + 1, following[cell]][:, columns] * met.mask[at]
+        onward = known.ahead[met.place[at] * (rows.n_states + 1) + following[cell]]
         theirs[low:high] += _sum_rows(at - low, onward * n[cell, None], high - low)
-        moved += _sum_rows(cell, size[at, None] * onward, rows.n_cells)
+        moved += _sum_rows(cell * plan.n_kinds + met.kind[at], size[at, None] * onward, n_moved)
     return theirs, moved
-
-
-def _kinds(rows: Laid, plan: _Plan, j: IntArray) -> IntArray:
-    kind = plan.band[j] if plan.windows else np.zeros(len(j), dtype=np.int64)
-    return kind * rows.n_loggers + rows.logger[j] if plan.by_logger else kind
-
-
-def _mask(rows: Laid, plan: _Plan, j: IntArray, n_bands: int, n_columns: int) -> FloatArray:
-    mask = np.ones((len(j), n_columns))
-    if plan.windows:
-        mask[:, :n_bands] = plan.band[j, None] == np.arange(n_bands)
-    if plan.by_logger:
-        mask[:, n_bands:] = rows.logger[j, None] == np.arange(n_columns - n_bands)
-    return mask
 
 
 def _sum_rows(group: IntArray, values: FloatArray, n: int) -> FloatArray:
     return np.stack([sum_by(group, column, n) for column in values.T], axis=1)
+
+
+def _spread(entry: IntArray, values: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """By episode and column: of several kinds, or of several bands."""
+    kinds = shape[1] // values.shape[1]
+    return _sum_rows(entry, values, shape[0] * kinds).reshape(shape)

@@ -19,7 +19,7 @@ from mixope.trials.chains import chain_of, start_law
 from mixope.trials.counts import Counts, jackknife_error
 
 WARN = 3.0
-LEVELS_WARN, LEVELS_SHARE = 3.5, 0.05
+LEVELS_WARN, LEVELS_SHARE = 4.0, 0.05
 """Standard errors and share of the level by which an arm must be off; in many units what is sure need not matter."""
 LEAST_DAYS = 4
 """A test of fewer periods has no later ones worth the name."""
