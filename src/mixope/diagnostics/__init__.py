@@ -14,6 +14,7 @@ from mixope.diagnostics.order import rewards_in_step
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
+from mixope.diagnostics.width import interval_says_something
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.shifts import reward_shifts
 from mixope.statistics.transitions import Transitions, transition_cells
@@ -26,6 +27,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     has_interval,
     rewards_seen,
     reward_range,
+    interval_says_something,
     solver,
     dropped_rows,
     unmarked_stops,
