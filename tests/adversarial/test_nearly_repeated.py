@@ -21,7 +21,9 @@ def customers(n, seed, *, vectors=False, weeks=26):
     episode, step, here, action, reward, there = (np.concatenate(column) for column in zip(*rows, strict=True))
     states = {"observation": here, "next_observation": there}
     if vectors:
-        states = {f"{name}.{k}": of(at) for name, at in states.items() for k, of in (("share", _share), ("root", _root))}
+        states = {
+            f"{name}.{k}": of(at) for name, at in states.items() for k, of in (("share", _share), ("root", _root))
+        }
     return {"episode_id": episode, "step": step, "action": action, "reward": reward, **states}
 
 

@@ -41,10 +41,6 @@ from mixope.statistics.trajectories import Trajectories, running_sums, trajector
 
 NO_SCORE = "a plug-in value has no score of its own; 'dr' corrects it and has an interval"
 PLUG_IN_BIAS = "a plug-in value is biased by whatever its features miss, and nothing in it measures that; see 'dr'"
-NOT_DIVIDED = (
-    "the recorded propensities were not used: a behaviour that is fitted to the actions of all loggers errs less, also"
-    " where propensities are exact (docs/benchmarks.md, 'Recorded propensities'). 'bch' and 'wis-step' divide by them"
-)
 LARGEST_DENSITY = 1e6
 """Densities of the target above this are capped, counted and shown."""
 
@@ -95,12 +91,7 @@ def _state_ratio(
             given="propensities" if isinstance(behaviour, Logged) else "policies",
             measures=replace(found.measures, recorded_misfit=_misfit_of(problem, fitted)),
         )
-    return replace(found, notes=(*fitted.notes, *_about_propensities(problem, behaviour)))
-
-
-def _about_propensities(problem: FeatureProblem, behaviour: Behaviour) -> tuple[str, ...]:
-    """That recorded propensities were not used, and why."""
-    return (NOT_DIVIDED,) if problem.known.has_propensities and behaviour.fitted else ()
+    return replace(found, notes=fitted.notes)
 
 
 def _misfit_of(problem: FeatureProblem, given: FittedBehaviour) -> float:
