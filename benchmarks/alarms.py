@@ -5,9 +5,9 @@
 Run with OMP_NUM_THREADS=1. Worlds of this file's own: a ring of ids (counted), its states as two factors, and three
 floats (vectors) on which loggers act in waves that a model of their actions follows badly. Each log is healthy, or has
 propensities that are wrong: of the other action, the target's, or one in every row. A line of the table is one kind of
-log and one estimator: how often the interval holds the truth, how often a right answer is refused, how often a wrong one
-is green, and which of the checks *behaviour fit*, *loggers agree*, *episodes agree*, *repeated episodes* and *interval
-width* warn.
+log and one estimator: how often the interval holds the truth, how often a right answer is refused, how often a wrong
+one is green, and which of the checks *behaviour fit*, *loggers agree*, *episodes agree*, *repeated episodes* and
+*interval width* warn.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from tables import markdown
 
 import mixope
+from tables import markdown
 
 CHECKS = ("behaviour fit", "loggers agree", "episodes agree", "repeated episodes", "interval width")
 RING = np.array([[0.3, 0.5, 0.6, 0.8], [0.7, 0.6, 0.5, 0.4]])
