@@ -69,6 +69,16 @@ def test_propensities_of_one_do_not_fit_loggers_that_do_several_things(estimator
     assert found.status != "pass"
 
 
+@pytest.mark.parametrize("estimator", ["bch", "bch-pooled", "wis-step"])
+def test_the_targets_own_probabilities_are_no_propensities(estimator):
+    """All ratios are 1 then, and every sum of them is what it should be."""
+    columns = on_ids(4_000)
+    columns["action_prob"] = np.where(columns["action"] == 1, 0.6, 0.4)
+    result = mixope.evaluate(columns, TARGET, estimator)
+    assert fit_of(result).status == "fail"
+    assert result.verdict == "not supported by these logs"
+
+
 def test_loggers_that_always_do_the_same_have_propensities_of_one():
     columns = on_ids(2_000)
     columns["action"] = np.where(columns["observation"] < 2, 1, 0)

@@ -92,9 +92,12 @@ def _divided_by(evidence: Evidence) -> list[Misfit]:
 
 
 def _beside(evidence: Evidence) -> list[Misfit]:
-    """Of policies and propensities that were given on counts, where the estimator's own ratio does not test them."""
+    """Of policies and propensities that were given on counts, against the actions themselves.
+
+    A ratio of its own does not tell the target's probabilities from the loggers': it is 1 then in every row.
+    """
     problem, measures, given = evidence.problem, evidence.measures, evidence.solution.given
-    if not isinstance(problem, Problem) or measures.behaviour_misfit is not None:
+    if not isinstance(problem, Problem) or (measures.behaviour_misfit is not None and given is None):
         return []
     policies, recorded = problem.once(misfit_of_policies), problem.once(misfit_of_propensities)
     found = []
