@@ -54,6 +54,10 @@ ROUNDING = 1e-12
 """Mass below this is what sums of probabilities leave."""
 NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
 UNBOUNDED = "what was never logged could go on for ever, so that the total of an episode has no outer bound"
+NOT_DIVIDED = (
+    "the recorded propensities were not used: a behaviour fitted to the actions of all loggers errs less, also where"
+    " propensities are exact (docs/benchmarks.md, Recorded propensities). 'bch' and 'wis-step' divide by them"
+)
 EPISODE = Setting("estimand", "episode")
 Skipped = list[tuple[str, str]]
 
@@ -402,6 +406,7 @@ def build(
             *about_ends(question.estimand, survey),
             *about_starts(question.estimand, survey),
             *about_loggers(estimator, survey),
+            *about_propensities(evidence),
             *about_training(solution.trained_on),
             *notes,
         ),
@@ -440,6 +445,15 @@ def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
         f"{estimator} treats the rows of each logger apart, and these logs name none: all rows are taken as one"
         " logger's. If several wrote them, name them in a column policy_id, or with the files",
     )
+
+
+def about_propensities(evidence: Evidence) -> tuple[str, ...]:
+    """That propensities were recorded on vectors and were not used, and why; on counts it goes without saying."""
+    problem, solution = evidence.problem, evidence.solution
+    divides = evidence.measures.behaviour_misfit is not None and solution.given is None
+    if not (divides and isinstance(problem, FeatureProblem) and problem.known.has_propensities):
+        return ()
+    return (NOT_DIVIDED,)
 
 
 def about_training(device: str | None) -> tuple[str, ...]:

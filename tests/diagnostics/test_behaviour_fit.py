@@ -69,6 +69,16 @@ def test_propensities_of_one_do_not_fit_loggers_that_do_several_things(estimator
     assert found.status != "pass"
 
 
+@pytest.mark.parametrize("estimator", ["bch", "bch-pooled", "wis-step"])
+def test_the_targets_own_probabilities_are_no_propensities(estimator):
+    """All ratios are 1 then, and every sum of them is what it should be."""
+    columns = on_ids(4_000)
+    columns["action_prob"] = np.where(columns["action"] == 1, 0.6, 0.4)
+    result = mixope.evaluate(columns, TARGET, estimator)
+    assert fit_of(result).status == "fail"
+    assert result.verdict == "not supported by these logs"
+
+
 def test_loggers_that_always_do_the_same_have_propensities_of_one():
     columns = on_ids(2_000)
     columns["action"] = np.where(columns["observation"] < 2, 1, 0)
@@ -130,3 +140,39 @@ def test_on_vectors_too_wrong_propensities_are_not_trusted(name, estimator):
 def test_on_vectors_right_propensities_fit(estimator):
     found = fit_of(mixope.evaluate(on_vectors(), VECTOR_TARGET, estimator))
     assert found.status == "pass"
+
+
+@pytest.mark.parametrize(("estimator", "said"), [("emp", True), ("bch", False), ("wis-step", False)])
+def test_it_is_said_that_recorded_propensities_were_not_used(estimator, said):
+    result = mixope.evaluate(on_vectors(), VECTOR_TARGET, estimator)
+    assert any("recorded propensities were not used" in str(note) for note in result.notes) == said
+
+
+def test_a_doubly_robust_value_is_not_refused_for_a_behaviour_that_its_value_model_makes_up_for():
+    """Actions that hang on the state in waves, which a model of them cannot follow; the value itself is simple."""
+    result = mixope.evaluate(waves(), WAVES_TARGET, "dr")
+    assert result.measures.behaviour_misfit > 20
+    assert result.verdict != "not supported by these logs"
+
+
+def _waves(sharp):
+    def probs(observations):
+        up = 1 / (1 + np.exp(-sharp * np.sin(7 * np.asarray(observations)[:, 0])))
+        return np.stack([1 - up, up], axis=1)
+
+    return probs
+
+
+WAVES_TARGET = mixope.CallablePolicy(_waves(-1.0), actions=ACTIONS)
+
+
+def waves(episodes=200, steps=15, seed=2):
+    generator, logger = np.random.default_rng(seed), _waves(4.0)
+    x, rows = generator.normal(size=(episodes, 3)), []
+    for t in range(steps):
+        a = (generator.random(episodes) < logger(x)[:, 1]).astype(int)
+        y = 0.5 * x + 0.8 * generator.normal(size=x.shape)
+        rows.append((np.arange(episodes), np.full(episodes, t), x, a, x[:, 1] + 0.5 * a + 0.2 * x[:, 2], y))
+        x = y
+    names = ("episode_id", "step", "observation", "action", "reward", "next_observation")
+    return dict(zip(names, (np.concatenate(column) for column in zip(*rows, strict=True)), strict=True))

@@ -17,6 +17,7 @@ from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.replay import model_replays_logs
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
+from mixope.diagnostics.width import interval_says_something
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.shifts import reward_echoes, reward_shifts
 from mixope.statistics.stale import stale_states
@@ -30,6 +31,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     has_interval,
     rewards_seen,
     reward_range,
+    interval_says_something,
     solver,
     dropped_rows,
     unmarked_stops,

@@ -19,7 +19,7 @@ warning where they are off by more than roundings are, and never more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,7 +72,9 @@ def behaviour_fit(evidence: Evidence) -> Diagnostic | None:
     found = [*_divided_by(evidence), *_beside(evidence)]
     if not found:
         return None
-    return _judged(max(found, key=lambda misfit: misfit.deviations / misfit.limits[0]), evidence)
+    worst = max(found, key=lambda misfit: misfit.deviations / misfit.limits[0])
+    share = max(misfit.share for misfit in found if misfit.used or misfit is worst)
+    return _judged(replace(worst, share=share), evidence)
 
 
 def _divided_by(evidence: Evidence) -> list[Misfit]:
@@ -92,9 +94,12 @@ def _divided_by(evidence: Evidence) -> list[Misfit]:
 
 
 def _beside(evidence: Evidence) -> list[Misfit]:
-    """Of policies and propensities that were given on counts, where the estimator's own ratio does not test them."""
+    """Of policies and propensities that were given on counts, against the actions themselves.
+
+    A ratio of its own does not tell the target's probabilities from the loggers': it is 1 then in every row.
+    """
     problem, measures, given = evidence.problem, evidence.measures, evidence.solution.given
-    if not isinstance(problem, Problem) or measures.behaviour_misfit is not None:
+    if not isinstance(problem, Problem) or (measures.behaviour_misfit is not None and given is None):
         return []
     policies, recorded = problem.once(misfit_of_policies), problem.once(misfit_of_propensities)
     found = []

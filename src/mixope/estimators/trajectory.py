@@ -91,14 +91,13 @@ class Trajectory:
         covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
         logged = sum_by(rows.state, rows.rows, rows.n_states)
         uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
-        ordered, counted = steps.in_key_order(), replace(problem, loggers={})
-        found = self.weigh(problem.estimand, ordered.weighed(ratio))
-        return replace(
-            found,
-            uncovered_mass=uncovered,
-            given=self._given(problem),
-            otherwise=lambda: self.weigh(problem.estimand, ordered.weighed(self._ratio(counted, recorded=False))).value,
-        )
+        found = self.weigh(problem.estimand, steps.in_key_order().weighed(ratio))
+
+        def counted() -> float:
+            by_counts = self._ratio(replace(problem, loggers={}, whole=problem), recorded=False)
+            return self.weigh(problem.estimand, steps.in_key_order().weighed(by_counts)).value
+
+        return replace(found, uncovered_mass=uncovered, given=self._given(problem), otherwise=counted)
 
     def _given(self, problem: Problem) -> Given | None:
         """What is divided by, where it is not counted."""

@@ -67,6 +67,7 @@ CHECKS = {
     "unmarked stops": "data",
     "repeated episodes": "data",
     "reward range": "data",
+    "interval width": "data",
     "episodes": "data",
     "dropped rows": "data",
     "interval": "data",

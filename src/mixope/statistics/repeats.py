@@ -14,6 +14,15 @@ episodes is a copy counted. Numbers that were measured never come out alike twic
 unless states do come again in episodes that differ; then the chance of an episode is that of two rows with the same
 state to agree on all the rest, multiplied over its rows.
 
+The chance takes actions and outcomes of different rows to be independent. Where something that lasts is not in the
+state (customers who never come back, each with an offer of his own), the dullest kinds of episodes come again and again
+though their chance is small. Copying does not prefer the dull ones: where a kind comes far more often than others and
+hardly any copy is among the less likely half of the kinds, only that half tells.
+
+Copies whose numbers differ in the last digits are found on vectors by sums that are nearer to each other than to those
+of any other episode (:func:`near_copies`): of numbers that were measured, ten times as many lie within ten times the
+distance, and of copies no more than within the distance itself.
+
 Logs that are repeated as a whole, or those of a logger, show it however short the episodes are: each kind of episode
 then comes twice, four times or six times (or thrice, six times …), which by chance has a probability of about m^−kinds.
 """
@@ -51,6 +60,10 @@ _PRIOR_ROWS = 1.0
 """A state's actions are drawn towards those of all states as if by so many rows."""
 _SEVERAL, _SPARSE, _DIGITS = 10, 20, 6
 """Rewards of a transition count as measured where at least 10 differ, one in 20 does, and they have over 6 digits."""
+_DULL, _ELSEWHERE = 4.0, 1 / 8
+"""A kind is dull that comes so many times as often as the median one, if no more of all copies are less likely."""
+_NEAR, _WIDER = 1e-5, 10.0
+"""Sums are near that differ by so much of their spread, or a hundredth of a gap; natural neighbours grow with that."""
 _NEVER = 1e-9
 """The chance of a number that was measured to come again."""
 
@@ -62,6 +75,8 @@ class Repeats:
     copies: int
     telling: int
     example: tuple[str, str] | None = None
+    exact: bool = True
+    """Whether the numbers are the same, or differ in the last digits."""
 
     @property
     def share(self) -> float:
@@ -105,7 +120,24 @@ def repeats_of_counts(groups: GroupSums, transitions: Transitions, ordered: Orde
     alike = _alike(groups, groups.column("leaving"), np.abs(groups.column("content")), most)
     best = np.full(len(alike), -np.inf)
     np.maximum.at(best, alike, chance)  # by the logger that is most likely to have written it
-    return _repeats(groups, alike, np.log(max(len(chance), 1)) + best[alike] < np.log(EXPECTED))
+    unlikely = np.log(max(len(chance), 1)) + best[alike] < np.log(EXPECTED)
+    return _repeats(groups, alike, _not_dull(alike, unlikely, best[alike]))
+
+
+def _not_dull(alike: IntArray, unlikely: BoolArray, chance: FloatArray) -> BoolArray:
+    """The unlikely episodes, less the likelier half of their kinds where it has the copies because it is dull."""
+    some = np.flatnonzero(unlikely)
+    kinds, first, kind, times = np.unique(alike[some], return_index=True, return_inverse=True, return_counts=True)
+    if not np.any(times > 1):
+        return unlikely
+    rare = np.zeros(len(kinds), dtype=np.bool_)
+    rare[np.argsort(chance[some][first], kind="stable")[: (len(kinds) + 1) // 2]] = True
+    copies = float((times - 1).sum())
+    if times.max() < _DULL * np.median(times) or float((times[rare] - 1).sum()) > _ELSEWHERE * copies:
+        return unlikely
+    result = np.zeros_like(unlikely)
+    result[some[rare[kind]]] = True
+    return result
 
 
 def _log_ties(ordered: OrderedRows, cell: IntArray) -> FloatArray:
@@ -135,12 +167,61 @@ def repeats_of_rows(groups: GroupSums, sample: Rows) -> Repeats:
     size = groups.column("size")
     most = np.maximum(np.abs(groups.column("lowest")), np.abs(groups.column("highest"))).max(initial=0.0)
     alike = _alike(groups, groups.column("leaving"), MARKS * size, most, size)
+    near = near_copies(groups, alike)
+    if near is not None:
+        return near
     if _all_differ(alike):
         return Repeats(0, len(alike))
-    again = _agreement(sample, _kind_of_rows(groups, sample, alike))
+    kind = _kind_of_rows(groups, sample, alike)
+    again = _agreement(sample, kind)
     with np.errstate(divide="ignore"):
         chance = np.log(max(len(alike), 1)) + groups.column("rows") * np.log(again)
-    return _repeats(groups, alike, chance < np.log(EXPECTED))
+    unlikely = chance < np.log(EXPECTED)
+    if again > 0:
+        unlikely = _not_dull(alike, unlikely, groups.column("rows") * _log_agreement(sample, kind, len(alike))[alike])
+    return _repeats(groups, alike, unlikely)
+
+
+def _log_agreement(sample: Rows, kind: IntArray, n: int) -> FloatArray:
+    """For every kind of episode the mean log of how often rows with the same state agree on all the rest."""
+    state, _ = number_tuples(_columns(sample.observation))
+    rest = (*_columns(sample.action), *_columns(sample.next_observation), sample.reward)
+    whole, _ = number_tuples([state, *rest])
+    share = np.bincount(whole)[whole] / np.bincount(state)[state]
+    rows = sum_by(kind, np.ones(len(kind)), n)
+    return np.divide(sum_by(kind, np.log(share), n), rows, out=np.zeros(n), where=rows > 0)
+
+
+def near_copies(groups: GroupSums, alike: IntArray) -> Repeats | None:
+    """Episodes that are copies but for the last digits; None where there are none, or exact copies besides.
+
+    What is near in all sums of a few, each in units of its spread between episodes, is counted at one distance and at
+    ten times that. Natural neighbours grow at least in proportion, which says how many of those within the first there
+    may be; copies do not.
+    """
+    n, exact = len(alike), len(np.unique(alike))
+    if n < LEAST or exact < n:
+        return None
+    distance = min(_NEAR, 0.01 / n)
+    close, wide = (_near(groups, factor * distance) for factor in (1.0, _WIDER))
+    copies, around = (n - len(np.unique(found)) for found in (close, wide))
+    natural = (around - copies) / (_WIDER - 1.0)
+    if copies - natural <= 2.0 * np.sqrt(natural) or copies <= natural:
+        return None
+    found = _copies(groups, close, np.arange(n))
+    return replace(found, copies=int(np.ceil(copies - natural)), exact=False)
+
+
+def _near(groups: GroupSums, distance: float) -> IntArray:
+    """As :func:`_alike`, by sums whose slack is a share of how they spread between episodes of that many rows."""
+    rows, columns = groups.column("rows"), []
+    for name in ("content", "leaving", "arriving", "first", "earned", "paid"):
+        values = groups.column(name)
+        per_row = values / rows
+        spread = np.median(np.abs(per_row - np.median(per_row)) * np.sqrt(rows))
+        columns.append((values, distance * spread * np.sqrt(rows)))
+    still = np.zeros(len(rows))
+    return grouped_alike([(rows, still), (groups.column("ended"), still), *columns])
 
 
 def _kind_of_rows(groups: GroupSums, sample: Rows, alike: IntArray) -> IntArray:
