@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mixope.against import Contest
 from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
-from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
+from mixope.diagnostics import Diagnostic, Evidence, Verdict, check_logs, diagnose, verdict, within_possible
 from mixope.diagnostics.coverage import coverage_shift, is_small
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
@@ -53,7 +53,18 @@ ROUNDING = 1e-12
 NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
 UNBOUNDED = "what was never logged could go on for ever, so that the total of an episode has no outer bound"
 EPISODE = Setting("estimand", "episode")
-Skipped = list[tuple[str, str]]
+
+
+class Refusal(NamedTuple):
+    """An estimator that gives no answer on a target, and why; of one of several targets the reason has its name."""
+
+    estimator: str
+    reason: str
+    target: str
+    error: MixopeError
+
+
+Skipped = list[Refusal]
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ def answer(
 ) -> list[Estimate]:
     """Every estimator on every target; those ``beside`` are shown with each of them, and never refitted.
 
-    An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
+    An estimator that does not apply raises, or is noted in ``skipped`` where one is given.
     """
     said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed, "device": device}
     questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
@@ -148,7 +159,7 @@ def _those_solved(
             outcome.about(target_named(task.question.name))
         if skipped is None:
             raise outcome
-        skipped.append((task.estimator.name, outcome.named_reason))
+        skipped.append(Refusal(task.estimator.name, outcome.named_reason, task.question.name, outcome))
     return [pair for pair in zip(tasks, outcomes, strict=True) if not isinstance(pair[1], MixopeError)]
 
 
@@ -208,7 +219,8 @@ class Run:
         sure = self._uncertainty(task, solution, by_episode, by_step)
         steps, asked = self.sums.steps_of(number), task.question.estimand
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
-        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
+        nearest = replace(solution, value=within_possible(evidence).value)
+        *earned, pooled = self._against(task, nearest, usable, by_step if sure.n_blocks is not None else None)
         return build(
             task.question,
             task.estimator.name,
@@ -219,7 +231,7 @@ class Run:
             beside=beside,
             band=self._band(task, solution),
             weights=self._bins(solution),
-            pictures=self._pictures(task, solution, usable),
+            pictures=self._pictures(task, nearest, usable),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
             notes=tuple(self.rounds.notes),
         )
@@ -358,7 +370,11 @@ def build(
 ) -> Estimate:
     """The estimate, from all the evidence there is."""
     solution, sure, survey = evidence.solution, evidence.uncertainty, evidence.survey
-    found = diagnose(evidence)
+    found, possible = diagnose(evidence), within_possible(evidence)
+    judged = verdict(found)
+    if judged is Verdict.UNSUPPORTED:  # of which nothing follows
+        loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
+        against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
@@ -367,9 +383,9 @@ def build(
         estimator=estimator,
         estimand=question.estimand,
         target=question.name,
-        value=solution.value,
+        value=possible.value,
         standard_error=sure.standard_error,
-        interval=sure.interval,
+        interval=possible.interval,
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_dropped=survey.n_dropped,
@@ -378,13 +394,14 @@ def build(
         uncovered_mass=solution.uncovered_mass,
         outside_mass=solution.outside_mass,
         logged_mean=survey.mean,
-        verdict=verdict(found),
+        verdict=judged,
         diagnostics=found,
         solver=solution.solved.outcome.value,
         residual=solution.solved.residual,
         measures=solution.measures,
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
         notes=(
+            *([] if possible.note is None else [possible.note]),
             *about_ends(question.estimand, survey),
             *about_loggers(estimator, survey),
             *about_training(solution.trained_on),
@@ -401,7 +418,7 @@ def build(
         ),
         no_interval_because=sure.because,
         beside=beside,
-        band=(band.low, band.high) if band is not None and bounded else None,
+        band=possible.around((band.low, band.high)) if band is not None and bounded else None,
         no_band_because=NO_BAND if evidence.on_features else None if band is None or bounded else UNBOUNDED,
         weights=weights,
         pictures=pictures,

@@ -11,6 +11,7 @@ from mixope.diagnostics.ends import ends_at_a_limit, ends_over_steps, lengths_fi
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
 from mixope.diagnostics.order import rewards_in_step
+from mixope.diagnostics.possible import within_possible
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
 from mixope.diagnostics.verdicts import Diagnostic, Verdict, verdict
@@ -80,4 +81,5 @@ __all__ = [
     "episodes_are_new",
     "judge_dropped",
     "verdict",
+    "within_possible",
 ]

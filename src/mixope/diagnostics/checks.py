@@ -244,7 +244,7 @@ def _possible(evidence: Evidence) -> tuple[float, float]:
     Their number is known from counts. On features it is an estimate like the value, so that the most that a discount
     allows stands in for it.
     """
-    low, high = _rewards_of_a_step(evidence)
+    low, high = rewards_of_a_step(evidence)
     if evidence.estimand.kind != "episode":
         return low, high
     steps = None if evidence.on_features else evidence.measures.episode_length
@@ -254,7 +254,7 @@ def _possible(evidence: Evidence) -> tuple[float, float]:
     return (low if low >= 0 else low * most), (high if high <= 0 else high * most)
 
 
-def _rewards_of_a_step(evidence: Evidence) -> tuple[float, float]:
+def rewards_of_a_step(evidence: Evidence) -> tuple[float, float]:
     """The lowest and the highest; after an end that is absorbing a step earns 0, though no row says so."""
     low, high = evidence.survey.lowest, evidence.survey.highest
     return (min(low, 0.0), max(high, 0.0)) if _counts_steps_after_an_end(evidence) else (low, high)

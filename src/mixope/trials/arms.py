@@ -26,7 +26,7 @@ from mixope.trials.history import history_check
 from mixope.trials.ordering import BUCKETS
 from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import Panel, memory
-from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity
+from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity, turned_round, without_conclusion
 from mixope.trials.seen import by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
 
@@ -149,7 +149,7 @@ class _One:
         found, long_run = self.figures, self._long_run(table)
         lines = [Line("naive", plain, "what was seen during the test"), *found.lines]
         lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
-        return ArmResult(
+        made = ArmResult(
             arm=self.treatment,
             metric=self.metric,
             naive=plain,
@@ -161,6 +161,7 @@ class _One:
             drivers=found.drivers,
             sensitivity=self._sensitivity(long_run),
         )
+        return without_conclusion(made) if long_run.verdict is Verdict.UNSUPPORTED else made
 
     def _long_run(self, table: Comparison) -> LongRun:
         """The difference by the estimator, its checks, and those that only an experiment has."""
@@ -218,7 +219,7 @@ def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
         return Effect(one.value, one.standard_error, one.interval, one.probability_first_is_better)
     one = pairs[control, treatment]
     turned = Interval(-one.interval.high, -one.interval.low, one.interval.level, one.interval.method)
-    return Effect(-one.value, one.standard_error, turned, 1.0 - one.probability_first_is_better)
+    return Effect(-one.value, one.standard_error, turned, turned_round(one.probability_first_is_better))
 
 
 def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:
