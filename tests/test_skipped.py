@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
+from estimators.test_learned import moved
 from mixope.errors import DataError, MixopeError
-
-from .estimators.test_learned import moved
 
 LAWS = {"new": mixope.TabularPolicy([[0.5, 0.5]] * 3), "old": mixope.TabularPolicy([[0.7, 0.3]] * 3)}
 
@@ -67,7 +66,7 @@ def test_the_command_line_says_what_was_left_out(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from .cli.running import run
+    from cli.running import run
 
     log, target = tmp_path / "log.parquet", tmp_path / "t.csv"
     pq.write_table(pa.table(counted()), log)

@@ -6,9 +6,9 @@ the side where more steps can only add. Weights that are not normalised, and the
 know nothing of that and can miss it by chance.
 
 With θ in [low, high], the nearest value there and the part of the interval that lies there are no worse:
-|clip(v) − θ| ≤ |v − θ|, and what is cut off cannot hold θ. Where the whole interval lies outside, no chance explains it:
-nothing is moved, and the check *reward range* fails. Nor is anything moved where fewer than ``ENOUGH``
-rows stand behind the value: a handful of rewards may all lie on one side of their mean.
+|clip(v) − θ| ≤ |v − θ|, and what is cut off cannot hold θ. Where the whole interval lies outside, no chance explains
+it: nothing is moved, and the check *reward range* fails. Nor is anything moved where fewer than ``ENOUGH`` rows stand
+behind the value: a handful of rewards may all lie on one side of their mean.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ from mixope.report.words import (
 )
 from mixope.trials.records import Experiment
 
+UNSEEN = "whatever was never logged would earn, and counting chance"
 WIDTH = 110
 """Columns where there is no terminal to ask."""
 
@@ -79,11 +80,7 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         ("value", Text.assemble((number(estimate.value), "bold"), f" {estimate.unit}, {estimate.estimand}")),
         ("interval", _interval(estimate, phrase)),
         *([("its episodes", f"have {length_words(estimate)} on average")] if length_words(estimate) else []),
-        *(
-            [("outer band", f"{span(*estimate.band)}, whatever was never logged would earn, counting chance")]
-            if estimate.band
-            else []
-        ),
+        *([("outer band", f"{span(*estimate.band)}, {UNSEEN}")] if estimate.band else []),
         ("target", target or estimate.target),
         ("estimator", estimate.estimator),
         ("logs", f"{estimate.n_rows:,} rows{dropped}, {estimate.n_episodes:,} episodes"),

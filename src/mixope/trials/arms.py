@@ -66,8 +66,9 @@ def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[s
     for treatment in names:
         if treatment != panel.design.control:
             one = _One(panel, metric, treatment, asked, ahead, histories, counts, early, seen, outcomes)
-            found.append(one.result(table))
-            notes.extend(one.remarks)
+            result = one.result(table)
+            found.append(result)
+            notes.extend([*one.remarks, *one.left_out(result)])
     if outcomes is None:
         notes.append(UNBOUNDED)
     return found
@@ -134,6 +135,12 @@ class _One:
         """What is to be known of the question itself."""
         return about_the_lost(self.panel, self.figures.pair) if self._for_ever else []
 
+    def left_out(self, result: ArmResult) -> list[str]:
+        """The short cuts whose conditions do not hold."""
+        because = self.figures.why_no_dq(result.long_run.effect.interval.width / 2)
+        of = f"{self.treatment} on {self.metric}"
+        return [] if because is None else [f"dq is left out for {of}: {because}"]
+
     @property
     def _for_ever(self) -> bool:
         return self.asked.estimand == FOR_EVER and self.asked.day is None
@@ -147,7 +154,8 @@ class _One:
         """All that is said of it."""
         plain = naive(self.panel, self.metric, self.treatment, self.control, self.asked.level)
         found, long_run = self.figures, self._long_run(table)
-        lines = [Line("naive", plain, "what was seen during the test"), *found.lines]
+        half = long_run.effect.interval.width / 2
+        lines = [Line("naive", plain, "what was seen during the test"), *found.lines(half)]
         lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
         made = ArmResult(
             arm=self.treatment,
