@@ -269,6 +269,7 @@ def _(backtest: Backtest, *, phrase: Phrase = in_python) -> Group:
     rows = [(row.label, *_prediction(row)) for row in backtest.rows]
     reasons = notes(f"{row.label}: {row.note}" for row in backtest.rows if not row.supported and row.note)
     pieces: Pieces = [
+        Text(clean(f"what each logger earns: {backtest.subject}")),
         table(names, rows, folded=("logger", "agrees\nverdict")),
         Text(clean(backtest.summary), style="bold"),
     ]

@@ -59,8 +59,8 @@ class Figures:
         if abs(gap) <= max(half, quantile(self.level, self.degrees) * error):
             return None
         return (
-            f"it is a first-order method, and treatment moves units too far for that: on the same counts it is {gap:+.3g}"
-            " off the long run"
+            "it is a first-order method, and treatment moves units too far for that: on the same counts it is"
+            f" {gap:+.3g} off the long run"
         )
 
     @property
