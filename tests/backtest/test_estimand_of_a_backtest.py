@@ -14,7 +14,7 @@ STEPS, STAY = 12, (0.55, 0.8)
 
 
 def sessions(episodes=240, seed=0, cap=None, vectors=False):
-    """Two loggers, one reward per step: what differs is how long an episode is, and nothing else can tell them apart."""
+    """Two loggers, one reward per step: nothing tells them apart but how long their episodes are."""
     draw = np.random.default_rng(seed)
     rows = []
     for e in range(episodes):
