@@ -1,12 +1,14 @@
 """An answer that the logs do not support draws no conclusion anywhere; and no answer goes beyond what is possible."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import mixope
 from mixope.diagnostics import Verdict
+from mixope.estimators import Solution
 
 RARE = mixope.TabularPolicy([[0.0, 1.0]] * 3)
 USUAL = mixope.TabularPolicy([[0.9, 0.1]] * 3)
@@ -117,20 +119,49 @@ PUSHING = mixope.CallablePolicy(pushing, actions=np.array([0, 1]))
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("asked", [{}, {"horizon": 8}, {"gamma": 0.9}], ids=str)
-def test_where_every_reward_is_one_no_weights_say_more(seed, asked):
-    found = mixope.evaluate(vectors(np.ones_like, seed=seed), PUSHING, "is-step", **asked)
-    assert found.value <= 1.0
-    assert found.interval.high <= 1.0
-    assert found.interval.low <= found.value
-    moved = [note for note in found.notes if "beyond what the logged rewards allow" in note]
-    assert len(moved) == (found.value == 1.0)
-    assert found.standard_error > 0  # how uncertain the weights are stays
+def test_weights_that_are_not_normalised_and_miss_what_is_possible_ask_for_caution(seed):
+    found = mixope.evaluate(vectors(np.ones_like, seed=seed), PUSHING, "is-step")
+    (check,) = [check for check in found.diagnostics if check.name == "reward range"]
+    assert found.value != 1.0
+    assert check.status != "pass"
+    assert found.verdict is not Verdict.TRUSTWORTHY
 
 
-def test_differences_are_of_the_value_that_is_given():
-    found = mixope.evaluate(vectors(np.ones_like), PUSHING, "is-step")
-    assert found.against_logs.difference.value == pytest.approx(found.value - found.against_logs.value)
+@dataclass(frozen=True)
+class Corrected:
+    """An estimator whose correction carries the value above the rewards, as that of a doubly robust one can."""
+
+    value: float
+    spread: float = 0.02
+    name: str = "corrected"
+
+    def solve(self, problem):
+        scores = np.random.default_rng(0).normal(size=60)
+        return Solution(self.value, episode_scores=self.spread * (scores - scores.mean()) / 60)
+
+
+@pytest.mark.parametrize("asked", [{}, {"gamma": 0.9}], ids=str)
+def test_a_value_above_all_rewards_is_the_highest_reward(asked):
+    found = mixope.evaluate(vectors(np.ones_like), PUSHING, Corrected(1.003), **asked)
+    assert found.value == 1.0
+    assert found.interval.low == found.interval.high == 1.0
+    assert sum("beyond what the logged rewards allow" in note for note in found.notes) == 1
+    assert found.standard_error > 0  # how uncertain it is stays
+    assert found.against_logs.difference.value == pytest.approx(1.0 - found.against_logs.value)
+
+
+def test_the_interval_keeps_the_part_that_is_possible():
+    found = mixope.evaluate(vectors(lambda x: (x > 0).astype(float)), PUSHING, Corrected(0.999))
+    assert found.value == 0.999
+    assert found.interval.high == 1.0
+    assert found.interval.low < 0.999
+    assert not any("beyond what the logged rewards allow" in note for note in found.notes)
+
+
+def test_what_no_chance_explains_is_not_moved_but_refused():
+    found = mixope.evaluate(vectors(np.ones_like), PUSHING, Corrected(2.0))
+    assert found.value == 2.0
+    assert found.verdict is Verdict.UNSUPPORTED
 
 
 def test_a_handful_of_rows_does_not_say_what_is_possible():

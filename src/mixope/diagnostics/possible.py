@@ -2,13 +2,14 @@
 
 An average of rewards lies between the lowest and the highest of them, whoever acts, and so do a discounted average and
 that of the first steps (0 among the rewards where a step after an end counts). The total of an episode has bounds on
-the side where more steps can only add. Weights that are not normalised, and the correction of a doubly robust value,
-know nothing of that and can miss it by chance.
+the side where more steps can only add. The correction of a doubly robust value knows nothing of that and can miss it
+by chance.
 
 With θ in [low, high], the nearest value there and the part of the interval that lies there are no worse:
 |clip(v) − θ| ≤ |v − θ|, and what is cut off cannot hold θ. Where the whole interval lies outside, no chance explains
 it: nothing is moved, and the check *reward range* fails. Nor is anything moved where fewer than ``ENOUGH`` rows stand
-behind the value: a handful of rewards may all lie on one side of their mean.
+behind the value: a handful of rewards may all lie on one side of their mean. A value whose weights are not normalised
+is shown as it comes, to show what these weights do; beyond the rewards the same check asks for caution.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def within_possible(evidence: Evidence) -> Possible:
     """The value and its interval, as far as rewards like those logged allow."""
     low, high = possible_range(evidence)
     value, found = evidence.value, evidence.interval
-    if evidence.solution.is_reference or not np.isfinite(value) or _rows(evidence) < ENOUGH:
+    apart = evidence.solution.is_reference or not evidence.solution.normalised
+    if apart or not np.isfinite(value) or _rows(evidence) < ENOUGH:
         return Possible(value, found, -np.inf, np.inf)
     slack = ROUNDING * max(abs(value), *(abs(end) for end in (low, high) if np.isfinite(end)), 0.0)
     beyond = max(low - value, value - high)
