@@ -128,7 +128,7 @@ def error_table(rows: Sequence[dict[str, str]]) -> str:
     lines = []
     for setting, by in _by_setting(rows).items():
         last = by[LONG_RUN]
-        cells = [f"{found.bias:+.4f}, {found.held.mean():.0%}" for found in by.values()]
+        cells = [f"{found.bias:+.4f}, {found.held.mean():.0%}" if found.rows else "–" for found in by.values()]
         trusted = f"{last.green.mean():.0%}, {last.held[last.green].mean():.0%}"
         lines.append([setting, f"{last.truth:+.4f}", *cells, trusted])
     return markdown(head, lines)
@@ -139,7 +139,7 @@ def decision_table(rows: Sequence[dict[str, str]]) -> str:
     head = ["setting", "truth", *(f"`{name}`" for name in METHODS)]
     lines = []
     for setting, by in _by_setting(rows).items():
-        cells = ["{:.0%} / {:.0%}".format(*found.decides) for found in by.values()]
+        cells = ["{:.0%} / {:.0%}".format(*found.decides) if found.rows else "–" for found in by.values()]
         lines.append([setting, f"{by[LONG_RUN].truth:+.4f}", *cells])
     return markdown(head, lines)
 

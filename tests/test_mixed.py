@@ -205,3 +205,27 @@ class TestCommand:
         wrong = run("inspect", path, "--missing", "keep", "--role", "severty=number")
         assert "did you mean 'severity'" in wrong.stderr
         assert run("inspect", path, "--role", "severity").exit_code == 2
+
+
+def test_shares_of_rows_that_cannot_all_be_used_are_of_those_that_were_looked_at():
+    """A row before a missing state leads nowhere and is not looked at: a share of all rows would be too small."""
+    draw, (episodes, steps) = np.random.default_rng(0), (20, 30)
+    n = episodes * steps
+    number = draw.normal(size=n)
+    number[draw.random(n) < 0.4] = np.nan
+    table = {
+        "episode_id": np.repeat(np.arange(episodes), steps),
+        "step": np.tile(np.arange(steps), episodes),
+        "observation.kind": draw.choice(["x", "y"], n),
+        "observation.number": number,
+        "action": draw.integers(2, size=n),
+        "reward": draw.normal(size=n),
+    }
+    found = mixope.inspect(mixope.read(table))
+    assert found.error is not None
+    column = next(each for each in found.state if each.name.endswith("number"))
+    looked_at = found.vectors.rows
+    assert looked_at < found.total_rows
+    assert f"{column.missing / looked_at:.2%}" in str(found)
+    assert f"of the {looked_at:,} of {found.total_rows:,} rows" in str(found)
+    assert abs(column.missing / looked_at - np.isnan(number).mean()) < 0.05

@@ -14,14 +14,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mixope.against import Contest
 from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
-from mixope.diagnostics import Diagnostic, Evidence, about_learning, check_logs, diagnose, stretch_of, verdict
+from mixope.diagnostics import (
+    Diagnostic,
+    Evidence,
+    Verdict,
+    about_learning,
+    check_logs,
+    diagnose,
+    stretch_of,
+    verdict,
+    within_possible,
+)
 from mixope.diagnostics.coverage import coverage_shift, is_small
 from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
@@ -59,7 +69,18 @@ NOT_DIVIDED = (
     " propensities are exact (docs/benchmarks.md, Recorded propensities). 'bch' and 'wis-step' divide by them"
 )
 EPISODE = Setting("estimand", "episode")
-Skipped = list[tuple[str, str]]
+
+
+class Refusal(NamedTuple):
+    """An estimator that gives no answer on a target, and why; of one of several targets the reason has its name."""
+
+    estimator: str
+    reason: str
+    target: str
+    error: MixopeError
+
+
+Skipped = list[Refusal]
 
 
 @dataclass(frozen=True)
@@ -93,7 +114,7 @@ def answer(
 ) -> list[Estimate]:
     """Every estimator on every target; those ``beside`` are shown with each of them, and never refitted.
 
-    An estimator that does not apply raises, or is noted in ``skipped`` (its name and the reason) where one is given.
+    An estimator that does not apply raises, or is noted in ``skipped`` where one is given.
     """
     said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed, "device": device}
     questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
@@ -154,7 +175,7 @@ def _those_solved(
             outcome.about(target_named(task.question.name))
         if skipped is None:
             raise outcome
-        skipped.append((task.estimator.name, outcome.named_reason))
+        skipped.append(Refusal(task.estimator.name, outcome.named_reason, task.question.name, outcome))
     return [pair for pair in zip(tasks, outcomes, strict=True) if not isinstance(pair[1], MixopeError)]
 
 
@@ -225,7 +246,8 @@ class Run:
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
         if not solution.is_reference:
             evidence = replace(evidence, replays=self.replays)
-        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None, stretch)
+        nearest = replace(solution, value=within_possible(evidence).value)
+        *earned, pooled = self._against(task, nearest, usable, by_step if sure.n_blocks is not None else None, stretch)
         return build(
             task.question,
             task.estimator.name,
@@ -236,7 +258,7 @@ class Run:
             beside=beside,
             band=self._band(task, solution),
             weights=self._bins(solution),
-            pictures=self._pictures(task, solution, usable),
+            pictures=self._pictures(task, nearest, usable),
             step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
             notes=(*about_learning(self.sums.learning, stretch > 1.0), *self.rounds.notes),
         )
@@ -376,7 +398,11 @@ def build(
 ) -> Estimate:
     """The estimate, from all the evidence there is."""
     solution, sure, survey = evidence.solution, evidence.uncertainty, evidence.survey
-    found = diagnose(evidence)
+    found, possible = diagnose(evidence), within_possible(evidence)
+    judged = verdict(found)
+    if judged is Verdict.UNSUPPORTED:  # of which nothing follows
+        loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
+        against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
@@ -385,9 +411,9 @@ def build(
         estimator=estimator,
         estimand=question.estimand,
         target=question.name,
-        value=solution.value,
+        value=possible.value,
         standard_error=sure.standard_error,
-        interval=sure.interval,
+        interval=possible.interval,
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_dropped=survey.n_dropped,
@@ -396,13 +422,14 @@ def build(
         uncovered_mass=solution.uncovered_mass,
         outside_mass=solution.outside_mass,
         logged_mean=survey.mean,
-        verdict=verdict(found),
+        verdict=judged,
         diagnostics=found,
         solver=solution.solved.outcome.value,
         residual=solution.solved.residual,
         measures=solution.measures,
         alerts=(*survey.alerts, *sure.alerts, *solution.notes, *said),
         notes=(
+            *([] if possible.note is None else [possible.note]),
             *about_ends(question.estimand, survey),
             *about_starts(question.estimand, survey),
             *about_loggers(estimator, survey),
@@ -421,7 +448,7 @@ def build(
         ),
         no_interval_because=sure.because,
         beside=beside,
-        band=(band.low, band.high) if band is not None and bounded else None,
+        band=possible.around((band.low, band.high)) if band is not None and bounded else None,
         no_band_because=NO_BAND if evidence.on_features else None if band is None or bounded else UNBOUNDED,
         weights=weights,
         pictures=pictures,

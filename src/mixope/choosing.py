@@ -5,29 +5,31 @@ whether a ratio from some episodes balances the flow of the others, whether weig
 rows they rest. Where one of them fails, the logs do not support *weights*, and with many columns that says little about
 the *value*: a value is then learned by networks (``fqe``), which needs no weights, and stands in front, with the
 default beside it. Where all of them pass but the interval is wide (more than a tenth of the range of the rewards to
-each side), or where they fail for some of several targets only, a value is learned too, and the one with the smaller
-standard error, where both can be had, stands in front: both errors are those of fits on episodes that they had not
-seen.
+each side), a value is learned too, and the one with the smaller standard error, where both can be had, stands in front:
+both errors are those of fits on episodes that they had not seen.
 
 The total of an undiscounted episode is not learned unless it is asked for: nothing holds such a value in place where
 networks see no end, and on a few hundred rows it was several times too large.
 
 A learned value asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
-about half a minute of a processor, so that it is done only where it may help. All targets of a comparison are answered
-by one estimator, so that they can be compared.
+about half a minute of a processor, so that it is done only where it may help.
+
+Every target is chosen for by itself: which others were asked about changes nothing of its answer. Where the targets of
+a comparison come out with different estimators, they are also answered by one and the same (:func:`in_common`), by
+which they are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mixope.answering import answer
+from mixope.answering import Skipped, answer
 from mixope.diagnostics import Verdict
-from mixope.errors import Advice, UsageError
+from mixope.errors import Advice
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.intervals import IntervalChoice
@@ -54,8 +56,7 @@ _FAILED = (
 )
 _NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
 _WIDER = (
-    "a value was learned too, because an interval is wide or a target is refused; {!r} stands beside it and has the"
-    " larger standard error"
+    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
 )
 
 
@@ -67,47 +68,98 @@ def answer_automatically(
     alone: bool = False,
     **options: Any,
 ) -> list[Estimate]:
-    """One estimate for each target, with what is shown beside it; ``alone`` without that of the default."""
+    """One estimate for each target, with what is shown beside it; ``alone`` without that of the default.
+
+    In place of an answer that is refused stands nothing, where ``skipped`` takes the refusals.
+    """
     first, *others = seen.automatic
     found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    if isinstance(seen, Counted) or not _learnable(seen, interval) or found[0].estimand.needs_ends:
+    if isinstance(seen, Counted) or not _learnable(seen, interval) or not found or found[0].estimand.needs_ends:
         return found
-    failed, wide = _unsupported(found), _wide(found, seen.facts)
-    if not (failed or wide):
-        return found
-    try:
-        learned = answer(seen, targets, [LEARNED], interval=interval, **options)
-    except UsageError as error:  # a target that gives densities only has no value to learn
-        return [replace(one, notes=(*one.notes, Advice("no value was learned: ", error.named_reason))) for one in found]
-    pairs = list(zip(learned, found, strict=True))
-    both = [pair for pair in pairs if pair[1].verdict is not Verdict.UNSUPPORTED]
-    if not both or _total_error(new for new, _ in both) < _total_error(old for _, old in both):
-        why = _NARROWER if both else _FAILED
-        return [_before(new, old, why.format(old.estimator, ", ".join(failed))) for new, old in pairs]
-    return [_before(old, new, _WIDER.format(new.estimator)) for new, old in pairs]
+    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, seen.facts)}
+    learned, reasons = _learned(seen, targets, doubtful, interval, options)
+    return [
+        _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
+        for one in found
+    ]
 
 
-def _unsupported(found: Sequence[Estimate]) -> tuple[str, ...]:
-    """The checks on weights that some estimate fails, if these are all that it fails."""
-    failed = [{check.name for check in one.diagnostics if check.status == "fail"} for one in found]
-    refused = [names for one, names in zip(found, failed, strict=True) if one.verdict is Verdict.UNSUPPORTED]
-    if not refused or any(names - set(ABOUT_WEIGHTS) for names in refused):
+def in_common(
+    seen: Counted | Sampled, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
+) -> list[Estimate]:
+    """One estimate for each target, all by one estimator, whatever was chosen for each of them.
+
+    Of the default and the learned value it is the one that refuses fewer targets, and then the one whose standard
+    errors are smaller together.
+    """
+    if len({one.estimator for one in chosen}) == 1:
+        return list(chosen)
+    first, interval = seen.automatic[0], options.pop("interval")
+    both = {(each.target, each.estimator): each for one in chosen for each in (one, *one.beside)}
+    default = [both[one.target, first] for one in chosen]
+    known = {target: each for (target, name), each in both.items() if name != first}
+    assert isinstance(seen, Sampled)  # counted states have no learned value
+    more, _ = _learned(seen, targets, {one.target for one in chosen} - set(known), interval, options)
+    learned = [{**known, **more}[one.target] for one in chosen if one.target in known or one.target in more]
+    if len(learned) < len(default):
+        return default
+    supported = [pair for pair in zip(default, learned, strict=True) if not any(map(_refused, pair))]
+    refusals = [sum(map(_refused, group)) for group in (default, learned)]
+    errors = [sum(map(_error, group)) for group in zip(*supported, strict=True)] if supported else [0.0, 0.0]
+    return learned if (refusals[1], errors[1]) < (refusals[0], errors[0]) else default
+
+
+def _learned(
+    seen: Sampled,
+    targets: Mapping[str, Any],
+    names: Collection[str],
+    interval: IntervalChoice,
+    options: Mapping[str, Any],
+) -> tuple[dict[str, Estimate], dict[str, str]]:
+    """Learned values of some targets; or why there is none, as of a target that gives densities only."""
+    refusals: Skipped = []
+    some = {name: policy for name, policy in targets.items() if name in names}
+    with_refusals = {**options, "skipped": refusals}
+    found = answer(seen, some, [LEARNED], interval=interval, **with_refusals) if some else []
+    return {one.target: one for one in found}, {one.target: one.error.reason for one in refusals}
+
+
+def _chosen(old: Estimate, new: Estimate) -> Estimate:
+    """The default or the learned value of one target, with the other beside it."""
+    if _refused(old):
+        return _before(new, old, _FAILED.format(old.estimator, ", ".join(_unsupported(old))))
+    if _error(new) < _error(old):
+        return _before(new, old, _NARROWER.format(old.estimator))
+    return _before(old, new, _WIDER.format(new.estimator))
+
+
+def _unlearned(one: Estimate, because: str | None) -> Estimate:
+    """The default, and why no value was learned beside it where one was wanted."""
+    return one if because is None else replace(one, notes=(*one.notes, Advice("no value was learned: ", because)))
+
+
+def _unsupported(found: Estimate) -> tuple[str, ...]:
+    """The checks on weights that a refused estimate fails, if these are all that it fails."""
+    failed = {check.name for check in found.diagnostics if check.status == "fail"}
+    if not _refused(found) or failed - set(ABOUT_WEIGHTS):
         return ()
-    return tuple(name for name in ABOUT_WEIGHTS if any(name in names for names in refused))
+    return tuple(name for name in ABOUT_WEIGHTS if name in failed)
 
 
-def _wide(found: Sequence[Estimate], facts: Survey) -> bool:
-    """Whether some interval says little: of values per step, by the range of the rewards."""
-    reach = _WIDE * (facts.highest - facts.lowest)
-    refused = any(one.verdict is Verdict.UNSUPPORTED for one in found)
-    return not refused and any(
-        one.interval is not None and one.interval.width > 2.0 * reach for one in found if one.estimand.kind != "episode"
-    )
+def _wide(found: Estimate, facts: Survey) -> bool:
+    """Whether the interval of a value per step says little, by the range of the rewards."""
+    if _refused(found) or found.interval is None or found.estimand.kind == "episode":
+        return False
+    return found.interval.width > 2.0 * _WIDE * (facts.highest - facts.lowest)
 
 
-def _total_error(found: Iterable[Estimate]) -> float:
-    """Of all targets together; nothing is known of one that has none."""
-    return sum(np.inf if one.standard_error is None else one.standard_error for one in found)
+def _refused(found: Estimate) -> bool:
+    return found.verdict is Verdict.UNSUPPORTED
+
+
+def _error(found: Estimate) -> float:
+    """Nothing is known of one that has none."""
+    return np.inf if found.standard_error is None else found.standard_error
 
 
 def _learnable(seen: Sampled, interval: IntervalChoice) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mixope.answering import Skipped, answer
-from mixope.choosing import answer_automatically
-from mixope.differences import Comparison, Difference, Differences, contests_of
+from mixope.answering import Refusal, Skipped, answer
+from mixope.choosing import answer_automatically, in_common
+from mixope.differences import Comparison, Contested, Difference, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, MixopeError, UsageError
@@ -61,7 +61,9 @@ def compare(
     :param logs: whatever :func:`mixope.read` takes, or what it gave.
     :param targets: names → whatever :func:`mixope.read_policy` takes.
     :param estimators: one or several, by name or as objects; ``"all"`` takes every estimator that these logs and this
-        estimand allow, and ``skipped`` says which do not apply and why.
+        estimand allow. ``skipped`` says which do not apply and why. ``"auto"`` answers for each target as
+        :func:`mixope.evaluate` does; where it chooses different estimators, all targets are also answered by one of
+        them, by which they are compared.
     :param all_pairs: differences of all pairs of more than twelve targets, not only of the best and each of the others.
     :param risk: also set risk against return: the mean return of an episode and the mean of the worst share ``risk``
         of episodes (CVaR), under each target, as :func:`mixope.returns` has them. Beside a long-run average, which has
@@ -87,7 +89,6 @@ def compare(
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
     names = [name for name, entry in REGISTRY.items() if not entry.slow] if every else _distinct(wanted)
-    skipped: Skipped | None = [] if every else None
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,
@@ -96,12 +97,14 @@ def compare(
         "seed": seed,
         "device": device,
     }
-    found = _estimates(seen, targets, names, skipped, options)
-    contests = contests_of(found, level, seed, all_pairs)
+    found = _estimates(seen, targets, names, options)
+    if not every:
+        _check_answered(targets, found)
+    contests = [_saying(each, found.chosen) for each in contests_of(found.compared, level, seed, all_pairs)]
     spread_of, because = (None, None) if risk is None else _risk(seen, targets, asked, risk, level, loggers, seed)
     return Comparison(
-        estimates=tuple(found),
-        skipped=tuple(dict.fromkeys(skipped or ())),
+        estimates=found.shown,
+        skipped=tuple(dict.fromkeys((refusal.estimator, refusal.reason) for refusal in found.skipped)),
         differences=tuple(_watched(found, choice) for _, found in contests if found is not None),
         selections=tuple(selection for selection, _ in contests),
         risk=spread_of,
@@ -127,23 +130,68 @@ def _risk(
         return None, error.named_reason if hint is None else Advice(error.named_reason, "; ", hint)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """All estimates of a comparison: what ``auto`` chose for each target, and those by which targets are compared."""
+
+    chosen: tuple[Estimate, ...]
+    compared: tuple[Estimate, ...]
+    shown: tuple[Estimate, ...]
+    """Target by target; what was chosen stands first, and once."""
+    skipped: tuple[Refusal, ...]
+
+
 def _estimates(
-    seen: Counted | Sampled,
-    targets: Mapping[str, Any],
-    names: Sequence[Any],
-    skipped: Skipped | None,
-    options: Mapping[str, Any],
-) -> list[Estimate]:
-    """Every estimator on every target, target by target; what ``auto`` chose comes first, and once."""
-    chosen = answer_automatically(seen, targets, alone=True, **options) if any(map(_auto, names)) else []
-    have = {one.estimator for one in chosen}
+    seen: Counted | Sampled, targets: Mapping[str, Any], names: Sequence[Any], options: Mapping[str, Any]
+) -> _Found:
+    """Every estimator on every target. What ``auto`` chose for a target has nothing to do with the other targets."""
+    skipped: Skipped = []
+    chosen, common = [], []
+    if any(map(_auto, names)):
+        chosen = answer_automatically(seen, targets, alone=True, skipped=skipped, **options)
+        answered = {one.target: targets[one.target] for one in chosen}
+        common = in_common(seen, answered, chosen, **options) if chosen else []
+    have = {one.estimator for one in common}
     others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]
-    found = [*chosen, *answer(seen, targets, others, skipped=skipped, **options)]
-    if not found:
-        reasons = "; ".join(dict.fromkeys(reason for _, reason in skipped or ()))
+    compared = [*common, *answer(seen, targets, others, skipped=skipped, **options)]
+    if not compared:
+        if len({refusal.estimator for refusal in skipped}) == 1:
+            raise skipped[0].error
+        reasons = "; ".join(dict.fromkeys(refusal.reason for refusal in skipped))
         raise UsageError(f"no estimator can answer from these logs ({reasons or 'none was named'})")
+    asked = {*have, *(name for name in others if isinstance(name, str))}
+    answers = {(one.target, one.estimator) for one in chosen if one.estimator in asked}
     order = {name: place for place, name in enumerate(targets)}
-    return sorted(found, key=lambda one: order[one.target])
+    shown = sorted(
+        [*chosen, *(one for one in compared if (one.target, one.estimator) not in answers)],
+        key=lambda one: order[one.target],
+    )
+    return _Found(tuple(chosen), tuple(compared), tuple(shown), tuple(skipped))
+
+
+def _check_answered(targets: Mapping[str, Any], found: _Found) -> None:
+    """A target on which every estimator refuses is an error, though the others have answers."""
+    answered = {one.target for one in found.shown}
+    for name in targets:
+        if name not in answered:
+            raise next(refusal.error for refusal in found.skipped if refusal.target == name)
+
+
+def _saying(contest: Contested, chosen: Sequence[Estimate]) -> Contested:
+    """With a word where the answers that ``auto`` chose are by several estimators, and these targets by one of them."""
+    selection, differences = contest
+    answers: dict[str, list[str]] = {}
+    for one in chosen:
+        answers.setdefault(one.estimator, []).append(one.target)
+    if len(answers) < 2 or selection.estimator not in answers:
+        return contest
+    each = " and ".join(f"{', '.join(names)} by {estimator}" for estimator, names in answers.items())
+    said = (
+        f"'auto' answers for each target by itself: {each}. So that they can be compared, places and differences are"
+        f" those by {selection.estimator} for all of them"
+    )
+    selection = replace(selection, alerts=(said, *selection.alerts))
+    return selection, None if differences is None else replace(differences, selection=selection)
 
 
 def _watched(found: Differences, choice: IntervalChoice) -> Differences:

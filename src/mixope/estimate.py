@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mixope.arrays import FloatArray
@@ -22,16 +22,21 @@ ALL_LOGS = "all logs"
 
 @dataclass(frozen=True)
 class Advantage:
-    """What the target earns more than somebody else, on the same episodes, and how likely it is that it earns more."""
+    """What the target earns more than somebody else, on the same episodes, and how likely it is that it earns more.
+
+    Of an answer that the logs do not support nothing follows: there is no probability and no conclusion.
+    """
 
     value: float
     standard_error: float
     interval: Interval
-    probability_better: float
+    probability_better: float | None
 
     @property
-    def conclusion(self) -> str:
+    def conclusion(self) -> str | None:
         """Which is better, or that these episodes cannot tell."""
+        if self.probability_better is None:
+            return None
         if self.interval.low > 0:
             return "the target is better"
         return "the target is worse" if self.interval.high < 0 else "cannot be told apart"
@@ -55,6 +60,11 @@ class Earned:
     method: str | None = None
     because: str | None = None
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def without_conclusion(self) -> Earned:
+        """The same against a target whose answer is refused."""
+        return replace(self, difference=self.difference and replace(self.difference, probability_better=None))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""

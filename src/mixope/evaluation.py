@@ -145,7 +145,10 @@ def _doubted(
         against = None if logs.value is None else WHAT_LOGS_EARN
         said = Reported(found.value, found.interval, logs.value, against, difference.interval if difference else None)
     (question,) = ask(seen.logs, seen.labels, {found.target: target}, estimand=found.estimand, columns=seen.columns)
-    return replace(found, confounding=confounding_of(seen.problem(question), said, factor, seen.reward_spread()))
+    bounds = confounding_of(seen.problem(question), said, factor, seen.reward_spread())
+    if found.verdict is Verdict.UNSUPPORTED:  # of which nothing follows, so that nothing can flip
+        bounds = replace(bounds, flips_at=None, open_at=None, sentences=bounds.sentences[:1])
+    return replace(found, confounding=bounds)
 
 
 def _refuse_without(estimate: Estimate, choice: IntervalChoice) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixope.arrays import is_number, is_whole
-from mixope.errors import DataError, MixopeError, UsageError, about
+from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, about
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
 from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy
@@ -60,6 +60,9 @@ def target_named(name: str) -> str:
     return f"target {name!r}"
 
 
+AS_CLASSES = Advice("if they are a few classes, such as doses, say so: ", Setting("roles", {"action": "id"}))
+
+
 @contextmanager
 def naming_targets(questions: Sequence[Question]) -> Iterator[None]:
     """Inside, an error of a target's policy names the target if there are several."""
@@ -96,7 +99,7 @@ def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None)
             where=logs.name,
             expected="a policy that answers for any vector: a function, a classifier, a network or a GaussianPolicy",
             got=f"a table of {found!r}",
-            hint="if the numbers are ids, store them as integers",
+            hint=AS_CLASSES if real == ["actions"] else "if the numbers are ids, store them as integers",
         )
     names = tuple(column.partition(".")[2] for column in logs.schema.observation)
     if logs.schema.observation_kind == "factors" and getattr(found, "factors", None):

@@ -230,8 +230,9 @@ def _refuse_bad_counts(logs: Logs, groups: GroupSums) -> None:
         raise no_rows(logs)
     keys = (*logs.schema.observation, *logs.schema.action)
     suspicious = any(table.column(key).null_count for key in keys)
-    for name in ("reward", "inverse", "lowest", "highest"):
-        suspicious |= name in table.column_names and _beyond(groups.column(name))
+    floats = [key for key in logs.schema.action if logs.schema.types.get(key) == "float"]
+    for name in ("reward", "inverse", "lowest", "highest", *floats):
+        suspicious |= name in table.column_names and _beyond(table.column(name).to_numpy())
     error = explain_rows(logs) if suspicious else explain_gaps(logs)
     if error:
         raise error
@@ -359,7 +360,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         shape, chosen, values, *actions = scanned
         if shape is None or shape.n_groups == 0:
             raise no_rows(logs)
-        _refuse_bad_sample(logs, shape, chosen.rows)
+        _refuse_bad_sample(logs, shape, chosen.rows, *actions)
     irregular, broken = misfits_of_rows(shape, logs.step_base)
     facts = survey_of_episodes(logs, engine.name, shape, suspicious=bool(irregular.any() or broken.any()))
     totals = facts.episodes
@@ -399,12 +400,14 @@ def _columns_of(schema: Schema, values: Sequence[Mapping[float, Value]], n_rows:
     return columns
 
 
-def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any) -> None:
+def _refuse_bad_sample(logs: Logs, shape: GroupSums, rows: Any, actions: GroupSums | None = None) -> None:
     """NaN or infinity anywhere, or a propensity that is none: find the rows in the files and say so."""
     sums = ("earned", "leaving", "arriving", "steps", "lowest", "highest")
     floats = [a for a in (rows.observation, rows.next_observation, rows.action, rows.reward) if a.dtype.kind == "f"]
     suspicious = any(_beyond(shape.column(name)) for name in sums)
     suspicious |= any(_beyond(a) for a in floats) or bool((rows.propensity < 1 / LARGE).any())
+    if actions is not None and logs.schema.types.get(logs.schema.action[0]) == "float":
+        suspicious |= _beyond(actions.column(logs.schema.action[0]))
     error = explain_rows(logs) if suspicious else explain_gaps(logs)
     if error:
         raise error

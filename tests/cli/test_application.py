@@ -94,7 +94,7 @@ def test_the_demo_tells_the_whole_story_and_opens_with_the_answer(tmp_path, monk
     assert {path.name for path in folder.iterdir()} >= {*demo.RESULTS, "logs.parquet", "truth.json"}
     opening = page.split("── 1.")[0]
     assert len(opening.splitlines()) <= 16
-    for words in ("What would it earn", "the target", "P(better)", "the verdict", "the truth", "report.html"):
+    for words in ("What would it earn", "the target", "no conclusion", "the verdict", "the truth", "report.html"):
         assert words in opening
 
 

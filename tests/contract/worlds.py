@@ -268,4 +268,4 @@ def answers(name, variant, estimand):
             loggers=dict(zip(labels, loggers, strict=True)),
             skipped=refusals,
         )
-    return {e.estimator: e for e in found} | dict(refusals)
+    return {e.estimator: e for e in found} | {refused.estimator: refused.reason for refused in refusals}

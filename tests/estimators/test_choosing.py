@@ -76,23 +76,60 @@ def test_a_wide_interval_asks_for_both_and_the_smaller_error_is_chosen(monkeypat
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.long
-def test_all_targets_of_a_comparison_are_answered_by_one_estimator():
+def test_targets_that_are_all_learned_are_compared_by_what_was_learned():
     log, target, _ = FAR
     found = mixope.compare(log, {"far": target, "farther": moved(-0.6)[1]}, gamma=GAMMA)
     assert [one.estimator for one in found.estimates] == ["fqe", "fqe"]
     assert [one.beside[0].estimator for one in found.estimates] == ["dr", "dr"]
     assert len(found.differences) == 1
+    assert found.selections[0].alerts == ()
+
+
+AWAY = LinearGaussianPolicy(-2.0 * np.eye(3), np.zeros(3), np.full(3, 0.5))
+
+
+def same(one, other):
+    """To the bit: all that is written of an answer, and its scores."""
+    first, second = one.to_dict(), other.to_dict()
+    for found in (first, second):
+        found.pop("beside", None)  # a comparison shows no emp beside
+        found.pop("target")
+    return first == second and np.array_equal(one.scores, other.scores) and one.verdict is other.verdict
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.long
-def test_one_refused_target_does_not_take_a_better_answer_from_the_others():
+def test_the_answer_on_a_target_does_not_depend_on_the_others_which_one_estimator_compares():
     log, target, _ = NEAR
-    away = LinearGaussianPolicy(-2.0 * np.eye(3), np.zeros(3), np.full(3, 0.5))
-    near, refused = mixope.compare(log, {"near": target, "away": away}, gamma=GAMMA).estimates
-    (other,) = near.beside
-    assert near.standard_error < other.standard_error
-    assert refused.estimator == near.estimator
+    targets = {"near": target, "away": AWAY}
+    found = mixope.compare(log, targets, ["auto", "fqe"], gamma=GAMMA)
+    alone = {name: mixope.evaluate(log, policy, gamma=GAMMA) for name, policy in targets.items()}
+    assert {one.estimator for one in alone.values()} == {"dr", "fqe"}  # it flips
+    answers = {name: next(one for one in found if one.target == name) for name in targets}
+    assert all(same(answers[name], alone[name]) for name in targets)
+    chosen, differences = found.selections[0], found.differences[0]
+    assert {rank.target for rank in chosen.ranks} == set(targets)
+    assert all(found[rank.target, chosen.estimator].value == rank.value for rank in chosen.ranks)
+    assert differences.estimator == chosen.estimator
+    assert differences.selection is chosen
+    assert chosen.estimator in chosen.alerts[0]
+    keys = [(one.target, one.estimator) for one in found]
+    assert len(set(keys)) == len(keys)
+    assert ("near", "fqe") in keys
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_target_that_auto_cannot_answer_takes_nothing_from_the_others():
+    """A density cannot be drawn from, which dr needs."""
+    log, near, _ = moved(0.25, 12, 8)
+
+    def density(states, actions):
+        return np.exp(near.log_prob(states, actions))
+
+    found = mixope.compare(log, {"density": density, "near": near}, ["auto", "emp"], gamma=GAMMA)
+    assert [one.estimator for one in found if one.target == "density"] == ["emp"]
+    assert [name for name, _ in found.skipped] == ["dr"]
+    assert next(one for one in found if one.target == "near").value == mixope.evaluate(log, near, gamma=GAMMA).value
 
 
 @pytest.mark.usefixtures("nobody")

@@ -140,7 +140,7 @@ def everything(world, engine, estimand, interval="auto"):
     records = {
         (e.target, e.estimator): (_record(e), _bytes(e.scores), _bytes(e.step_scores), _totals(e)) for e in found
     }
-    return records, refused
+    return records, [(one.estimator, one.reason) for one in refused]
 
 
 def _record(estimate):

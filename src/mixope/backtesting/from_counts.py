@@ -43,8 +43,9 @@ def few_at_a_time(
     labels: Sequence[str],
     known: Mapping[str, Policy],
     seed: int,
+    asked: Estimand | None = None,
 ) -> Iterator[list[HeldOut]]:
-    """All loggers from the counts of the others."""
+    """All loggers from the counts of the others; what is ``asked`` of each, or what its rows show as they are."""
     check_takes(estimator, "counts")
     rows = counted.transitions
     others = others_of(rows, merged=ignores_loggers(estimator))
@@ -54,8 +55,8 @@ def few_at_a_time(
         episodes = by_place(episode_counts(groups, rows), others)
         size = loggers_at_a_time(max(len(BASIS) * others.n_places, len(episodes.logger)))
     for few in (labels[low : low + size] for low in range(0, len(labels), size)):
-        asked = [_solved(counted, others, survey, estimator, label, known, seed) for label in few]
-        held, tables = [one for one, _ in asked], [table for _, table in asked]
+        solved = [_solved(counted, others, survey, estimator, label, known, seed, asked) for label in few]
+        held, tables = [one for one, _ in solved], [table for _, table in solved]
         if episodes is None:
             yield held if not present(tables) else _with_scores(held, *_scanned(counted, rounds, others, tables, seed))
         else:
@@ -75,13 +76,14 @@ def _solved(
     label: str,
     known: Mapping[str, Policy],
     seed: int,
+    asked: Estimand | None,
 ) -> tuple[HeldOut, FloatArray | None]:
     """Solve for one logger's policy from the counts of the others; its scores are by place."""
     rows = counted.transitions
     j = rows.loggers.index(label)
     policy = known.get(label) or counted_policy(rows, j)
     steps = survey.episodes.of(j).horizon
-    estimand = Estimand("horizon", horizon=steps) if steps else Estimand()
+    estimand = asked or (Estimand("horizon", horizon=steps) if steps else Estimand())
     found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
     rest, places = others.without(j)
     policies = {name: other for name, other in known.items() if name != label}

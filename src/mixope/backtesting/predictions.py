@@ -1,9 +1,12 @@
 """Every logger held out in turn: its policy is evaluated from the rows of the others, and set beside what it earned.
 
-Like is compared with like: the mean of T steps after a reset is not the long-run average, so where a logger's episodes
-were all cut after the same number of steps its prediction is for that horizon. Where all of them ended for good, the
-mean over rows is the average of a process that starts again, and that is predicted. Where states are not counted, only
-averages can be predicted with an interval, and the notes say which loggers that may mislead.
+Like is compared with like. Where an estimand is asked for, it is predicted for every logger and held against what the
+logger earned under it (:mod:`mixope.estimators.own_values`): the mean of its episodes where they hold all that counts,
+else what its own rows lead to. Where none is, the quantity is what the rows show as they are. The mean of T steps after
+a reset is not the long-run average, so where a logger's episodes were cut after the same number of steps, unless they
+ended before, its prediction is for that horizon. Where all of them ended for good, the mean over rows is the average of
+a process that starts again, and that is predicted. Where states are not counted, horizons cannot be predicted with an
+interval, and the notes say which loggers that may mislead.
 
 The held-out policy is the known one, or what its own rows show: the frequencies of its actions, or where states are not
 counted a law that is fitted to them. The two sides then share the noise of its actions, and a comparison errs towards
@@ -24,20 +27,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mixope.answering import build
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
-from mixope.backtesting.judging import Distance, distance, earned, independent_predictions
+from mixope.backtesting.judging import Distance, Earnings, distance, earned, earned_by, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.diagnostics import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.diagnostics.replay import judge_replays, replay_logs
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, MixopeError, UsageError
+from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
-from mixope.estimators.asking import Asking, together
+from mixope.estimators.asking import Asking, Rounds, together
 from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.own_values import FROM_CHAIN, Own, own_values
 from mixope.features import FeatureMap
 from mixope.intervals import (
     IntervalChoice,
@@ -49,9 +56,9 @@ from mixope.intervals import (
 )
 from mixope.logs import UNLABELLED, LogSource
 from mixope.policies import Policy, PolicySource
-from mixope.questions import Question, check_level, known_policies
+from mixope.questions import Question, as_estimand, check_level, known_policies
 from mixope.seen import Counted, Sampled, look
-from mixope.statistics.episodes import EpisodeSums
+from mixope.statistics.episodes import EpisodeSums, EpisodeTotals
 from mixope.statistics.repeats import Repeats
 from mixope.statistics.request import OfLoggers
 from mixope.survey import Survey
@@ -63,6 +70,9 @@ def backtest(
     *,
     loggers: Mapping[str, PolicySource] | None = None,
     estimator: str | Estimator = "auto",
+    estimand: Kind | Estimand | None = None,
+    gamma: float | None = None,
+    horizon: int | None = None,
     level: float = 0.95,
     features: FeatureMap | None = None,
     engine: str | Engine | None = None,
@@ -75,6 +85,9 @@ def backtest(
     :param loggers: labels → policies where they are known; the others are counted from, or fitted to, their own rows.
     :param estimator: any that does not weigh whole episodes (``"auto"``: doubly robust where states have factors or
         are vectors, else EMP).
+    :param estimand: what is predicted of every logger, with ``gamma`` or ``horizon`` as for :func:`mixope.evaluate`:
+        the question that the target is to be asked. None predicts what each logger's rows show as they are: the mean of
+        the first steps where all episodes were cut after as many, else the average.
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
@@ -87,21 +100,22 @@ def backtest(
     '2 of 2 agree'
     """
     check_level(level)
+    nothing = estimand is None and gamma is None and horizon is None
+    asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
     seen = look(logs, engine, features, seed, checkpoint)
     labels = _labels(seen.labels)
     known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    rounds = seen.rounds()
+    owners, sums = _owners(seen, rounds, asked, seed)
+    survey = seen.survey(sums)
     if isinstance(seen, Counted):
-        rounds = seen.rounds()
-        sums = seen.sum_scores(rounds, [], seed)
-        survey = seen.survey(sums)
-        batches = few_at_a_time(seen, rounds, survey, chosen, labels, known, seed)
+        batches = few_at_a_time(seen, rounds, survey, chosen, labels, known, seed, asked)
     else:
-        survey, sums = seen.facts, seen.sums
-        batches = iter([_from_sample(seen, chosen, labels, known)])
+        batches = iter([_from_sample(seen, rounds, chosen, labels, known, asked)])
     found, held = [], []
     for batch in batches:
-        found += [_predict(one, survey, chosen, level, seed) for one in batch]
+        found += [_predict(one, survey, chosen, level, seed, owners) for one in batch]
         held += [replace(one, policy=None, solution=None, scores=None, problem=None) for one in batch]
     rows = judged_together([row for row, _ in found])
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
@@ -109,8 +123,35 @@ def backtest(
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
     replays = _replayed(seen, sums, survey, level)
     off = tuple(check.sentence for check in replays if check.status != "pass")
-    notes = (*survey.alerts, *_repeated(sums.repeats), *off, *_notes(survey, held))
-    return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays)
+    said = _notes(survey, held) if asked is None else _notes_on_own(owners, held)
+    notes = (*survey.alerts, *_repeated(sums.repeats), *off, *said, *_notes_on_policies(survey, held))
+    return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays, asked)
+
+
+def same_question(seen: Counted | Sampled, estimand: Estimand) -> Estimand | None:
+    """What a backtest beside an answer asks of the loggers: what the target was asked, where that can be predicted.
+
+    None, which predicts what rows show as they are: for a long-run average, and for a horizon where states are not
+    counted, which only estimators can answer that weigh whole episodes.
+    """
+    unlike = estimand.horizon is not None and isinstance(seen, Sampled)
+    return None if estimand.kind == "average" or unlike else estimand
+
+
+Owners = tuple[Own | str, ...]
+"""What every logger earned, or why nobody knows, and the pool's last; empty where no estimand is asked for."""
+
+
+def _owners(seen: Counted | Sampled, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[Owners, EpisodeSums]:
+    """By the same scans as an evaluation."""
+    if asked is None:
+        return (), seen.sums if isinstance(seen, Sampled) else seen.sum_scores(rounds, [], seed)
+    (earned,) = rounds.run(together([partial(seen.own_chains, asked)]))
+    if isinstance(earned, MixopeError):
+        raise earned
+    sums = seen.sum_scores(rounds, earned.to_sum, seed, asked)
+    returns = sums.returns if earned.returns is None else earned.returns
+    return own_values(asked, sums.totals, earned, returns, sums.scores), sums
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -134,23 +175,24 @@ def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
     if not isinstance(seen, Counted):
         return ()
-    value, own = earned(sums.totals, sums.totals, None)
-    around = clustered_interval(value, own, level)
+    own = earned(sums.totals, sums.totals, None)
+    around = clustered_interval(own.value, own.scores, level)
     found = replay_logs(seen.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 
 
 def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
+    """Whose rows show something else than what can be predicted."""
     notes = []
     averages = [(one.label, survey.episodes.of(one.number)) for one in held if one.estimand.horizon is None]
-    cut = {label: mine.horizon for label, mine in averages if mine.horizon is not None}
+    cut = [(label, mine) for label, mine in averages if mine.horizon is not None]
     if cut:
-        steps = " or ".join(f"{steps:,}" for steps in sorted(set(cut.values())))
+        each = "; ".join(f"{_cut(mine)} of {label}'s episodes" for label, mine in cut)
         notes.append(
-            f"the episodes of {', '.join(cut)} were all cut after {steps} steps. Where states are not counted there is"
-            " no interval for a horizon, so the long-run average is predicted and compared with the mean of the rows:"
-            " they may differ by what the first steps after a start are worth"
+            f"cut there, not ended: {each}. Where states are not counted there is no interval for a horizon, so the"
+            " long-run average is predicted and compared with the mean of the rows: they may differ by what the first"
+            " steps after a start are worth"
         )
     unlike = [label for label, mine in averages if not mine.whole and mine.horizon is None]
     if unlike:
@@ -158,6 +200,29 @@ def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
             f"the episodes of {', '.join(unlike)} were cut after different numbers of steps or lack their first ones,"
             " so the long-run average is predicted and compared with the mean of the rows: they may differ for that"
         )
+    return tuple(notes)
+
+
+def _cut(mine: EpisodeTotals) -> str:
+    """How many episodes were cut, and after how many steps; others ended for good before."""
+    n = int((mine.ended == 0).sum())
+    return f"after {mine.horizon:,} steps {'all' if n == len(mine.ended) else f'{n:,} of {len(mine.ended):,}'}"
+
+
+def _notes_on_own(owners: Owners, held: Sequence[HeldOut]) -> tuple[str, ...]:
+    """Whose earnings could not be read off its episodes."""
+    solved = [one.label for one in held if isinstance(own := owners[one.number], Own) and own.method == FROM_CHAIN]
+    if not solved:
+        return ()
+    return (
+        f"episodes of {', '.join(solved)} were cut before all that counts, so that what it earned was solved from its"
+        " own rows: a state that leaves something out misleads both sides alike",
+    )
+
+
+def _notes_on_policies(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
+    """Where the policies are from, and rows that belong to nobody."""
+    notes = []
     for how, words in (("counted", "counted from"), ("fitted", "fitted to")):
         mine = [one.label for one in held if one.how == how]
         if mine:
@@ -170,19 +235,25 @@ def _notes(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ...]:
 
 
 def _from_sample(
-    seen: Sampled, estimator: Estimator, labels: Sequence[str], known: Mapping[str, Policy]
+    seen: Sampled,
+    rounds: Rounds,
+    estimator: Estimator,
+    labels: Sequence[str],
+    known: Mapping[str, Policy],
+    asked: Estimand | None,
 ) -> list[HeldOut]:
     """Every logger's policy from the rows of the others, all of them in the same rounds of scans."""
     check_takes(estimator, "features")
-    held = [_left_out(seen, label, known) for label in labels]
-    asked = [partial(_ask, estimator, one.problem) for one in held if one.problem is not None]
-    outcomes = iter(seen.rounds().run(together(asked)))
+    held = [_left_out(seen, label, known, asked or Estimand()) for label in labels]
+    starts = [partial(_ask, estimator, one.problem) for one in held if one.problem is not None]
+    outcomes = iter(rounds.run(together(starts)))
     return [one if one.problem is None else _solved(one, next(outcomes)) for one in held]
 
 
-def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy]) -> HeldOut:
+def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy], estimand: Estimand) -> HeldOut:
     """The question that a logger's policy puts to the others; a policy that cannot be fitted is a refusal."""
-    found = HeldOut(seen.labels.index(label), label, "known" if label in known else "fitted", known.get(label))
+    how = "known" if label in known else "fitted"
+    found = HeldOut(seen.labels.index(label), label, how, known.get(label), estimand)
     try:
         policy = known.get(label) or imitate(seen.rows.fitted(DefaultMixture(), {label: 1.0}))
     except MixopeError as error:
@@ -223,12 +294,13 @@ def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:
 
 
 def _predict(
-    held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int
+    held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int, owners: Owners
 ) -> tuple[BacktestRow, Distance | None]:
     """The line of one logger, and how far it is off where there is an interval."""
     mine = survey.episodes.of(held.number)
-    value, own = earned(mine, survey.episodes, held.estimand.horizon)
-    around = clustered_interval(value, own, level)
+    got, unknown = _earned(held, survey, owners)
+    value, own = got.value, got.scores
+    around = clustered_interval(value, own, level) if math.isfinite(value) else None
     estimate = _estimate(held, survey.without(held.number), estimator.name, level, seed)
     found = estimate.interval if estimate else None
     far = None
@@ -236,6 +308,7 @@ def _predict(
         whose = survey.episodes.logger == held.number
         off = estimate.value - value
         far = distance(off, estimate.standard_error, held.scores, own, whose, level, value)
+    refused = estimate is None or far is None or estimate.verdict is Verdict.UNSUPPORTED
     row = BacktestRow(
         label=held.label,
         predicted=estimate.value if estimate else math.nan,
@@ -244,18 +317,29 @@ def _predict(
         earned=value,
         earned_low=around.low if around else None,
         earned_high=around.high if around else None,
-        covered=far is not None and far.covered,
+        covered=None if refused or far is None else far.covered,
         verdict=str(estimate.verdict if estimate else Verdict.UNSUPPORTED),
         uncovered_mass=estimate.uncovered_mass if estimate else held.strange,
-        z=None if far is None else far.z,
-        deviate=None if far is None else far.deviate,
+        z=None if refused or far is None else far.z,
+        deviate=None if refused or far is None else far.deviate,
         estimand=str(held.estimand),
         policy=held.how,
         n_rows=int(mine.rows.sum()),
         n_episodes=len(mine.rows),
-        note=held.refusal or _worst(estimate),
+        note=held.refusal or unknown or _worst(estimate),
     )
     return row, far
+
+
+def _earned(held: HeldOut, survey: Survey, owners: Owners) -> tuple[Earnings, str]:
+    """What the logger itself earned; or no number, and why."""
+    if not owners:
+        return earned(survey.episodes.of(held.number), survey.episodes, held.estimand.horizon), ""
+    own = owners[held.number]
+    if isinstance(own, str):
+        nothing = np.full(int((survey.episodes.logger == held.number).sum()) + 1, math.nan)
+        return Earnings(math.nan, nothing), Advice("what it earned itself is not known: ", own)
+    return earned_by(own, owners[-1]), ""
 
 
 def _estimate(held: HeldOut, others: Survey, estimator: str, level: float, seed: int) -> Estimate | None:

@@ -19,6 +19,7 @@ from typing import Any
 from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
 from mixope.diagnostics import Diagnostic, Verdict, verdict
+from mixope.estimand import Estimand
 from mixope.estimate import Estimate, Provenance
 from mixope.rendering import ReportedRecord, Rows, plain
 from mixope.restoring import restore
@@ -30,7 +31,10 @@ BEYOND_CHANCE = float(ndtr(-WARN))
 
 @dataclass(frozen=True)
 class BacktestRow:
-    """One logger: predicted from the others, and what it earned. Without a prediction ``predicted`` is NaN."""
+    """One logger: predicted from the others, and what it earned. Without a prediction ``predicted`` is NaN.
+
+    Of a prediction that the others' rows do not support nothing follows: ``covered``, ``z`` and ``deviate`` are None.
+    """
 
     label: str
     predicted: float
@@ -39,7 +43,7 @@ class BacktestRow:
     earned: float
     earned_low: float | None
     earned_high: float | None
-    covered: bool
+    covered: bool | None
     verdict: str
     uncovered_mass: float
     z: float | None = None
@@ -82,6 +86,22 @@ class Backtest(ReportedRecord):
     """How many independent predictions these are worth; None where nobody knows, and they may all err together."""
     replays: tuple[Diagnostic, ...] = ()
     """What the counts of all rows predict of their loggers by step, and out of time, beside what was seen."""
+    estimand: Estimand | None = None
+    """What was asked of every logger; None where each is asked what its rows show as they are."""
+
+    @property
+    def unit(self) -> str:
+        """Per step, or per episode."""
+        return Estimand().unit if self.estimand is None else self.estimand.unit
+
+    @property
+    def subject(self) -> str:
+        """What was predicted, each quantity with the loggers whose it is where there are several."""
+        of: dict[str, list[str]] = {}
+        for row in self.rows:
+            of.setdefault(row.estimand, []).append(row.label)
+        each = [f"{what} of {', '.join(labels)}" if len(of) > 1 else what for what, labels in of.items()]
+        return f"{'; '.join(each)}, {self.unit}"
 
     @property
     def supported(self) -> tuple[BacktestRow, ...]:
@@ -91,7 +111,7 @@ class Backtest(ReportedRecord):
     @property
     def agree(self) -> int:
         """How many of those earned what was predicted, both errors counted."""
-        return sum(row.covered for row in self.supported)
+        return sum(bool(row.covered) for row in self.supported)
 
     @property
     def coverage(self) -> float | None:
@@ -196,6 +216,8 @@ class Backtest(ReportedRecord):
         span = self.coverage_interval
         return {
             "estimator": self.estimator,
+            "estimand": self.estimand and {k: v for k, v in asdict(self.estimand).items() if v is not None},
+            "unit": self.unit,
             "level": self.level,
             "coverage": self.coverage,
             "coverage_interval": {"low": span[0], "high": span[1]} if span else None,

@@ -17,6 +17,9 @@ def command(
     context: typer.Context,
     logs: o.Paths,
     estimator: o.Estimator = "auto",
+    estimand: o.BacktestEstimand = None,
+    gamma: o.Gamma = None,
+    horizon: o.Horizon = None,
     level: o.Level = 0.95,
     logger: o.Logger = [],  # noqa: B006 (typer's way to say: any number)
     loggers: o.Loggers = None,
@@ -61,6 +64,9 @@ def command(
             seen,
             loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust, logs=seen.logs)),
             estimator=estimator,
+            estimand=None if estimand is None else estimand.value,
+            gamma=gamma,
+            horizon=horizon,
             level=level,
             seed=seed,
         )

@@ -85,6 +85,7 @@ def command(
     3 bad data, 4 not supported by these logs (with --strict).
     """
     from mixope.backtesting import backtest as predict_loggers
+    from mixope.backtesting import same_question
     from mixope.diagnostics import Verdict
     from mixope.evaluation import evaluate
     from mixope.inspection import coverage_of
@@ -130,7 +131,8 @@ def command(
             confounding=confounding,
             threshold=threshold,
         )
-        tested = predict_loggers(seen, loggers=known, level=level, seed=seed) if backtest else None
+        question = same_question(seen, result.estimand)
+        tested = predict_loggers(seen, loggers=known, estimand=question, level=level, seed=seed) if backtest else None
         result = tested.judge(result) if tested else result
         notes.extend(output.taken(seen.engine))
         if html is not None:

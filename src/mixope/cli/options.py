@@ -243,6 +243,16 @@ Estimand = Annotated[
         "or the total of an episode until its end, not divided by its length (with --gamma if it is to be discounted).",
     ),
 ]
+BacktestEstimand = Annotated[
+    EstimandName | None,
+    typer.Option(
+        "--estimand",
+        show_default=False,
+        help="What is predicted of every logger, as for mixope evaluate: the question that the target is to be asked. "
+        "Without it, what each logger's rows show as they are: the mean of the first steps where all episodes were cut "
+        "after as many, else the average.",
+    ),
+]
 Gamma = Annotated[float | None, typer.Option("--gamma", show_default=False, help="The discount, between 0 and 1.")]
 Horizon = Annotated[int | None, typer.Option("--horizon", show_default=False, help="How many first steps.")]
 Level = Annotated[float, typer.Option("--level", help="How often the interval should hold the truth.")]

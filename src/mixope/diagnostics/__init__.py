@@ -13,6 +13,7 @@ from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_ste
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.learning import about_learning, loggers_learned, stretch_of
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
+from mixope.diagnostics.possible import within_possible
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.replay import model_replays_logs
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
@@ -107,4 +108,5 @@ __all__ = [
     "judge_dropped",
     "stretch_of",
     "verdict",
+    "within_possible",
 ]

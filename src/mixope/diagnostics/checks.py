@@ -207,6 +207,7 @@ def reward_range(evidence: Evidence) -> Diagnostic | None:
     """A mean of rewards lies among the rewards, a sum of them among the sums of that many.
 
     A value that was corrected by a model can lie beyond by chance, so that it is the interval which must reach there.
+    One whose weights are not normalised is not moved there (:mod:`mixope.diagnostics.possible`), and asks for caution.
     """
     low, high = _possible(evidence)
     value, interval = evidence.value, evidence.interval
@@ -218,7 +219,7 @@ def reward_range(evidence: Evidence) -> Diagnostic | None:
         "reward range",
         value,
         high if value > high else low,
-        "pass" if inside or reaches else "fail",
+        "pass" if inside or (reaches and evidence.solution.normalised) else "warn" if reaches else "fail",
         f"the value {where} {_what_is_possible(evidence, low, high)}",
         "at most" if value > high else "at least",
     )

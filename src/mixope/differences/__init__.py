@@ -6,7 +6,7 @@ selection      places, the probability of being the best, and regret
 by_estimator   who may be ranked, and all of the above for each estimator
 """
 
-from mixope.differences.by_estimator import contests_of, select
+from mixope.differences.by_estimator import Contested, contests_of, select
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, pairwise, with_best
 from mixope.differences.records import Comparison, Difference, Differences, Rank, Regret, Selection
@@ -15,6 +15,7 @@ from mixope.differences.selection import contest, ranks, regrets
 __all__ = [
     "MOST_PAIRED",
     "Comparison",
+    "Contested",
     "Difference",
     "Differences",
     "JointScores",

@@ -69,11 +69,20 @@ def _one(group: list[Estimate], level: float, seed: int, all_pairs: bool) -> Con
         estimand=first.estimand,
         level=level,
         n_episodes=first.n_episodes,
-        pairs=pairwise(joint, level, seed) if every else with_best(joint, level, best),
+        pairs=_concluded(pairwise(joint, level, seed) if every else with_best(joint, level, best), usable),
         selection=chosen,
-        loggers=_against_loggers(first, joint, level, seed),
+        loggers=_concluded(_against_loggers(first, joint, level, seed), usable),
         compared="all pairs" if every else "with the best",
         alerts=_alerts(group, usable),
+    )
+
+
+def _concluded(found: Sequence[Difference], usable: Sequence[Estimate]) -> tuple[Difference, ...]:
+    """Nothing follows of a difference with a target that is refused."""
+    refused = {e.target for e in usable if _refused(e)}
+    return tuple(
+        replace(pair, probability_first_is_better=None) if refused & {pair.first, pair.second} else pair
+        for pair in found
     )
 
 

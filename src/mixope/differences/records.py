@@ -18,7 +18,10 @@ MOST_LISTED = 12
 
 @dataclass(frozen=True)
 class Difference:
-    """``first`` less ``second``; ``joint`` covers together with all other pairs."""
+    """``first`` less ``second``; ``joint`` covers together with all other pairs.
+
+    Where one of them is refused nothing follows: there is no probability and no conclusion.
+    """
 
     first: str
     second: str
@@ -27,7 +30,7 @@ class Difference:
     independent_standard_error: float
     interval: Interval
     joint: Interval
-    probability_first_is_better: float
+    probability_first_is_better: float | None
 
     @property
     def narrower(self) -> float:
@@ -35,8 +38,10 @@ class Difference:
         return self.independent_standard_error / self.standard_error if self.standard_error > 0 else float("inf")
 
     @property
-    def conclusion(self) -> str:
+    def conclusion(self) -> str | None:
         """Which is better, all pairs considered, or that these episodes cannot tell."""
+        if self.probability_first_is_better is None:
+            return None
         if self.standard_error == 0.0 and self.value == 0.0:
             return "the same on every episode"
         if self.joint.low > 0:
@@ -380,6 +385,8 @@ def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def probability_words(chance: float) -> str:
-    """Three digits, never rounded to certainty: < 0.001, > 0.999."""
+def probability_words(chance: float | None) -> str:
+    """Three digits, never rounded to certainty: < 0.001, > 0.999; a dash where there is none."""
+    if chance is None:
+        return "–"
     return "< 0.001" if chance < 0.001 else "> 0.999" if chance > 0.999 else f"{chance:.3f}"

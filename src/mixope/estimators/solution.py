@@ -154,6 +154,8 @@ class Solution:
     """Whether a value model stands in for what was never logged."""
     notes: tuple[str, ...] = ()
     """What a reader should know of the fits behind it."""
+    normalised: bool = True
+    """Whether weights are normalised, or a model stands behind them, so that rewards of one earn about one."""
     is_reference: bool = False
     """Whether this is a reference line and no estimate of the target."""
     trained_on: str | None = None

@@ -131,6 +131,7 @@ class Trajectory:
             value=value,
             episode_scores=scores,
             known_bias=bias,
+            normalised=self.rule not in (_plain, _plain_by_step),
             measures=Measures(
                 effective_sample_size=size * (1.0 if self.stepwise else data.n_rows / data.n_episodes),
                 effective_episodes=None if self.stepwise else size,

@@ -159,8 +159,8 @@ class CoveredLog:
         self, seen: Counted | Sampled, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
     ) -> dict[str, dict[str, Estimate]]:
         """Estimates by estimator and target; one that refused is not there."""
-        choice, refused = IntervalChoice(kind), list[tuple[str, str]]()
-        found = answer(seen, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=refused)
+        choice = IntervalChoice(kind)
+        found = answer(seen, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=[])
         return {name: {e.target: e for e in found if e.estimator == name} for name in names}
 
     def _from_refits(self, counted: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:

@@ -206,7 +206,7 @@ def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
     yield from _texts(plan, piece)
     finite = ["reward"]
     finite += schema.numbers
-    finite += plan.action if schema.action_kind == "continuous" else ()
+    finite += [name for name in plan.action if schema.types[name] == "float"]
     for name in finite:
         yield _finite(plan, name, f"NOT isfinite({quote(name)})")
         yield _within(plan, name)

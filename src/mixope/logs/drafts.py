@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs.names import Assignment, missing
 from mixope.logs.parts import Part, expand
-from mixope.logs.roles import counter, missing_in, roles_of
+from mixope.logs.roles import action_classes, counter, missing_in, refuse_many_actions, roles_of
 from mixope.logs.schema import ActionKind, ObservationKind, Role
 from mixope.logs.sources import Source
 from mixope.logs.types import settle
@@ -43,8 +43,9 @@ def lay_out(drafts: Sequence[Draft]) -> None:
     for draft in drafts:
         _expand(draft)
     count = counter([(draft.source, draft.observation) for draft in drafts])
+    refuse_many_actions([(draft.source, draft.action) for draft in drafts if draft.action_kind == "discrete"])
     for draft in drafts:
-        draft.observation_kind, draft.roles = roles_of(draft.observation, draft.source, count)
+        draft.observation_kind, draft.roles = roles_of(draft.observation, draft.source, count, draft.action)
         _agree(drafts[0], draft)
         _pair(draft)
     _keep_missing(drafts)
@@ -74,7 +75,8 @@ def _expand(draft: Draft) -> None:
     draft.observation = expand(draft.found["observation"], "observation", draft.source)
     draft.action = expand(draft.found["action"], "action", draft.source)
     kinds = [settle(draft.source.fields_in(part.raw, part.item), part.raw) for part in draft.action]
-    if "float" in kinds:
+    classes = action_classes(draft.action, draft.source)
+    if "float" in kinds and not classes:
         draft.action_kind = "continuous"
     elif len(draft.action) > 1:
         raise DataError(

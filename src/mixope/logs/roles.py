@@ -6,14 +6,15 @@
 
 A role is said by the user or by the record of a data set, or guessed: words are categories and floats are numbers.
 Integers alone are categories, beside floats alone numbers; beside words, or where a role was said, they are numbers if
-they have more than 20 values.
+they have more than 20 values. An action of floats is a number too, unless it is said to be an id: a dose of 0, 0.5 or 1
+is one of a few things to do.
 Ids and categories alone make states that can be counted. Numbers alone make a vector. Both together are *mixed*.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
@@ -30,6 +31,9 @@ MANY = 20
 """Integers beside words are numbers if they have more values than this."""
 LOOKED = 100_000
 """Rows of each file that are looked at to count the values of an integer column."""
+
+MOST_ACTIONS = 100
+"""Floats of more values than this are no classes of actions, whatever is said."""
 
 Kind = Literal["int", "float", "string"]
 Count = Callable[[Part], int]
@@ -54,9 +58,52 @@ def check_missing(missing: str | None) -> str | None:
     return missing
 
 
-def roles_of(parts: Sequence[Part], source: Source, count: Count) -> tuple[ObservationKind, tuple[Role, ...]]:
-    """The kind of a source's observations and the role of every part; ``count`` gives how many values a part has."""
-    _refuse_strangers(parts, source)
+def action_classes(parts: Sequence[Part], source: Source) -> bool:
+    """Whether an action is said to be one of a few classes, which matters where it is a float."""
+    said = {role for part in parts for name in _action_names(part) if (role := source.roles.get(name)) is not None}
+    if "number" in said and settle(source.fields_in(parts[0].raw, parts[0].item), parts[0].raw) != "float":
+        raise DataError(
+            "An action that is not a float cannot be a number",
+            where=source.name,
+            column=parts[0].raw,
+            expected="floats for an action that is a quantity",
+            hint="store it as floats, or leave its role out: integers and words are classes",
+        )
+    return len(parts) == 1 and bool(said & {"id", "category"})
+
+
+def refuse_many_actions(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> None:
+    """Floats that were said to be classes of actions, and are too many for that."""
+    for source, (part, *_) in layouts:
+        if settle(source.fields_in(part.raw, part.item), part.raw) != "float":
+            continue
+        values: set[Any] = set()
+        for piece in source.pieces:
+            values |= _values(piece, part, MOST_ACTIONS)
+        if len(values) > MOST_ACTIONS:
+            raise DataError(
+                "Actions that are floats of many values cannot be ids",
+                where=source.name,
+                column=part.raw,
+                expected=f"at most {MOST_ACTIONS} different values",
+                got=f"{len(values):,} or more, such as {min(values):g} and {max(values):g}",
+                hint="leave the role out, so that the action is a number; or round it to a few values",
+            )
+
+
+def _action_names(part: Part) -> tuple[str, ...]:
+    """What a user may call an action."""
+    return (part.raw, "action") if part.suffix is None else (f"action.{part.suffix}", part.raw, "action")
+
+
+def roles_of(
+    parts: Sequence[Part], source: Source, count: Count, actions: Sequence[Part] = ()
+) -> tuple[ObservationKind, tuple[Role, ...]]:
+    """The kind of a source's observations and the role of every part; ``count`` gives how many values a part has.
+
+    The ``actions`` may have roles too (:func:`action_classes`).
+    """
+    _refuse_strangers(parts, source, {name for part in actions for name in _action_names(part)})
     kinds = [settle(source.fields_in(part.raw, part.item), part.raw) for part in parts]
     said = [role_said(part, source) for part in parts]
     for part, kind, role in zip(parts, kinds, said, strict=True):
@@ -103,14 +150,14 @@ def role_said(part: Part, source: Source) -> Role | None:
     return next((said[name] for said in (source.roles, source.recorded) for name in _names(part) if name in said), None)
 
 
-def _refuse_strangers(parts: Sequence[Part], source: Source) -> None:
+def _refuse_strangers(parts: Sequence[Part], source: Source, actions: Collection[str]) -> None:
     known = {name: part for part in parts for name in _names(part)}
     for name in source.roles:
-        if name not in known:
+        if name not in known and name not in actions:
             shown = [part.suffix or part.raw for part in parts]
             near = difflib.get_close_matches(name, known, n=1)
             raise DataError(
-                f"{name!r} has a role, but is no column of the observation",
+                f"{name!r} has a role, but is no column of the observation, nor the action",
                 where=source.name,
                 column=name,
                 expected=f"one of {', '.join(shown)}",
@@ -148,13 +195,13 @@ def counter(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> Count:
     return count
 
 
-def _values(piece: Piece, part: Part | None) -> set[Any]:
+def _values(piece: Piece, part: Part | None, most: int = MANY) -> set[Any]:
     """A few more values than matter, of the first rows of a piece."""
     if part is None or field_in(piece, part.raw, part.item) is None:
         return set()
     with reading(piece.files[0]), connect() as connection:
         rows = f"SELECT {raw_value(piece, part)} AS x FROM {piece.relation(connection)} LIMIT {LOOKED}"
-        query = f"SELECT DISTINCT x FROM ({rows}) WHERE x IS NOT NULL ORDER BY x LIMIT {MANY + 1}"
+        query = f"SELECT DISTINCT x FROM ({rows}) WHERE x IS NOT NULL ORDER BY x LIMIT {most + 1}"
         return {value for (value,) in connection.execute(query).fetchall()}
 
 

@@ -101,7 +101,7 @@ class CallablePolicy:
         check_same_length(len(observations), len(actions))
         if self._form == "laws":
             refuse_real(actions, self._name)
-            told, known = self._told(observations)
+            told, known = self._told(observations, actions.dtype.kind == "f")
             if known is None:
                 return logarithm(matches(told, actions, self._name).astype(np.float64))
             return known.log_picked(told, actions)
@@ -120,12 +120,16 @@ class CallablePolicy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, {self.fingerprint()})"
 
-    def _told(self, observations: AnyArray) -> tuple[AnyArray, ActionSet | None]:
-        """Checked laws ``(n, A)`` and their actions, or the choices ``(n,)`` of a rule that does not name its own."""
+    def _told(self, observations: AnyArray, floats: bool = False) -> tuple[AnyArray, ActionSet | None]:
+        """Checked laws ``(n, A)`` and their actions, or the choices ``(n,)`` of a rule that does not name its own.
+
+        Where actions are ``floats``, a choice is one too.
+        """
+        floats = floats or (self._known is not None and self._known.values.dtype.kind == "f")
         answer, known = self._answered(observations), self._known
         if are_laws(answer) and len(answer) == len(observations):
             answer, known = listed_laws(answer, known, self._name)
-        elif not self._log and is_choice(answer) and len(answer) == len(observations):
+        elif not self._log and is_choice(answer, floats) and len(answer) == len(observations):
             return (answer, None) if known is None else (chosen_laws(answer, known, self._name), known)
         answer = as_numbers(answer, f"answers of {self._name}")
         columns = len(known) if known else None

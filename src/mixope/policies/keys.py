@@ -1,8 +1,9 @@
 """What names a state or an action: an integer, a string, or several of these together (factors).
 
 Ids arrive in many dresses: any integer width, whole floats, fixed-width or object strings, ``(n, k)`` factors. Here
-they become :class:`Keys`, columns of ``int64`` or ``str``, so that the rest compares like with like. :class:`KeyIndex`
-finds them by value; the functions at the end show the first offending rows, which every error about rows needs.
+they become :class:`Keys`, columns of ``int64`` or ``str``, so that the rest compares like with like. An action may also
+be one of a few floats, a dose say: where they are not all whole, its column is ``float64``. :class:`KeyIndex` finds
+keys by value; the functions at the end show the first offending rows, which every error about rows needs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _AS_STRINGS = "store ids of this size as strings"
 
 @dataclass(frozen=True)
 class Keys:
-    """``n`` keys as columns, each ``int64`` or fixed-width ``str``. Plain ids have one column."""
+    """``n`` keys as columns, each ``int64``, ``float64`` or fixed-width ``str``. Plain ids have one column."""
 
     columns: tuple[AnyArray, ...]
 
@@ -33,8 +34,8 @@ class Keys:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """``"integer"`` or ``"string"``, for every column."""
-        return tuple("string" if column.dtype.kind == "U" else "integer" for column in self.columns)
+        """``"integer"``, ``"float"`` or ``"string"``, for every column."""
+        return tuple({"U": "string", "f": "float"}.get(column.dtype.kind, "integer") for column in self.columns)
 
     def take(self, rows: AnyArray) -> Keys:
         """Some of the keys, in the order asked for."""
@@ -44,7 +45,7 @@ class Keys:
         """``(n,)`` ids, or ``(n, k)`` factors: integers where all factors are, objects otherwise."""
         if len(self.columns) == 1:
             return self.columns[0]
-        if set(self.kinds) == {"integer"}:
+        if "string" not in self.kinds:
             return np.stack(self.columns, axis=1)
         return np.stack([column.astype(object) for column in self.columns], axis=1)
 
@@ -53,15 +54,23 @@ class Keys:
         return [plain(key) for key in self.take(rows).array()]
 
 
-def as_keys(values: Any, what: str) -> Keys:
-    """Read ids ``(n,)`` or factors ``(n, k)``. ``what`` names them in errors: "states of the policy"."""
+def as_keys(values: Any, what: str, *, floats: bool = False) -> Keys:
+    """Read ids ``(n,)`` or factors ``(n, k)``. ``what`` names them in errors: "states of the policy".
+
+    With ``floats`` they may be numbers that are not whole, as actions may.
+    """
     array = as_array(values, what)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
         raise DataError(
             f"the {what} have the wrong shape", expected="(n,) ids or (n, k) factors", got=f"shape {array.shape}"
         )
     columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
-    return Keys(tuple(_as_ids(column, what) for column in columns))
+    return Keys(tuple(_as_ids(column, what, floats) for column in columns))
+
+
+def as_actions(values: Any, what: str) -> Keys:
+    """Read actions, which may be floats of a few values."""
+    return as_keys(values, what, floats=True)
 
 
 def as_array(values: Any, what: str) -> AnyArray:
@@ -83,21 +92,21 @@ def rows_of(values: Any, what: str) -> AnyArray:
     return array
 
 
-def _as_ids(column: AnyArray, what: str) -> AnyArray:
-    """One column as ``int64`` or ``str``."""
+def _as_ids(column: AnyArray, what: str, floats: bool) -> AnyArray:
+    """One column as ``int64`` or ``str``, or as ``float64`` where that is allowed and needed."""
     match column.dtype.kind:
         case "i" | "b":
             return column.astype(np.int64)
         case "u":
             return _from_unsigned(column, what)
         case "f":
-            return _from_floats(column, what)
+            return _from_floats(column, what, floats)
         case "U":
             return column
         case "S":
             return _decoded(column, what)
         case "O" | "T":
-            return _from_objects(column.astype(object), what)
+            return _from_objects(column.astype(object), what, floats)
     raise DataError(
         f"the {what} are of type {column.dtype}, which cannot name anything",
         expected="integers or strings",
@@ -110,13 +119,15 @@ def _from_unsigned(column: AnyArray, what: str) -> IntArray:
     return column.astype(np.int64)
 
 
-def _from_floats(column: AnyArray, what: str) -> IntArray:
-    """Whole floats are integers that went through a float column; others are measurements, not names."""
+def _from_floats(column: AnyArray, what: str, floats: bool) -> AnyArray:
+    """Whole floats are integers that went through a float column; others are measurements, and name actions at most."""
     with np.errstate(over="ignore"):  # from longer floats; shorter ones cannot be compared with 2⁵³
         column = column.astype(np.float64)
     _refuse_missing(np.isnan(column), what)
     with np.errstate(invalid="ignore"):
         whole = (column == np.floor(column)) & (np.abs(column) < 2.0**53)
+    if floats and np.isfinite(column).all() and not whole.all():
+        return column + 0.0  # −0 is 0
     refuse(
         ~whole,
         f"the {what} are real numbers; a table can only hold ids",
@@ -127,7 +138,7 @@ def _from_floats(column: AnyArray, what: str) -> IntArray:
     return column.astype(np.int64)
 
 
-def _from_objects(column: AnyArray, what: str) -> AnyArray:
+def _from_objects(column: AnyArray, what: str, floats: bool) -> AnyArray:
     """An object column, which must hold one sort of id. The passes below run in C, not once per row in Python."""
     values = column.tolist()
     sorts = set(map(type, values))
@@ -138,7 +149,7 @@ def _from_objects(column: AnyArray, what: str) -> AnyArray:
     numbers = (float, np.floating)
     _refuse_missing(np.array([v is None or (isinstance(v, numbers) and np.isnan(v)) for v in values]), what)
     if all(issubclass(sort, int | np.integer | float | np.floating) for sort in sorts):
-        return _from_floats(column.astype(np.float64), what)
+        return _from_floats(column.astype(np.float64), what, floats)
     if all(issubclass(sort, bytes) for sort in sorts):
         return _decoded(column.astype(np.bytes_), what)
     raise _mixed(column, sorts, what)
@@ -213,8 +224,10 @@ class KeyIndex:
         if len(keys) == 0 or len(self) == 0:
             return np.full(len(keys), -1, dtype=np.int64)
         self._check_same_kind(keys)
-        codes = self._tuples.find(keys.columns)
-        return np.where(codes >= 0, self.first[codes], -1)
+        columns = [_as_kind(column, kind) for column, kind in zip(keys.columns, self.kinds, strict=True)]
+        codes = self._tuples.find(columns)
+        same = [found == column for found, column in zip(columns, keys.columns, strict=True)]
+        return np.where((codes >= 0) & np.all(same, axis=0), self.first[codes], -1)
 
     def _check_same_kind(self, keys: Keys) -> None:
         if len(keys.kinds) != len(self.kinds):
@@ -225,7 +238,7 @@ class KeyIndex:
                 hint=f"give the policy the same {self.noun} columns as the logs",
             )
         for position, (here, there) in enumerate(zip(self.kinds, keys.kinds, strict=True)):
-            if here != there:
+            if "string" in (here, there) and here != there:
                 raise self._mismatch(position, here, there)
 
     def _mismatch(self, position: int, here: str, there: str) -> DataError:
@@ -240,6 +253,13 @@ class KeyIndex:
     def _how(self) -> str:
         """A function of states says nowhere what its columns are called."""
         return "; of a function: CallablePolicy(function, actions=[…])" if self.noun == "action" else ""
+
+
+def _as_kind(column: AnyArray, kind: str) -> AnyArray:
+    """Numbers as the kind of those that they are looked up among: 1 is 1.0; 0.5 is cut, and then no longer the same."""
+    if kind == "float" and column.dtype.kind == "i":
+        return column.astype(np.float64)
+    return column.astype(np.int64) if kind == "integer" and column.dtype.kind == "f" else column
 
 
 def _width(kinds: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
 from mixope.errors import Advice, DataError, Setting, UnknownName, must_fit
-from mixope.policies.keys import SHOWN, KeyIndex, as_keys, first_rows, listed, plain
+from mixope.policies.keys import SHOWN, KeyIndex, as_actions, first_rows, listed, plain
 
 TOLERANCE = 1e-6
 
@@ -202,7 +202,7 @@ class ActionSet:
     def __init__(self, values: Any, unknown: str = "error") -> None:
         if unknown not in ("error", "zero"):
             raise UnknownName("value of unknown_actions", unknown, ("error", "zero"))
-        keys = as_keys(values, "actions of the policy")
+        keys = as_actions(values, "actions of the policy")
         if len(keys.columns) > 1:
             raise DataError("the actions of the policy have the wrong shape", expected="(A,) ids", got=np.shape(values))
         self.unknown = unknown
@@ -237,7 +237,7 @@ class ActionSet:
 
     def columns(self, actions: Any) -> IntArray:
         """Column of every logged action; −1 where the policy does not have it and unknown ones count as zero."""
-        keys = as_keys(actions, "actions asked for")
+        keys = as_actions(actions, "actions asked for")
         columns = self.index.find(keys)
         missing = columns < 0
         if self.unknown == "error" and missing.any():

@@ -17,7 +17,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.errors import Advice, DataError, Setting
-from mixope.policies.keys import KeyIndex, as_keys, plain, refuse
+from mixope.policies.keys import KeyIndex, as_actions, plain, refuse
 from mixope.policies.laws import ActionSet, as_numbers, detached
 from mixope.policies.own_code import running
 
@@ -118,11 +118,13 @@ def note_of(name: str, reading: Reading, answer: AnyArray, softened: bool = Fals
     return Advice(f"{name} chooses an action for {whom}: it is evaluated as a deterministic policy", *offer.parts)
 
 
-def is_choice(answer: AnyArray) -> bool:
-    """Whether the entries of an answer can name actions."""
+def is_choice(answer: AnyArray, floats: bool = False) -> bool:
+    """Whether the entries of an answer can name actions; those that are not whole can where actions are ``floats``."""
     if answer.ndim != 1:
         return False
-    return answer.dtype.kind != "f" or bool(np.isfinite(answer).all() and (answer == np.floor(answer)).all())
+    if answer.dtype.kind != "f":
+        return True
+    return bool(np.isfinite(answer).all() and (floats or (answer == np.floor(answer)).all()))
 
 
 def are_laws(answer: AnyArray) -> bool:
@@ -144,7 +146,7 @@ def listed_laws(answer: AnyArray, known: ActionSet | None, name: str) -> tuple[F
 
 def _columns_of(chosen: Any, known: ActionSet, name: str) -> IntArray:
     """Where actions stand among those that are known."""
-    keys = as_keys(chosen, f"actions that {name} chooses")
+    keys = as_actions(chosen, f"actions that {name} chooses")
     columns = known.index.find(keys)
     refuse(
         columns < 0,
@@ -167,15 +169,17 @@ def chosen_laws(choices: AnyArray, known: ActionSet, name: str) -> FloatArray:
 def matches(choices: AnyArray, actions: AnyArray, name: str) -> BoolArray:
     """Where the choice of a rule is the action taken."""
     refuse_real(actions, name)
-    chosen, taken = as_keys(choices, f"actions that {name} chooses"), as_keys(actions, "actions asked for")
+    chosen, taken = as_actions(choices, f"actions that {name} chooses"), as_actions(actions, "actions asked for")
     KeyIndex(chosen, "action").find(taken)  # refuses strings against integers
     return np.asarray(chosen.array() == taken.array())
 
 
 def refuse_real(actions: AnyArray, name: str) -> None:
-    """A deterministic policy over real actions has no density, and no logged action is ever exactly its own."""
-    real = np.asarray(actions).dtype.kind == "f" and (np.ndim(actions) == 2 or not is_choice(np.asarray(actions)))
-    if real:
+    """A deterministic policy over real actions has no density, and no logged action is ever exactly its own.
+
+    Real actions are vectors; a column of floats has one of a few actions in every row.
+    """
+    if np.asarray(actions).dtype.kind == "f" and np.ndim(actions) == 2:
         raise DataError(
             f"{name} chooses one real action for a state, and a deterministic policy has no density",
             expected="a policy that varies, such as a Gaussian around that action",

@@ -20,7 +20,7 @@ from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.cells import bare, bare_column
 from mixope.errors import DataError
 from mixope.logs.sources.text import read_header
-from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_array, as_keys, first_rows
+from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_actions, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
 from mixope.policies.table_roles import Names, Roles, assign_roles
 from mixope.policies.tabular import TabularPolicy
@@ -169,7 +169,7 @@ class Listing:
 def read_listing(table: Table, roles: Roles) -> Listing:
     """Fetch and check the columns of a listing."""
     states = _states(table, roles)
-    actions = column_keys(table, roles.action, "actions")
+    actions = column_keys(table, roles.action, "actions", floats=True)
     probs = np.ones(len(actions)) if roles.prob is None else _numbers(table, roles.prob)
     if len(probs) == 0:
         raise DataError("the table has no rows", where=table.where, expected="one row per state and action")
@@ -183,9 +183,9 @@ def _states(table: Table, roles: Roles) -> Keys:
     return Keys(tuple(column_keys(table, name, "states").columns[0] for name in roles.observation))
 
 
-def column_keys(table: Table, name: str, what: str) -> Keys:
-    """One column of ids."""
-    keys = _keys(table, name, what)
+def column_keys(table: Table, name: str, what: str, *, floats: bool = False) -> Keys:
+    """One column of ids, or of numbers where ``floats`` may name something."""
+    keys = _keys(table, name, what, floats)
     if len(keys.columns) > 1:
         raise DataError(
             "the column has several values per row", where=table.where, column=name, expected="one id per row"
@@ -193,9 +193,9 @@ def column_keys(table: Table, name: str, what: str) -> Keys:
     return keys
 
 
-def _keys(table: Table, name: str, what: str) -> Keys:
+def _keys(table: Table, name: str, what: str, floats: bool = False) -> Keys:
     try:
-        return as_keys(table.column(name), what)
+        return as_keys(table.column(name), what, floats=floats)
     except DataError as error:
         raise placed(error, table.where, name) from None
 
@@ -271,7 +271,7 @@ def to_policy(
 
 def _columns_among(actions: Any, listing: Listing) -> tuple[IntArray, AnyArray]:
     """The column of every row of the listing in a table of ``actions``, and their names."""
-    keys = as_keys(actions, "actions")
+    keys = as_actions(actions, "actions")
     columns = KeyIndex(keys, "action").find(listing.actions)
     outside = columns < 0
     if outside.any():

@@ -17,7 +17,7 @@ import numpy as np
 from mixope.arrays import AnyArray, FloatArray, IntArray
 from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, digest
-from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_keys, first_rows, listed
+from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_actions, as_keys, first_rows, listed
 from mixope.policies.laws import (
     ActionSet,
     Default,
@@ -116,7 +116,7 @@ class TabularPolicy:
         """The policy that takes ``choices[i]`` in state i; ``actions`` defaults to those chosen, sorted."""
         from scipy import sparse
 
-        chosen = as_keys(choices, "choices")
+        chosen = as_actions(choices, "choices")
         if len(chosen.columns) > 1:
             got = f"{len(chosen.columns)} columns"
             raise DataError("the choices have the wrong shape", expected="one action per state (S,)", got=got)
@@ -343,7 +343,7 @@ class Constant:
 
 def uniform(actions: Any, states: Any = None) -> DiscretePolicy:
     """All ``actions`` equally likely: in every state there may be, or only in ``states`` where these are given."""
-    count = len(as_keys(actions, "actions of the policy"))
+    count = len(as_actions(actions, "actions of the policy"))
     if count == 0:
         raise DataError("a uniform policy needs actions", expected="at least one", got="none")
     if states is None:

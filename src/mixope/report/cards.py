@@ -230,7 +230,10 @@ def _(record: Backtest) -> Card:
         kind(record),
         "backtest",
         f"{record.agree} of {len(record.supported)} predictions agree with what was earned",
-        (f"each logger predicted from the rows of the others by {record.estimator}", record.summary),
+        (
+            f"each logger predicted from the rows of the others by {record.estimator}: {record.subject}",
+            record.summary,
+        ),
         _most_urgent(lines),
         folds.present(
             folds.Fold(

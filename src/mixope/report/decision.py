@@ -75,7 +75,8 @@ def _ahead(best: str, chosen: Selection, found: Differences | None) -> str:
     turned = pair.first != best
     low, high = (-pair.joint.high, -pair.joint.low) if turned else (pair.joint.low, pair.joint.high)
     value = -pair.value if turned else pair.value
-    chance = 1 - pair.probability_first_is_better if turned else pair.probability_first_is_better
+    chance = pair.probability_first_is_better
+    chance = 1 - chance if turned and chance is not None else chance
     joint, unit = Interval(low, high, found.level, pair.joint.method), found.estimand.unit
     size = f"better than “{second}”, the next, by {_size(value, joint, unit)}"
     if low <= 0:
@@ -104,7 +105,7 @@ def _around(value: float, low: float, high: float, interval: Interval, unit: str
     return f"{rounded(value, half)} {unit} ({at} interval {rounded(low, half)} to {rounded(high, half)})"
 
 
-def _chance(what: str, probability: float) -> str:
+def _chance(what: str, probability: float | None) -> str:
     words = probability_words(probability)
     return f"P({what}) {words if words.startswith(('<', '>')) else f'= {words}'}"
 

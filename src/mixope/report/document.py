@@ -176,7 +176,7 @@ def _(record: Backtest, *, command: str | None = None, phrase: Phrase = in_pytho
     known = record.provenance
     sections = (("backtest", "Backtest"), ("alerts", "Notes"), *([("manifest", "Manifest")] if known else []))
     words = f"Backtest: {record.summary}"
-    return Document(record, "backtest.html.j2", words, sections, "reward per step", record, known, command, phrase)
+    return Document(record, "backtest.html.j2", words, sections, record.unit, record, known, command, phrase)
 
 
 @document.register

@@ -31,7 +31,7 @@ def figures(shown: Document, prefix: str = "") -> Figures:
     if isinstance(shown.record, Experiment):
         return of_experiment(shown.record, prefix)
     if shown.backtest:
-        made["backtest"] = _backtest(shown.backtest, shown.unit, prefix)
+        made["backtest"] = _backtest(shown.backtest, shown.backtest.unit, prefix)
     if len(shown.answers) > 1:
         made["targets"] = _targets(shown, prefix)
     for k, chosen in enumerate(shown.selections):

@@ -14,6 +14,7 @@ from mixope.inspection import Contents, Inspection
 from mixope.logs import CANONICAL
 from mixope.report.returned import amount_words
 from mixope.report.words import (
+    NO_CONCLUSION,
     by_urgency,
     demand,
     difference_words,
@@ -95,7 +96,7 @@ def pairs(found: Differences) -> Fold:
     rows = tuple(
         (
             *(p.first, p.second, number(p.value), span(p.joint.low, p.joint.high)),
-            *(probability_words(p.probability_first_is_better), p.conclusion),
+            *(probability_words(p.probability_first_is_better), p.conclusion or NO_CONCLUSION),
         )
         for p in every[:MOST_LISTED]
     )

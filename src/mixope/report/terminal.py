@@ -32,6 +32,7 @@ from mixope.report.returned import returns_view, risk_pieces
 from mixope.report.terminal_inspection import inspection_view
 from mixope.report.terminal_trials import experiment_view
 from mixope.report.words import (
+    NO_CONCLUSION,
     advantage_words,
     difference_words,
     earned_words,
@@ -51,6 +52,7 @@ from mixope.report.words import (
 )
 from mixope.trials.records import Experiment
 
+UNSEEN = "whatever was never logged would earn, and counting chance"
 WIDTH = 110
 """Columns where there is no terminal to ask."""
 
@@ -78,7 +80,7 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         ("value", Text.assemble((number(estimate.value), "bold"), f" {estimate.unit}, {estimate.estimand}")),
         ("interval", _interval(estimate, phrase)),
         *([("its episodes", f"have {length_words(estimate)} on average")] if length_words(estimate) else []),
-        *([("outer band", f"{span(*estimate.band)}, whatever was never logged would earn")] if estimate.band else []),
+        *([("outer band", f"{span(*estimate.band)}, {UNSEEN}")] if estimate.band else []),
         ("target", target or estimate.target),
         ("estimator", estimate.estimator),
         ("logs", f"{estimate.n_rows:,} rows{dropped}, {estimate.n_episodes:,} episodes"),
@@ -121,7 +123,13 @@ def _against_each(estimate: Estimate) -> Pieces:
     if all(found.value is None for _, found in estimate.rivals):
         return []
     rows = [
-        (name, earned_words(found), difference_words(found), probability, "–" if gain is None else gain.conclusion)
+        (
+            name,
+            earned_words(found),
+            difference_words(found),
+            probability,
+            "–" if gain is None else gain.conclusion or NO_CONCLUSION,
+        )
         for name, found in estimate.rivals
         for gain in [found.difference]
         for probability in ["–" if gain is None else probability_words(gain.probability_better)]
@@ -247,7 +255,9 @@ def _pairs(pairs: Sequence[Difference]) -> Table:
         half, chance = pair.joint.width / 2, probability_words(pair.probability_first_is_better)
         around = f"{rounded(pair.joint.low, half)} to {rounded(pair.joint.high, half)}"
         value = rounded(pair.value, half)
-        rows.append((pair.first, pair.second, value, around, times(pair.narrower), chance, pair.conclusion))
+        rows.append(
+            (pair.first, pair.second, value, around, times(pair.narrower), chance, pair.conclusion or NO_CONCLUSION)
+        )
     names = ("A", "B", "#A − B", "interval", "#narrower", "#P(A > B)", "so")
     return table(names, rows, folded=("A", "B", "so"))
 
@@ -259,6 +269,7 @@ def _(backtest: Backtest, *, phrase: Phrase = in_python) -> Group:
     rows = [(row.label, *_prediction(row)) for row in backtest.rows]
     reasons = notes(f"{row.label}: {row.note}" for row in backtest.rows if not row.supported and row.note)
     pieces: Pieces = [
+        Text(clean(f"what each logger earns: {backtest.subject}")),
         table(names, rows, folded=("logger", "agrees\nverdict")),
         Text(clean(backtest.summary), style="bold"),
     ]

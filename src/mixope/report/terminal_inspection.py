@@ -34,7 +34,7 @@ def inspection_view(found: Inspection, phrase: Phrase) -> Group:
         pieces.append(table(("logger", "#rows", "#episodes", "#earned per step"), earned))
         pieces += [Text("episode lengths", style="bold"), *_lengths(found.contents)]
     if found.state:
-        pieces += [heading("columns of the state"), _state(found)]
+        pieces += [heading("columns of the state"), *_state(found)]
     if found.vectors and (found.vectors.observations or found.vectors.actions):
         pieces += [heading("columns of numbers"), *_vectors(found.vectors, phrase)]
     if found.coverage:
@@ -100,9 +100,9 @@ def _count(found: Inspection, roles: Container[str]) -> int:
     return sum(column.role in roles for column in found.state)
 
 
-def _state(found: Inspection) -> Table:
+def _state(found: Inspection) -> Pieces:
     """The role of every column, what it holds, and how often it is missing."""
-    rows = found.contents.rows if found.contents else found.total_rows
+    rows = _rows_looked_at(found)
     lines = []
     for column in found.state:
         holds = span(column.lowest, column.highest)
@@ -111,7 +111,17 @@ def _state(found: Inspection) -> Table:
             holds = f"{column.values:,}: {most}" + (", …" if column.values > len(column.most) else "")
         name = column.name.partition(".")[2] or column.name
         lines.append((name, column.role, clean(holds), percent(column.missing / rows)))
-    return table(("column", "role", "values", "#missing"), lines, folded=("column", "values"))
+    shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"))
+    if found.contents or rows >= found.total_rows:
+        return [shares]
+    return [shares, Text(f"  shares are of the {rows:,} of {found.total_rows:,} rows that the scan could use")]
+
+
+def _rows_looked_at(found: Inspection) -> int:
+    """Those that shares of values are of; rows that lead nowhere are not among them."""
+    if found.contents:
+        return found.contents.rows
+    return max(found.vectors.rows if found.vectors else found.total_rows, 1)
 
 
 def _actions(found: Inspection) -> str:

@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from mixope.differences.records import probability_words
 from mixope.errors import Phrase, phrased
 from mixope.report import trial_words as say
 from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
@@ -73,7 +74,7 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
 def _line(line: Line) -> tuple[Cell, ...]:
     found = line.effect
     value = say.amount(found.difference, found.standard_error)
-    return line.name, value, say.reach(found), f"{found.probability_better:.3f}", line.meaning
+    return line.name, value, say.reach(found), probability_words(found.probability_better), line.meaning
 
 
 def _path(found: Experiment, arm: ArmResult) -> Table:

@@ -84,9 +84,9 @@ def reach(effect: Effect) -> str:
 
 def chance(arm: ArmResult) -> str:
     """How likely it is that treatment is better."""
-    if arm.decision == "not supported":
-        return f"these data do not tell whether {arm.arm} is better"
     p = arm.long_run.effect.probability_better
+    if p is None or arm.decision == "not supported":
+        return f"these data do not tell whether {arm.arm} is better"
     said = f"below {SMALL:g}" if p < SMALL else f"above {1 - SMALL:g}" if p > 1 - SMALL else f"{p:.3f}"
     return f"the probability that {arm.arm} is better is {said}"
 

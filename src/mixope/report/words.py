@@ -83,6 +83,10 @@ HELD_OUT = "held-out stationarity"
 LARGEST_WEIGHT = "largest weight"
 
 
+NO_CONCLUSION = "no conclusion"
+"""In place of which is better, of an answer that is refused."""
+
+
 def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
     """How something came out: good, caution, bad or reference."""
     match found:
@@ -212,12 +216,20 @@ def meaning(estimate: Estimate) -> str:
     """What the number says, in one breath."""
     if not judged(estimate):
         return "This is what the logs average per step. It says nothing about a policy that did not write them."
+    if estimate.verdict is Verdict.UNSUPPORTED:
+        return _refused(estimate)
     about = f"about {rounded(estimate.value, _half(estimate))} {_per(estimate)} {_WHEN[estimate.estimand.kind]}"
     earns = f"{about} ({interval_words(estimate)})" if estimate.interval else about
     steps = f", in {length_words(estimate)} on average" if length_words(estimate) else ""
     said = f"If “{estimate.target}” acted where these logs were written, it would earn {earns}{steps}."
     missing = [] if estimate.interval else [" There is ", interval_words(estimate), "."]
     return Advice(said, *missing, " ", *_beside_the_logs(estimate))
+
+
+def _refused(estimate: Estimate) -> str:
+    """What was computed, as nothing to go by."""
+    came = f"What was computed for “{estimate.target}”, {value_words(estimate)}, is no answer: nothing follows of it,"
+    return Advice(f"{came} nor of its interval or its difference from what ran. ", *_beside_the_logs(estimate))
 
 
 def length_words(estimate: Estimate) -> str:
@@ -250,6 +262,8 @@ def advantage_words(found: Earned) -> str:
     """The target less somebody, with its interval and how likely it is that the target is better; or a dash."""
     if found.difference is None:
         return "–"
+    if found.difference.probability_better is None:
+        return f"{_around(found.difference.value, found.difference.interval)}, {NO_CONCLUSION}"
     better = probability_words(found.difference.probability_better)
     sign = "" if better.startswith(("<", ">")) else "= "
     return f"{_around(found.difference.value, found.difference.interval)}, P(better) {sign}{better}"

@@ -26,7 +26,7 @@ from mixope.trials.history import history_check
 from mixope.trials.ordering import BUCKETS
 from mixope.trials.outcomes import Outcomes, count_outcomes
 from mixope.trials.panel import Panel, memory
-from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity
+from mixope.trials.records import ArmResult, Effect, Line, LongRun, Sensitivity, turned_round, without_conclusion
 from mixope.trials.seen import by_day, naive
 from mixope.trials.sensitivity import Wanted, sensitivity_of
 
@@ -66,8 +66,9 @@ def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[s
     for treatment in names:
         if treatment != panel.design.control:
             one = _One(panel, metric, treatment, asked, ahead, histories, counts, early, seen, outcomes)
-            found.append(one.result(table))
-            notes.extend(one.remarks)
+            result = one.result(table)
+            found.append(result)
+            notes.extend([*one.remarks, *one.left_out(result)])
     if outcomes is None:
         notes.append(UNBOUNDED)
     return found
@@ -134,6 +135,12 @@ class _One:
         """What is to be known of the question itself."""
         return about_the_lost(self.panel, self.figures.pair) if self._for_ever else []
 
+    def left_out(self, result: ArmResult) -> list[str]:
+        """The short cuts whose conditions do not hold."""
+        because = self.figures.why_no_dq(result.long_run.effect.interval.width / 2)
+        of = f"{self.treatment} on {self.metric}"
+        return [] if because is None else [f"dq is left out for {of}: {because}"]
+
     @property
     def _for_ever(self) -> bool:
         return self.asked.estimand == FOR_EVER and self.asked.day is None
@@ -147,9 +154,10 @@ class _One:
         """All that is said of it."""
         plain = naive(self.panel, self.metric, self.treatment, self.control, self.asked.level)
         found, long_run = self.figures, self._long_run(table)
-        lines = [Line("naive", plain, "what was seen during the test"), *found.lines]
+        half = long_run.effect.interval.width / 2
+        lines = [Line("naive", plain, "what was seen during the test"), *found.lines(half)]
         lines.append(Line(long_run.estimator, long_run.effect, f"everybody always has the arm: {long_run.estimand}"))
-        return ArmResult(
+        made = ArmResult(
             arm=self.treatment,
             metric=self.metric,
             naive=plain,
@@ -161,6 +169,7 @@ class _One:
             drivers=found.drivers,
             sensitivity=self._sensitivity(long_run),
         )
+        return without_conclusion(made) if long_run.verdict is Verdict.UNSUPPORTED else made
 
     def _long_run(self, table: Comparison) -> LongRun:
         """The difference by the estimator, its checks, and those that only an experiment has."""
@@ -219,7 +228,7 @@ def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
         return Effect(one.value, one.standard_error, one.interval, one.probability_first_is_better)
     one = pairs[control, treatment]
     turned = Interval(-one.interval.high, -one.interval.low, one.interval.level, one.interval.method)
-    return Effect(-one.value, one.standard_error, turned, 1.0 - one.probability_first_is_better)
+    return Effect(-one.value, one.standard_error, turned, turned_round(one.probability_first_is_better))
 
 
 def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:

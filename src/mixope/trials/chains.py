@@ -171,13 +171,20 @@ class Pair:
     def differences_in_q(self) -> float:
         """The effect to first order around what was logged."""
         pooled = chain_of(self.counts, None)
-        seen = sum_by(self.counts.state, self.counts.rows, self.counts.n_states)
-        law = seen / seen.sum()
         worth = pooled.excess(pooled.long_run())
         value = [arm.reward + arm.moves @ worth for arm in (self.treated, self.plain)]
-        both = np.minimum(self.treated.seen, self.plain.seen) > 0
-        weight = np.where(both, law, 0.0)
+        weight = self._seen_under_both
         return float(weight @ (value[0] - value[1]) / weight.sum())
+
+    @property
+    def shared(self) -> float:
+        """The share of rows in states that were seen under both arms: differences in Q say nothing of the others."""
+        return float(self._seen_under_both.sum())
+
+    @property
+    def _seen_under_both(self) -> FloatArray:
+        seen = sum_by(self.counts.state, self.counts.rows, self.counts.n_states)
+        return np.where(np.minimum(self.treated.seen, self.plain.seen) > 0, seen / seen.sum(), 0.0)
 
     def surrogate_index(self, tested: int, days: int) -> float:
         """Per day of ``days``: what was seen in the ``tested`` days, then the control's future from where units ended.

@@ -18,11 +18,13 @@ from mixope.trials.seen import SeenDays
 
 DRIVERS = 8
 BY_JACKKNIFE = "jackknife over units"
+LEAST_SHARED = 0.95
+"""Of the rows lie in states that both arms were seen in, where differences in Q are to speak for all of them."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Numbers of one pair of arms: surrogate, dq, at once, carried over, and then the path, one per day."""
+    """Numbers of one pair of arms: surrogate, dq, at once, carried over, the path by day, and dq less the long run."""
 
     pair: Pair
     tested: int
@@ -36,13 +38,29 @@ class Figures:
         value, error = float(self.values[place]), float(self.errors[place])
         return effect_of(value, error, self.degrees, self.level, BY_JACKKNIFE)
 
-    @property
-    def lines(self) -> tuple[Line, Line]:
-        """The two short cuts."""
+    def lines(self, half: float) -> tuple[Line, ...]:
+        """The short cuts, each where its conditions hold; ``half`` is that of the interval of the long run."""
         said = f"over {self.ahead} periods, as if treatment ended with the test and left units where they were"
+        surrogate = Line("surrogate", self._effect(0), said)
+        if self.why_no_dq(half) is not None:
+            return (surrogate,)
+        return surrogate, Line("dq", self._effect(1), "long run to first order, from all arms")
+
+    def why_no_dq(self, half: float) -> str | None:
+        """Why differences in Q, which are the long run to first order, say nothing of it here; None where they do.
+
+        The same counts have the long run itself: what is between the two is what the first order leaves out. It is too
+        much where it is beyond chance, and more than the interval of the long run allows.
+        """
+        shared = self.pair.shared
+        if shared < LEAST_SHARED:
+            return f"{1 - shared:.1%} of the rows lie in states that one of the arms was never seen in"
+        gap, error = float(self.values[-1]), float(self.errors[-1])
+        if abs(gap) <= max(half, quantile(self.level, self.degrees) * error):
+            return None
         return (
-            Line("surrogate", self._effect(0), said),
-            Line("dq", self._effect(1), "long run to first order, from all arms"),
+            "it is a first-order method, and treatment moves units too far for that: on the same counts it is"
+            f" {gap:+.3g} off the long run"
         )
 
     @property
@@ -63,7 +81,7 @@ class Figures:
         """The path, beside what was seen."""
         reach = quantile(self.level, self.degrees)
         found = []
-        for day, (value, error) in enumerate(zip(self.values[4:].tolist(), self.errors[4:].tolist(), strict=True)):
+        for day, (value, error) in enumerate(zip(self.values[4:-1].tolist(), self.errors[4:-1].tolist(), strict=True)):
             inside = day < len(seen.difference) and bool(np.isfinite(seen.error[day]))
             difference, spread = (float(of[day]) if inside else None for of in (seen.difference, seen.error))
             found.append(Day(day, difference, spread, value, value - reach * error, value + reach * error))
@@ -94,8 +112,8 @@ def figures(counts: Counts, treatment: int, control: int, tested: int, days: int
 
     def compute(some: Counts) -> FloatArray:
         pair = Pair(some, treatment, control)
-        short_cuts = [pair.surrogate_index(tested, ahead), pair.differences_in_q()]
-        return np.array([*short_cuts, *(part.sum() for part in pair.parts_by_state()), *pair.path(days)])
+        dq, parts = pair.differences_in_q(), [part.sum() for part in pair.parts_by_state()]
+        return np.array([pair.surrogate_index(tested, ahead), dq, *parts, *pair.path(days), dq - sum(parts)])
 
     values, errors, degrees = jackknife(counts, compute)
     return Figures(Pair(counts, treatment, control), tested, ahead, level, values, errors, degrees)

@@ -21,17 +21,23 @@ Side = Literal["at most", "at least"]
 class Effect:
     """Treatment less control, per unit and period, and how likely it is that treatment is better.
 
-    Better is more of the metric, unless less of it is (:attr:`ArmResult.less_is_better`).
+    Better is more of the metric, unless less of it is (:attr:`ArmResult.less_is_better`). Of a result that the data do
+    not support nothing follows: there is no probability.
     """
 
     difference: float
     standard_error: float
     interval: Interval
-    probability_better: float
+    probability_better: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "interval": self.interval.to_dict()}
+
+
+def turned_round(probability: float | None) -> float | None:
+    """That of the opposite."""
+    return None if probability is None else 1.0 - probability
 
 
 @dataclass(frozen=True)
@@ -303,9 +309,19 @@ def with_each(part: Part, kind: type[Found], change: Callable[[Found], Found]) -
     return part
 
 
+def without_conclusion(result: ArmResult) -> ArmResult:
+    """The same where the data do not support an answer: differences without the probability that treatment is better.
+
+    Also that of what was seen: it was a fact of the days of the test, and beside a refusal would be read as the answer.
+    """
+    return with_each(result, Effect, lambda found: replace(found, probability_better=None))
+
+
 def as_cost(result: ArmResult) -> ArmResult:
     """The same where less of the metric is better."""
-    turned = with_each(result, Effect, lambda found: replace(found, probability_better=1.0 - found.probability_better))
+    turned = with_each(
+        result, Effect, lambda found: replace(found, probability_better=turned_round(found.probability_better))
+    )
     return replace(turned, less_is_better=True)
 
 
