@@ -57,7 +57,9 @@ def drawn(kind: str, generator: np.random.Generator, rows: int) -> World:
         chance = generator.dirichlet(np.ones(STATES * ACTIONS)).reshape(STATES, ACTIONS) * STATES * ACTIONS / 2000
         return World(moves, 100 * chance, 0.0, start, lambda g, c: 100.0 * (g.random(len(c)) < c / 100))
     if kind in {"rare ends", "thirty ends"}:
-        return World(moves, np.ones((STATES, ACTIONS)), (3 if kind == "rare ends" else 30) / rows, start, lambda g, m: m)
+        return World(
+            moves, np.ones((STATES, ACTIONS)), (3 if kind == "rare ends" else 30) / rows, start, lambda g, m: m
+        )
     mean = generator.normal(size=(STATES, ACTIONS))
     return World(moves, mean, 0.0, start, lambda g, m: m + g.normal(size=len(m)))
 
@@ -99,7 +101,11 @@ CASES = (
     *(Case("rare rewards", m, 20, "average") for m in (50, 200, 500, 2000)),
     *(Case("rare ends", m, 20, "episode") for m in (50, 200, 500, 2000)),
     *(Case("thirty ends", m, 20, "episode") for m in (50, 200, 500, 2000)),
-    *(Case("short episodes", m, 10, kind, g) for m in (50, 200) for kind, g in (("average", None), ("discounted", 0.9))),
+    *(
+        Case("short episodes", m, 10, kind, g)
+        for m in (50, 200)
+        for kind, g in (("average", None), ("discounted", 0.9))
+    ),
     *(Case("long episodes", m, 5000, "discounted", g) for m in (1, 2, 3) for g in (0.9, 0.99)),
     *(Case("plain", m, 20, kind, g) for m in (50, 500) for kind, g in (("average", None), ("discounted", 0.95))),
 )
@@ -150,7 +156,11 @@ def main() -> None:
     parser.add_argument("--kind", default="", help="only lines whose name holds this")
     given = parser.parse_args()
     head = ["logs", "held, %", "width", "green, %", "green and wrong, %", "right and refused, %", "failed", "warned"]
-    rows = [[str(case).replace(" | ", ", "), *measured(case, given.logs, given.seed)] for case in CASES if given.kind in str(case)]
+    rows = [
+        [str(case).replace(" | ", ", "), *measured(case, given.logs, given.seed)]
+        for case in CASES
+        if given.kind in str(case)
+    ]
     print(markdown(head, rows))
 
 

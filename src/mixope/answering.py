@@ -22,7 +22,7 @@ from mixope.against import Contest
 from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
-from mixope.diagnostics.coverage import coverage_shift, is_small
+from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
@@ -44,6 +44,7 @@ from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.trajectories import OrderedRows
+from mixope.statistics.transitions import start_error
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
 from mixope.version import __version__
@@ -160,6 +161,8 @@ def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
             problem.once(problem_band)
         if is_small(solution.uncovered_mass):
             problem.once(coverage_shift)
+        if is_middling(solution):
+            problem.once(lone_shift)
     for problem, _ in counted:
         forget_pooled(problem)
 
@@ -180,7 +183,7 @@ def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoi
     if isinstance(seen, Counted):
         return seen.problem(question)
     blocks = interval.wants_blocks(seen.facts.n_episodes, seen.facts.n_rows, question.estimand)
-    return seen.problem(question, seen.piece_steps if blocks and question.estimand.kind == "average" else None)
+    return seen.problem(question, seen.piece_steps if blocks else None)
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,9 @@ class Run:
         sure = self._uncertainty(task, solution, by_episode, by_step)
         steps, asked = self.sums.steps_of(number), task.question.estimand
         evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
-        *earned, pooled = self._against(task, solution, usable, by_step if sure.n_blocks is not None else None)
+        # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
+        blocked = by_step if sure.n_blocks is not None and asked.restarts else None
+        *earned, pooled = self._against(task, solution, usable, blocked)
         return build(
             task.question,
             task.estimator.name,
@@ -220,7 +225,7 @@ class Run:
             band=self._band(task, solution),
             weights=self._bins(solution),
             pictures=self._pictures(task, solution, usable),
-            step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
+            step_scores=None if blocked is None else blocked.by_step,
             notes=tuple(self.rounds.notes),
         )
 
@@ -266,13 +271,16 @@ class Run:
         if not task.interval.wants_blocks(self.survey.n_episodes, self.survey.n_rows, task.question.estimand):
             return None
         if isinstance(task.problem, FeatureProblem):
-            if solution.pieces is None:
+            starts, steps = solution.measures.start_error, task.problem.piece_steps or 1
+            if solution.pieces is None or (starts is None and not task.question.estimand.restarts):
                 return None
-            return Scores(None, solution.episode_scores, solution.pieces, task.problem.piece_steps or 1)
+            starts = starts or 0.0
+            return Scores(None, solution.episode_scores, solution.pieces, steps, start_error=starts)
         if solution.scores is None:
             return None
-        ordered = self._in_order(task.problem)
-        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length)
+        ordered, rows = self._in_order(task.problem), task.problem.transitions
+        starts = 0.0 if task.question.estimand.restarts else start_error(solution.scores, rows.rows, rows.starts)
+        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length, start_error=starts)
 
     def _in_order(self, problem: Problem) -> OrderedRows:
         """All rows in order; those of logs that are not too long were put in order with the last scan."""

@@ -182,6 +182,7 @@ def score(
         clipped_calibrations=report.clipped or None,
         capped_densities=report.capped or None,
         rare_rewards=_rare_rewards(problem, ratio),
+        start_error=None if model is None or not problem.piece_steps else _start_error(problem, model, summed.terms),
     )
     return replace(found, solved=report.solved, measures=measures)
 
@@ -197,6 +198,14 @@ def _rare_rewards(problem: FeatureProblem, ratio: Weigher) -> float | None:
     w = ratio.weights(rare)
     squared = float(np.sum(np.divide(w**2, rare.times, out=np.zeros_like(w), where=rare.times > 0)))
     return float(w.sum()) ** 2 / squared * problem.known.n_rows / float(rows.sum()) if squared > 0 else 0.0
+
+
+def _start_error(problem: FeatureProblem, model: ValueSystem, terms: EpisodeTerms) -> float | None:
+    """The standard error of the start law, had starts the spread of the logged states; None where ends start again."""
+    if problem.estimand.restarts:
+        return None
+    worth = model.fit.worth(problem.known.sample)
+    return float(problem.estimand.scale * worth.std() / np.sqrt(max(float(terms.starts.sum()), 1.0)))
 
 
 def _summed(part: ScorePart, request: ScoreSums) -> Summed:

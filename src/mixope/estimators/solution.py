@@ -95,6 +95,7 @@ class Measures:
     seed_spread: float | None = _measure()
     far_pairs: float | None = _measure()
     rare_rewards: float | None = _measure(_effective)
+    start_error: float | None = _measure()
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:
