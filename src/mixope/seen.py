@@ -46,6 +46,7 @@ from mixope.statistics.episodes import (
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
+from mixope.statistics.odd_rewards import odd_in_order, odd_in_sample
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.request import Request
@@ -53,7 +54,7 @@ from mixope.statistics.sample import SAMPLE_ROWS, Sample
 from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
-from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.statistics.transitions import Transitions, encode, transition_cells, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 
@@ -170,7 +171,8 @@ class Counted:
         sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
         in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
-        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn))
+        odd = None if in_turn is None else odd_in_order(in_turn, transition_cells(rows), rows.next_state < 0)
+        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn), odd=odd)
         scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
         summed = iter(range(len(tables)))
         for column, solution in enumerate(solutions):
@@ -373,7 +375,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     repeats = repeats_of_rows(shape, chosen.rows)
     shifts = shifts_of_vectors(known.sample)
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats, shifts=shifts)
-    sums = replace(sums, limit=limit_of(shape, known.sample))
+    sums = replace(sums, limit=limit_of(shape, known.sample), odd=odd_in_sample(known.sample, seed))
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

@@ -6,10 +6,12 @@ from mixope.diagnostics.agreement import halves_agree, loggers_agree
 from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
+from mixope.diagnostics.deciding import few_decide, rare_ends
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
 from mixope.diagnostics.ends import ends_at_a_limit, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import loggers_fit
+from mixope.diagnostics.odd_rewards import rewards_are_real
 from mixope.diagnostics.order import rewards_in_step
 from mixope.diagnostics.repeats import episodes_are_new
 from mixope.diagnostics.steadiness import logs_are_steady, value_is_steady
@@ -31,6 +33,8 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     unmarked_stops,
     lambda evidence: evidence.of_logs,
     value_is_steady,
+    few_decide,
+    rare_ends,
     small_gaps,
     approximation,
     correction,
@@ -43,6 +47,7 @@ def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diag
     found = [*logs_are_steady(sums)]
     of_sample = ends_at_a_limit(sums.limit), None if sums.shifts is None else rewards_in_step(sums.shifts)
     found += [check for check in of_sample if check is not None]
+    found += () if sums.odd is None else rewards_are_real(sums.odd)
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
     repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)

@@ -237,6 +237,7 @@ def _solution(
         largest_share=summed.weights.largest / total,
         mean_weight=float(_accounted(problem.estimand, terms).sum()) / float(terms.count.sum()),
         episode_length=_length(problem.estimand, terms),
+        effective_ends=_effective_ends(problem.estimand, terms),
     )
     if model is not None:
         corrected = None if doubly_robust else _estimate(problem, terms.by(crossed), True)[0]
@@ -263,6 +264,12 @@ def _length(estimand: Estimand, terms: EpisodeTerms) -> float | None:
     if estimand.kind != "episode":
         return None
     return float(terms.weight.sum()) / float(_accounted(estimand, terms).sum())
+
+
+def _effective_ends(estimand: Estimand, terms: EpisodeTerms) -> float | None:
+    """(Σ w)²/Σ w² of the ends: how many the weighted logs are worth, where the answer hangs on them."""
+    squares = float(np.sum(terms.ended**2))
+    return float(terms.ended.sum()) ** 2 / squares if estimand.needs_ends and squares > 0 else None
 
 
 def _size(scores: FloatArray) -> float:

@@ -96,6 +96,7 @@ class Measures:
     far_pairs: float | None = _measure()
     rare_rewards: float | None = _measure(_effective)
     start_error: float | None = _measure()
+    effective_ends: float | None = _measure(_effective)
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:

@@ -23,6 +23,7 @@ from mixope.intervals.choice import (
     widen,
 )
 from mixope.intervals.clustered import (
+    FEW_EPISODES,
     Interval,
     clustered_interval,
     degrees_of_freedom,
@@ -30,6 +31,7 @@ from mixope.intervals.clustered import (
     few_episodes,
     probability_positive,
     quantile,
+    skewness,
     standard_error,
 )
 from mixope.intervals.likelihood import likelihood_interval
@@ -46,6 +48,7 @@ from mixope.intervals.sequences import (
 
 __all__ = [
     "ANYTIME",
+    "FEW_EPISODES",
     "INTERVALS",
     "REFIT_INTERVALS",
     "SCORE_INTERVALS",
@@ -72,6 +75,7 @@ __all__ = [
     "sequence_around",
     "sequence_interval",
     "sequence_reach",
+    "skewness",
     "standard_error",
     "widen",
 ]

@@ -143,7 +143,8 @@ FOLDS_OVER_TIME = (
 BY_FOLD = "it was learned without each of a few folds of episodes, too few for a likelihood; choose t or normal"
 NO_BLOCKS = (
     "blocks are for the long-run average and discounted values: of a horizon, or of the total of an episode, the start"
-    " law is the greater part, and blocks of steps do not know how few starts there were; choose t, normal or likelihood"
+    " law is the greater part, and blocks of steps do not know how few starts there were; choose t, normal or"
+    " likelihood"
 )
 
 

@@ -71,7 +71,7 @@ def _unexplained(reward: FloatArray, cell: IntArray) -> tuple[FloatArray, BoolAr
 
 def shifts_of_vectors(rows: Rows) -> RewardShifts | None:
     """From a sample of the rows; None where states are no vectors, or where too few rows have a neighbour."""
-    explained = _transitions(rows)
+    explained = transitions_as_numbers(rows)
     before, after = _neighbours(rows) if explained is not None else (np.zeros(0, dtype=np.int64),) * 2
     if explained is None or rows.episode is None or len(after) < 2:
         return None
@@ -84,7 +84,7 @@ def shifts_of_vectors(rows: Rows) -> RewardShifts | None:
     return RewardShifts(sum_by(number, late), sum_by(number, early))
 
 
-def _transitions(rows: Rows) -> FloatArray | None:
+def transitions_as_numbers(rows: Rows) -> FloatArray | None:
     """(s, a, s′) of every row as numbers; None where they are names."""
     if rows.observation.dtype.kind != "f":
         return None
