@@ -22,6 +22,7 @@ from mixope.against import Contest
 from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
 from mixope.diagnostics import Diagnostic, Evidence, check_logs, diagnose, verdict
+from mixope.diagnostics.absorbing import parked_on_counts
 from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
@@ -157,6 +158,8 @@ def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
     """All that is read off the flows of the targets; then they are dropped: the last scan needs the memory."""
     counted = [(task.problem, solution) for task, solution in solved if isinstance(task.problem, Problem)]
     for problem, solution in counted:
+        if not solution.is_reference:
+            problem.once(parked_on_counts)
         if _open_ended(solution):
             problem.once(problem_band)
         if is_small(solution.uncovered_mass):

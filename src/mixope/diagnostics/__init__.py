@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from mixope.diagnostics.absorbing import absorbing_states
 from mixope.diagnostics.agreement import halves_agree, loggers_agree
 from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
@@ -33,6 +34,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     unmarked_stops,
     lambda evidence: evidence.of_logs,
     value_is_steady,
+    absorbing_states,
     few_decide,
     rare_ends,
     small_gaps,

@@ -13,9 +13,9 @@ to the half-width of the interval, which knows nothing of it.
 A larger gap is not refused for its size alone. Actions that were logged once in their state are the nearest to those
 that never were: the value without them, less the value with them, times u₀/(u₁ − u₀), u₀ the uncovered mass and u₁
 what it is without them, is what a gap like the one there is does to the value. In a world whose rare actions are like
-the others it is chance, and well within the interval; where loggers avoid what the target does for a reason, it is not. All this
-holds for gaps that chance leaves: at least four fifths of the gap must lie in states with no more than five rows for
-each action. What is never done in a state that is often visited is avoided, and stays refused.
+the others it is chance, and well within the interval; where loggers avoid what the target does for a reason, it is
+not. All this holds for gaps that chance leaves: at least four fifths of the gap must lie in states with no more than
+five rows for each action. What is never done in a state that is often visited is avoided, and stays refused.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def coverage_shift(problem: Problem) -> float:
 
 
 def lone_shift(problem: Problem) -> float:
-    """How far a gap like the one that there is moves the value, from pairs that were logged once; NaN: it cannot be told.
+    """How far a gap like the one that there is moves the value, from pairs that were logged once; NaN: unknown.
 
     NaN where the gap is not one that chance leaves, where as good as nothing is logged once, and where the target
     cannot be followed without it.

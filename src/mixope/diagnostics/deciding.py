@@ -4,11 +4,13 @@ Where one row in thousands pays, or three episodes end, the value hangs on a han
 many there would be next time. Intervals allow for the skewness of such scores (:mod:`mixope.intervals.clustered`), but
 not for events of which none was seen.
 
-    deciding episodes   N = 1/γ², γ the skewness of the mean of the episodes' scores: N events of one size have γ = 1/√N.
-                        Of m symmetric scores it is about m²/6, so that few episodes alone do not make it small.
-    rare ends           the total of an episode is the worth of a step over the chance that it is the last. With few ends
-                        that chance is hardly known, and its inverse less so: the ends of the weighted logs count as
-                        (Σ w)²/Σ w² over the terminated rows.
+    deciding episodes   N = 1/γ², γ the skewness of the mean of the episodes' scores: N events of one size have
+                        γ = 1/√N. Of m symmetric scores it is about m²/6, so that few episodes alone do not make it
+                        small. On vectors, where an episode may stand out only because a fit that has not seen it is far
+                        off there, the fit on all rows may say that it does not.
+    rare ends           the total of an episode is the worth of a step over the chance that it is the last. With few
+                        ends that chance is hardly known, and its inverse less so: the ends of the weighted logs count
+                        as (Σ w)²/Σ w² over the terminated rows.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ import numpy as np
 
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.intervals import FEW_EPISODES, skewness, standard_error
+from mixope.intervals import FEW_EPISODES, standard_error
 from mixope.problem import Problem
+from mixope.statistics.skewness import deciding_events
 
-LEAST = 5
+LEAST = 3
 """Events below which the interval cannot be trusted; see docs/trust.md."""
 ENDS = 10
 
@@ -32,13 +35,12 @@ def few_decide(evidence: Evidence) -> Diagnostic | None:
         return None
     if len(scores) < FEW_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
         return None
-    gamma = skewness(scores)
-    worth = min(gamma**-2, float(len(scores))) if gamma else float(len(scores))
+    worth = max(deciding_events(scores), evidence.measures.deciding_events or 0.0)
     words = (
         f"the interval rests on about {worth:.1f} events; of fewer than {LEAST}, which chance may double or leave out,"
         " no interval can be sure"
         if worth < LEAST
-        else f"no handful of events decides: the scores are no more skewed than {worth:,.0f} of one size would make them"
+        else f"no handful of events decides: scores are no more skewed than {worth:,.0f} of one size would make them"
     )
     return graded("deciding episodes", worth, LEAST, -np.inf, words, high_is_bad=False)
 

@@ -31,7 +31,6 @@ from mixope.intervals.clustered import (
     few_episodes,
     probability_positive,
     quantile,
-    skewness,
     standard_error,
 )
 from mixope.intervals.likelihood import likelihood_interval
@@ -75,7 +74,6 @@ __all__ = [
     "sequence_around",
     "sequence_interval",
     "sequence_reach",
-    "skewness",
     "standard_error",
     "widen",
 ]

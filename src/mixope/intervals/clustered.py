@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
 from mixope.arrays import FloatArray
+from mixope.statistics.skewness import skewness
 
 Law = Literal["t", "normal"]
 
@@ -109,16 +110,6 @@ def clustered_interval(value: float, episode_scores: FloatArray, level: float, l
         down, up = _skewed(excess_skewness(episode_scores), quantile(level, episodes - 1.0))
         below, above = max(below, down), max(above, up)
     return Interval(value - below * error, value + above * error, level, f"clustered score, {law}")
-
-
-def skewness(episode_scores: FloatArray) -> float:
-    """γ = Σ s³ / (Σ s²)^{3/2} of centred scores: that of the mean of the episodes, 1/√N where N alike events decide."""
-    centred = episode_scores - episode_scores.mean()
-    size = float(np.abs(centred).max(initial=0.0))
-    if size == 0.0:
-        return 0.0
-    unit = centred / size
-    return float(np.sum(unit**3) / np.sum(unit**2) ** 1.5)
 
 
 def excess_skewness(episode_scores: FloatArray) -> float:
