@@ -24,6 +24,8 @@ from mixope.estimators.occupancy import pooled
 from mixope.problem import Problem
 from mixope.statistics.transitions import Transitions
 
+LEAST_ROWS = 10
+"""A state with fewer rows may be left by others."""
 SHARE = 0.05
 """Of the target's steps, the share that warns; see docs/trust.md."""
 
@@ -39,12 +41,13 @@ class Parked:
 def parked_states(rows: Transitions) -> BoolArray:
     """The states of which every row leads back to them and earns the same; none where that is all there is."""
     n = rows.n_states
-    seen = sum_by(rows.state, rows.rows, n) > 0
+    visits = sum_by(rows.state, rows.rows, n)
+    seen = visits > 0
     lowest, highest = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(lowest, rows.state, rows.lowest)
     np.maximum.at(highest, rows.state, rows.highest)
     leaves = sum_by(rows.state, rows.rows * (rows.next_state != rows.state), n) > 0
-    found = seen & ~leaves & (lowest == highest)
+    found = (visits >= LEAST_ROWS) & ~leaves & (lowest == highest)
     return np.zeros(n, dtype=np.bool_) if bool(np.all(found == seen)) else found
 
 

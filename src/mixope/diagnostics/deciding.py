@@ -10,7 +10,9 @@ not for events of which none was seen.
                         off there, the fit on all rows may say that it does not.
     rare ends           the total of an episode is the worth of a step over the chance that it is the last. With few
                         ends that chance is hardly known, and its inverse less so: the ends of the weighted logs count
-                        as (Σ w)²/Σ w² over the terminated rows.
+                        as (Σ w)²/Σ w² over the terminated rows. If they decide, the standard error is the value over
+                        the root of their number; where it is smaller, something else tells the length (most episodes
+                        begin near their end), and (value / standard error)² counts instead.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ import numpy as np
 
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.intervals import FEW_EPISODES, standard_error
+from mixope.intervals import standard_error
 from mixope.problem import Problem
 from mixope.statistics.skewness import deciding_events
 
+FEWEST_EPISODES = 40
+"""Of fewer, one that stands out among healthy ones would look like a rare event."""
 LEAST = 3
 """Events below which the interval cannot be trusted; see docs/trust.md."""
 ENDS = 10
@@ -33,7 +37,7 @@ def few_decide(evidence: Evidence) -> Diagnostic | None:
     scores, sure = evidence.scores, evidence.uncertainty
     if scores is None or sure.n_blocks is not None or evidence.solution.degrees is not None:
         return None
-    if len(scores) < FEW_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
+    if len(scores) < FEWEST_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
         return None
     worth = max(deciding_events(scores), evidence.measures.deciding_events or 0.0)
     words = (
@@ -49,11 +53,12 @@ def rare_ends(evidence: Evidence) -> Diagnostic | None:
     """How many ends the weighted logs are worth; None where the answer does not hang on them."""
     if not evidence.estimand.needs_ends:
         return None
-    worth = _ends_behind(evidence)
-    if worth is None:
+    ends, error = _ends_behind(evidence), evidence.uncertainty.standard_error
+    if ends is None or not error or not np.isfinite(evidence.value):
         return None
-    words = f"the ends of episodes that the target reaches are worth {worth:,.1f}" + (
-        f"; of fewer than {ENDS} nobody can tell how long its episodes are" if worth < ENDS else ""
+    worth = max(ends, (evidence.value / error) ** 2)
+    words = f"the ends of episodes that the target reaches are worth {ends:,.1f}" + (
+        f"; with fewer than {ENDS} nobody can tell how long its episodes are" if worth < ENDS else ""
     )
     return graded("rare ends", worth, ENDS, -np.inf, words, high_is_bad=False)
 

@@ -43,6 +43,8 @@ from mixope.statistics.rows import Rows, stands_still
 from mixope.statistics.skewness import deciding_events
 from mixope.statistics.weights import WeightCount
 
+STILL_ROWS = 10
+"""Rows that a state has at least, if nothing leaves it."""
 COMMON = 0.95
 """The share of the rows that must earn the same for other rewards to be rare."""
 _NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
@@ -207,7 +209,7 @@ def _rare_rewards(problem: FeatureProblem, ratio: Weigher) -> float | None:
 def _parked(problem: FeatureProblem, ratio: Weigher) -> tuple[float, float] | tuple[None, None]:
     """The weight of rows that stand still, and what they earn, by size; None where no row does."""
     sample = problem.known.sample
-    still = stands_still(sample)
+    still = stands_still(sample, STILL_ROWS * len(sample) / problem.known.n_rows)
     if not still.any():
         return None, None
     w = ratio.weights(sample)

@@ -23,7 +23,6 @@ from mixope.intervals.choice import (
     widen,
 )
 from mixope.intervals.clustered import (
-    FEW_EPISODES,
     Interval,
     clustered_interval,
     degrees_of_freedom,
@@ -47,7 +46,6 @@ from mixope.intervals.sequences import (
 
 __all__ = [
     "ANYTIME",
-    "FEW_EPISODES",
     "INTERVALS",
     "REFIT_INTERVALS",
     "SCORE_INTERVALS",

@@ -12,10 +12,10 @@ sides miss too low values of what is rare far more often than too high ones. Wit
 
     value − se · g⁻¹(±q),      g⁻¹(x) = 3/γ · ((1 + γ (x − γ/6))^{1/3} − 1)
 
-which for rare events is within a few per cent of the exact Poisson interval, down to a single event. Each end is the
-farther one of this and of the symmetric interval, so that no interval is narrower for it. Skewness that chance may have
-made, or that is too small to matter, is not corrected: γ² is lowered by the square of three standard errors under the
-normal law (√6/m), or of 0.1.
+and no more than q + |γ| (1/6 + 2q²/3) standard errors: g⁻¹ is all too steep where its root is near 0. For rare events
+that is close to the exact Poisson interval, down to a single event. Each end is the farther one of this and of the
+symmetric interval, so that no interval is narrower for it. Skewness that chance may have made, or that is too small to
+matter, is not corrected: γ² is lowered by the square of three standard errors under the normal law (√6/m), or of 0.1.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def _skewed(gamma: float, q: float) -> tuple[float, float]:
     def back(x: float) -> float:
         return float(3.0 / gamma * (np.cbrt(1.0 + gamma * (x - gamma / 6.0)) - 1.0))
 
-    return back(q), -back(-q)
+    most = q + abs(gamma) * (1.0 / 6.0 + 2.0 * q**2 / 3.0)
+    return min(back(q), most), min(-back(-q), most)
 
 
 def few_episodes(n_episodes: int) -> str | None:

@@ -9,7 +9,7 @@ From the rewards of all rows where these are in order, or of a sample. Three thi
     limit       a share of the rows has exactly the highest reward, or the lowest, and the others come close to it and
                 are hardly ever alike: a recorder may have cut off what lay beyond. Limits of 0, and those of rewards
                 between 0 and 1 (or −1), are the world's.
-    dominant    no more than two rows make half of Σ|r|.
+    dominant    no more than two rows make half of Σ|r|, though others earn something too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ AT_ENDS = 0.9
 """A value whose rows mostly end episodes is what an end earns."""
 OWN_PLACE = 0.5
 """A value belongs to a place if so many more of the rows there have it than chance would make."""
-DOMINANT = 2
+DOMINANT, OTHERS = 2, 20
+"""So few rows, beside at least so many others that earn anything: without these, rewards are rare, and real."""
 _WITH, _BESIDE = 300, 1200
 """Rows with a value, and others, among which neighbours are looked for."""
 
@@ -86,7 +87,7 @@ def _dominant(reward: FloatArray) -> tuple[OddValue | None, float]:
     size = np.sort(np.abs(reward))[::-1][: DOMINANT + 1]
     total = float(np.abs(reward).sum())
     rows = 1 + int(np.searchsorted(np.cumsum(size[:DOMINANT]), total / 2))
-    if total == 0.0 or rows > DOMINANT:
+    if total == 0.0 or rows > DOMINANT or np.count_nonzero(reward) < OTHERS + rows:
         return None, 0.0
     largest = float(reward[np.abs(reward).argmax()])
     return OddValue(largest, rows, float(size[rows])), float(size[:rows].sum()) / total

@@ -115,8 +115,8 @@ def _arrays_of(rows: type[Rows]) -> list[str]:
     return [each.name for each in fields(rows) if each.init and each.name != "roles"]
 
 
-def stands_still(rows: Rows) -> BoolArray:
-    """Rows that lead exactly where they begin, from where no other row leads away, and which all earn the same.
+def stands_still(rows: Rows, least: float = 1.0) -> BoolArray:
+    """Rows that lead exactly where they begin, at least so many from one place, from where no other row leads away.
 
     None of them where all rows do, or where not all of them earn the same.
     """
@@ -128,7 +128,7 @@ def stands_still(rows: Rows) -> BoolArray:
     if not still.any() or still.all():
         return np.zeros(len(rows), dtype=np.bool_)
     place, _ = number_tuples(list(np.nan_to_num(here, nan=np.inf).T if here.dtype.kind == "f" else here.T))
-    still &= ~np.isin(place, place[~still])
+    still &= ~np.isin(place, place[~still]) & (np.bincount(place)[place] >= least)
     reward = rows.reward[still]
     alike = len(reward) > 0 and bool(np.all(reward == reward[0]))
     return still if alike else np.zeros(len(rows), dtype=np.bool_)
