@@ -87,7 +87,7 @@ def test_rare_ends_are_counted_where_the_total_of_an_episode_is_asked_for(ends, 
     columns["reward"][:] = 1.0
     found = mixope.evaluate(columns, UNIFORM, estimand="episode")
     assert checks(found)["rare ends"].status == status
-    assert checks(found)["rare ends"].value == pytest.approx(ends, rel=0.2)
+    assert 0.8 * ends < checks(found)["rare ends"].value < 2 * ends
     assert "rare ends" not in checks(mixope.evaluate(columns, UNIFORM, estimand="discounted", gamma=0.9))
 
 
