@@ -1,14 +1,15 @@
 """Rare rewards, rare ends, many short and a few long episodes: how often is a green answer wrong, a right one refused?
 
-    python benchmarks/rare.py                                 # everything, about ten processor minutes
+    python benchmarks/rare.py                                 # everything, about four processor minutes
     python benchmarks/rare.py --kind "rare rewards" --logs 50
 
 Worlds of twelve states (ids) and three actions, drawn at random, unlike any of mixope's own environments, with exact
 truths. *Rare rewards*: one row in 2,000 pays 100. *Rare ends*: a step earns 1 and about three (or thirty) ends are
-expected in all; the question is the total of an episode. *Short episodes* are cut after ten steps. *Long episodes* are
-one or two of 5,000 steps; the question is a discounted value. *Plain* has rewards with normal noise, where nothing
-should change. Printed: how often the interval holds the truth, its mean width, how often the verdict is trustworthy,
-trustworthy and wrong, right (the interval holds the truth) and refused, and which checks refused or warned most.
+expected in all; the question is the total of an episode. *Short episodes* are cut after ten steps, and *many states*
+has eighty of them and four actions. *Long episodes* are one to three of 5,000 steps; the question is a discounted
+value. *Plain* has rewards with normal noise, where nothing should change. Printed: how often the interval holds the
+truth, its mean width, how often the verdict is trustworthy, trustworthy and wrong, right (the interval holds the truth)
+and refused, and which checks refused or warned most.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from mixope.errors import MixopeError
 from tables import markdown
 
 STATES, ACTIONS = 12, 3
+MANY = 80, 4
+"""States and actions where most pairs are logged a few times at most."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class World:
 
 def drawn(kind: str, generator: np.random.Generator, rows: int) -> World:
     """A world of this kind, with the rows that are to be logged in view."""
-    moves = generator.dirichlet(np.full(STATES, 0.5), size=(STATES, ACTIONS))
-    start = generator.dirichlet(np.ones(STATES))
+    states, actions = MANY if kind == "many states" else (STATES, ACTIONS)
+    moves = generator.dirichlet(np.full(states, 0.1 if kind == "many states" else 0.5), size=(states, actions))
+    start = generator.dirichlet(np.ones(states))
     if kind == "rare rewards":
         chance = generator.dirichlet(np.ones(STATES * ACTIONS)).reshape(STATES, ACTIONS) * STATES * ACTIONS / 2000
         return World(moves, 100 * chance, 0.0, start, lambda g, c: 100.0 * (g.random(len(c)) < c / 100))
@@ -60,19 +64,20 @@ def drawn(kind: str, generator: np.random.Generator, rows: int) -> World:
         return World(
             moves, np.ones((STATES, ACTIONS)), (3 if kind == "rare ends" else 30) / rows, start, lambda g, m: m
         )
-    mean = generator.normal(size=(STATES, ACTIONS))
+    mean = generator.normal(size=(states, actions))
     return World(moves, mean, 0.0, start, lambda g, m: m + g.normal(size=len(m)))
 
 
 def logged(world: World, law: np.ndarray, episodes: int, steps: int, generator: np.random.Generator) -> dict:
     """Rows of a logger that follows ``law``; episodes are cut after so many steps, or end before."""
-    state = generator.choice(STATES, size=episodes, p=world.start)
+    states, actions = law.shape
+    state = generator.choice(states, size=episodes, p=world.start)
     alive, parts = np.arange(episodes), []
     acts, goes = law.cumsum(axis=1), world.moves.cumsum(axis=2)
     for t in range(steps):
         s = state[alive]
-        a = np.minimum((generator.random(len(s))[:, None] > acts[s]).sum(axis=1), ACTIONS - 1)
-        s2 = np.minimum((generator.random(len(s))[:, None] > goes[s, a]).sum(axis=1), STATES - 1)
+        a = np.minimum((generator.random(len(s))[:, None] > acts[s]).sum(axis=1), actions - 1)
+        s2 = np.minimum((generator.random(len(s))[:, None] > goes[s, a]).sum(axis=1), states - 1)
         end = generator.random(len(s)) < world.ends
         r = world.draw(generator, world.mean[s, a])
         parts.append((alive.copy(), np.full(len(s), t), s, a, r, s2, end, ~end & (t == steps - 1)))
@@ -106,6 +111,7 @@ CASES = (
         for m in (50, 200)
         for kind, g in (("average", None), ("discounted", 0.9))
     ),
+    *(Case("many states", 50, 10, kind, g) for kind, g in (("average", None), ("discounted", 0.9))),
     *(Case("long episodes", m, 5000, "discounted", g) for m in (1, 2, 3) for g in (0.9, 0.99)),
     *(Case("plain", m, 20, kind, g) for m in (50, 500) for kind, g in (("average", None), ("discounted", 0.95))),
 )
@@ -119,7 +125,8 @@ def measured(case: Case, logs: int, seed: int) -> Iterator[str]:
     for repetition in range(logs):
         generator = np.random.default_rng([seed, repetition])
         world = drawn(case.kind, generator, case.episodes * case.steps)
-        behaviour, law = generator.dirichlet(np.ones(ACTIONS), size=(2, STATES))
+        states, actions = world.mean.shape
+        behaviour, law = generator.dirichlet(np.ones(actions), size=(2, states))
         law = 0.5 * behaviour + 0.5 * law
         truth = world.value(law, case.estimand, case.gamma)
         columns = logged(world, behaviour, case.episodes, case.steps, generator)
