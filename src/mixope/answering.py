@@ -32,7 +32,8 @@ from mixope.diagnostics import (
     verdict,
     within_possible,
 )
-from mixope.diagnostics.coverage import coverage_shift, is_small
+from mixope.diagnostics.absorbing import parked_on_counts
+from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
 from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
@@ -55,6 +56,7 @@ from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.replay import Replays
 from mixope.statistics.trajectories import OrderedRows
+from mixope.statistics.transitions import start_error
 from mixope.statistics.weights import WeightBin, weight_bins
 from mixope.survey import Survey
 from mixope.threads import one_thread
@@ -183,10 +185,14 @@ def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
     """All that is read off the flows of the targets; then they are dropped: the last scan needs the memory."""
     counted = [(task.problem, solution) for task, solution in solved if isinstance(task.problem, Problem)]
     for problem, solution in counted:
+        if not solution.is_reference:
+            problem.once(parked_on_counts)
         if _open_ended(solution):
             problem.once(problem_band)
         if is_small(solution.uncovered_mass):
             problem.once(coverage_shift)
+        if is_middling(solution):
+            problem.once(lone_shift)
     for problem, _ in counted:
         forget_pooled(problem)
 
@@ -208,7 +214,7 @@ def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoi
     if isinstance(seen, Counted):
         return seen.problem(question)
     blocks = interval.wants_blocks(seen.facts.n_episodes, seen.facts.n_rows, question.estimand)
-    return seen.problem(question, seen.piece_steps if blocks and question.estimand.kind == "average" else None)
+    return seen.problem(question, seen.piece_steps if blocks else None)
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,9 @@ class Run:
         if not solution.is_reference:
             evidence = replace(evidence, replays=self.replays)
         nearest = replace(solution, value=within_possible(evidence).value)
-        *earned, pooled = self._against(task, nearest, usable, by_step if sure.n_blocks is not None else None, stretch)
+        # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
+        blocked = by_step if sure.n_blocks is not None and asked.restarts else None
+        *earned, pooled = self._against(task, nearest, usable, blocked, stretch)
         return build(
             task.question,
             task.estimator.name,
@@ -259,7 +267,7 @@ class Run:
             band=self._band(task, solution),
             weights=self._bins(solution),
             pictures=self._pictures(task, nearest, usable),
-            step_scores=None if by_step is None or sure.n_blocks is None else by_step.by_step,
+            step_scores=None if blocked is None else blocked.by_step,
             notes=(*about_learning(self.sums.learning, stretch > 1.0), *self.rounds.notes),
         )
 
@@ -306,13 +314,16 @@ class Run:
         if not task.interval.wants_blocks(self.survey.n_episodes, self.survey.n_rows, task.question.estimand):
             return None
         if isinstance(task.problem, FeatureProblem):
-            if solution.pieces is None:
+            starts, steps = solution.measures.start_error, task.problem.piece_steps or 1
+            if solution.pieces is None or (starts is None and not task.question.estimand.restarts):
                 return None
-            return Scores(None, solution.episode_scores, solution.pieces, task.problem.piece_steps or 1)
+            starts = starts or 0.0
+            return Scores(None, solution.episode_scores, solution.pieces, steps, start_error=starts)
         if solution.scores is None:
             return None
-        ordered = self._in_order(task.problem)
-        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length)
+        ordered, rows = self._in_order(task.problem), task.problem.transitions
+        starts = 0.0 if task.question.estimand.restarts else start_error(solution.scores, rows.rows, rows.starts)
+        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length, start_error=starts)
 
     def _in_order(self, problem: Problem) -> OrderedRows:
         """All rows in order; those of logs that are not too long were put in order with the last scan."""

@@ -48,6 +48,7 @@ from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, 
 from mixope.statistics.learning import luck_followed
 from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
+from mixope.statistics.odd_rewards import odd_in_order, odd_in_sample
 from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
 from mixope.statistics.replay import MOST_ROWS
@@ -58,7 +59,7 @@ from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.stale import stale_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
-from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.statistics.transitions import Transitions, encode, transition_cells, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.threads import one_thread
@@ -179,7 +180,9 @@ class Counted:
         in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
         learning = None if in_turn is None else luck_followed(rows, in_turn)
-        sums = replace(sums, ordered=in_turn, repeats=repeats_of_counts(groups, rows, in_turn), learning=learning)
+        odd = None if in_turn is None else odd_in_order(in_turn, transition_cells(rows), rows.next_state < 0)
+        repeats = repeats_of_counts(groups, rows, in_turn)
+        sums = replace(sums, ordered=in_turn, repeats=repeats, learning=learning, odd=odd)
         if early is not None:
             sums = replace(sums, early=early.read(groups, int(sums.rows.max(initial=0.0))))
         scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
@@ -387,7 +390,8 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
-    sums = replace(sums, limit=limit_of(shape, known.sample), shifts=shifts, staleness=stale)
+    limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
+    sums = replace(sums, limit=limit, odd=odd, shifts=shifts, staleness=stale)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

@@ -93,7 +93,7 @@ def test_a_comparison_takes_the_same_options():
     [
         (("--interval", "likelyhood"), "Did you mean 'likelihood'?"),
         (("--interval", "blocks", "--estimator", "wis"), "weighs whole episodes, which cannot be cut into blocks"),
-        (("--interval", "blocks", "--gamma", "0.9"), "blocks are for the long-run average"),
+        (("--interval", "blocks", "--horizon", "5"), "blocks are for the long-run average"),
         (("--replicates", "1"), "--replicates"),
         (("--jobs", "0"), "--jobs"),
     ],

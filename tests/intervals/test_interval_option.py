@@ -279,8 +279,8 @@ def test_what_cannot_be_had_is_refused_with_what_can():
         mixope.evaluate(columns, policy, interval="likelyhood")
     with pytest.raises(UsageError, match="weighs whole episodes, which cannot be cut into blocks; choose t"):
         mixope.evaluate(columns, policy, "wis", interval="blocks")
-    with pytest.raises(UsageError, match="blocks are for the long-run average"):
-        mixope.evaluate(columns, policy, "emp", gamma=0.9, interval="blocks")
+    with pytest.raises(UsageError, match="blocks are for the long-run average and discounted values"):
+        mixope.evaluate(columns, policy, "emp", horizon=5, interval="blocks")
     with pytest.raises(UsageError, match="one long episode has blocks of steps"):
         mixope.evaluate(long_log(model, loggers, 1, 100, 0), policy, "emp", interval="bca", replicates=4)
     with pytest.raises(UsageError, match="at least two episodes"):

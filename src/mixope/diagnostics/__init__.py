@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterator
 
+from mixope.diagnostics.absorbing import absorbing_states
 from mixope.diagnostics.agreement import halves_agree, loggers_agree
 from mixope.diagnostics.approximation import approximation, correction
 from mixope.diagnostics.behaviour_fit import behaviour_fit
 from mixope.diagnostics.checks import GRADED, has_interval, known_bias, mean_weight, reward_range, rewards_seen, solver
 from mixope.diagnostics.coverage import small_gaps
+from mixope.diagnostics.deciding import few_decide, rare_ends
 from mixope.diagnostics.dropped import dropped_rows, judge_dropped
 from mixope.diagnostics.edge import edge_of_the_logs
 from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.learning import about_learning, loggers_learned, stretch_of
+from mixope.diagnostics.odd_rewards import rewards_are_real
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.possible import within_possible
 from mixope.diagnostics.repeats import episodes_are_new
@@ -39,6 +42,9 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     lambda evidence: evidence.of_logs,
     value_is_steady,
     model_replays_logs,
+    absorbing_states,
+    few_decide,
+    rare_ends,
     small_gaps,
     edge_of_the_logs,
     approximation,
@@ -55,6 +61,7 @@ def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diag
         for check in (ends_at_a_limit(sums.limit), loggers_learned(sums.learning), *_of_sample(sums))
         if check is not None
     ]
+    found += () if sums.odd is None else rewards_are_real(sums.odd)
     if transitions is not None:
         found += [check for check in _of_counts(transitions, sums) if check is not None]
     repeats = None if sums.repeats is None else episodes_are_new(sums.repeats)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mixope.diagnostics.coverage import gap_limits, gap_reach
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.errors import Advice
@@ -40,8 +41,14 @@ def _fixed(warn: float, fail: float) -> Callable[[Evidence], tuple[float, float]
     return lambda evidence: (warn, fail)
 
 
-def _uncovered_limits(evidence: Evidence) -> tuple[float, float]:
-    return (0.05, 0.25) if evidence.solution.corrects_coverage else (0.005, 0.10)
+def _besides_uncovered(evidence: Evidence) -> str:
+    """What is known of a gap besides its size."""
+    if evidence.solution.corrects_coverage:
+        return " (the value model on the factors corrects for it as far as they tell)"
+    reach = gap_reach(evidence)
+    if reach is None:
+        return ""
+    return f"; by the actions that were logged once, a gap like this moves the value by {reach:.2g} half-widths"
 
 
 def _unit_of_weight(evidence: Evidence) -> str:
@@ -50,9 +57,6 @@ def _unit_of_weight(evidence: Evidence) -> str:
 
 def _few_rare(evidence: Evidence) -> bool:
     return (evidence.measures.rare_rewards or 0.0) < 30
-
-
-_CORRECTED = " (the value model on the factors corrects for it as far as they tell)"
 
 
 def _episodes_behind(n: int, blocks: int | None) -> str:
@@ -75,10 +79,10 @@ GRADED: tuple[Check, ...] = (
     Check(
         "uncovered mass",  # target probability on actions never logged where it would be; vectors are not counted
         lambda f: None if f.on_features else f.solution.uncovered_mass,
-        _uncovered_limits,
+        gap_limits,
         lambda f: (
             f"{f.solution.uncovered_mass:.2%} of the target's steps are actions never logged in their state"
-            + (_CORRECTED if f.solution.corrects_coverage else "")
+            + _besides_uncovered(f)
         ),
     ),
     Check(

@@ -9,6 +9,13 @@ in a state differ from the logged ones as these differ from each other, all of t
 u(s) the target's probability of actions never logged in s, q(s, a) the fitted worth of a logged action, its variance
 over the logged actions of a state, and the mean over the states with at least two. What matters is the shift relative
 to the half-width of the interval, which knows nothing of it.
+
+A larger gap is not refused for its size alone. Actions that were logged once in their state are the nearest to those
+that never were: the value without them, less the value with them, times u₀/(u₁ − u₀), u₀ the uncovered mass and u₁
+what it is without them, is what a gap like the one there is does to the value. In a world whose rare actions are like
+the others it is chance, and well within the interval; where loggers avoid what the target does for a reason, it is
+not. All this holds for gaps that chance leaves: at least four fifths of the gap must lie in states with no more than
+five rows for each action. What is never done in a state that is often visited is avoided, and stays refused.
 """
 
 from __future__ import annotations
@@ -16,16 +23,27 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.arrays import sum_by
+from mixope.behaviours import CountedMixture
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.estimators.flow import Flow
-from mixope.estimators.occupancy import Occupancy, pooled
+from mixope.errors import MixopeError
+from mixope.estimators.flow import Flow, follow
+from mixope.estimators.occupancy import Occupancy, occupy, pooled
+from mixope.estimators.solution import Solution
 from mixope.problem import Problem
 
 WARN, FAIL = 0.5, 20.0
 """Shares of the half-width; see the table in docs/trust.md."""
 ROUNDING, SMALL = 1e-9, 0.005
 """More than the rounding of probabilities, and no more than what the check of the uncovered mass lets pass."""
+REFUSED, HARMLESS = 0.10, 0.35
+"""The uncovered mass that fails, and that fails though like gaps move the value by less than the half-width."""
+THIN_ROWS, THIN_SHARE = 5, 0.8
+"""Rows for each action below which a state is thin, and the share of a gap that lies there where chance left it."""
+OUTSIDE = 0.05
+"""Of the target, outside the part that was solved; where there is more, a gap is never harmless."""
+CORRECTED = 0.05, 0.25
+"""The limits where a value model on the factors stands in for what was never logged."""
 
 
 def coverage_shift(problem: Problem) -> float:
@@ -33,6 +51,55 @@ def coverage_shift(problem: Problem) -> float:
     flow, occupancy = pooled(problem)
     law = occupancy.law[flow.states]
     return float(law @ flow.uncovered()) / float(law.sum()) * action_spread(flow, occupancy)
+
+
+def lone_shift(problem: Problem) -> float:
+    """How far a gap like the one that there is moves the value, from pairs that were logged once; NaN: unknown.
+
+    NaN where the gap is not one that chance leaves, where as good as nothing is logged once, and where the target
+    cannot be followed without it.
+    """
+    rows = problem.transitions
+    flow, occupancy = pooled(problem)
+    missing = occupancy.law[flow.states] * flow.uncovered()
+    thin = sum_by(rows.state, rows.rows, rows.n_states)[flow.states] <= THIN_ROWS * len(rows.actions)
+    if float(missing[thin].sum()) < THIN_SHARE * float(missing.sum()):
+        return float("nan")
+    several = rows.pair_rows > 1
+    try:
+        without = follow(problem, CountedMixture(), several[rows.pair].astype(np.float64))
+        other = occupy(without)
+    except MixopeError:
+        return float("nan")
+    covered = sum_by(rows.pair_state[several], problem.pair_target[several], rows.n_states)
+    gap = float(missing.sum()) / float(occupancy.law.sum())
+    wider = float(other.law[without.states] @ np.clip(1.0 - covered[without.states], 0.0, 1.0)) / float(other.law.sum())
+    if not (other.solved.ok and wider > gap + ROUNDING):
+        return float("nan")
+    return abs(other.value - occupancy.value) * gap / (wider - gap)
+
+
+def gap_limits(evidence: Evidence) -> tuple[float, float]:
+    """Where the check of the uncovered mass warns, and where it fails."""
+    if evidence.solution.corrects_coverage:
+        return CORRECTED
+    reach = gap_reach(evidence)
+    return (SMALL, HARMLESS if reach is not None and reach <= 1.0 else REFUSED)
+
+
+def gap_reach(evidence: Evidence) -> float | None:
+    """The shift by a middling gap in half-widths of the interval; None where it was not asked, or cannot be told."""
+    problem, interval, solution = evidence.problem, evidence.interval, evidence.solution
+    if not isinstance(problem, Problem) or interval is None or not is_middling(solution):
+        return None
+    shift = problem.once(lone_shift)
+    return shift / (interval.width / 2) if np.isfinite(shift) and interval.width > 0 else None
+
+
+def is_middling(solution: Solution) -> bool:
+    """Whether the gap is large enough to be refused, and may be harmless all the same."""
+    inside = solution.outside_mass <= OUTSIDE and not solution.corrects_coverage
+    return inside and REFUSED < solution.uncovered_mass <= HARMLESS
 
 
 def action_spread(flow: Flow, occupancy: Occupancy) -> float:

@@ -39,9 +39,12 @@ from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.request import Batch, SlicedRequest
-from mixope.statistics.rows import Rows
+from mixope.statistics.rows import Rows, stands_still
+from mixope.statistics.skewness import deciding_events
 from mixope.statistics.weights import WeightCount
 
+STILL_ROWS = 10
+"""Rows that a state has at least, if nothing leaves it."""
 COMMON = 0.95
 """The share of the rows that must earn the same for other rewards to be rare."""
 _NOT_DRAWABLE = "the target gives densities only; an interval needs a target that can be drawn from (a sample method)"
@@ -171,6 +174,7 @@ def score(
     if float(summed.terms.weight.sum()) <= 0:
         raise DataError("all weights are zero: the target cannot be followed on these logs")
     found = _solution(problem, summed, model, doubly_robust=doubly_robust, crossed=request.crossed)
+    parked_share, parked_reward = _parked(problem, ratio)
     fewer_bumps = report if coarse is None else coarse[1]  # more bumps, more tests that overlap
     measures = replace(
         found.measures,
@@ -182,6 +186,9 @@ def score(
         clipped_calibrations=report.clipped or None,
         capped_densities=report.capped or None,
         rare_rewards=_rare_rewards(problem, ratio),
+        parked_share=parked_share,
+        parked_reward=parked_reward,
+        start_error=None if model is None or not problem.piece_steps else _start_error(problem, model, summed.terms),
     )
     return replace(found, solved=report.solved, measures=measures)
 
@@ -197,6 +204,25 @@ def _rare_rewards(problem: FeatureProblem, ratio: Weigher) -> float | None:
     w = ratio.weights(rare)
     squared = float(np.sum(np.divide(w**2, rare.times, out=np.zeros_like(w), where=rare.times > 0)))
     return float(w.sum()) ** 2 / squared * problem.known.n_rows / float(rows.sum()) if squared > 0 else 0.0
+
+
+def _parked(problem: FeatureProblem, ratio: Weigher) -> tuple[float, float] | tuple[None, None]:
+    """The weight of rows that stand still, and what they earn, by size; None where no row does."""
+    sample = problem.known.sample
+    still = stands_still(sample, STILL_ROWS * len(sample) / problem.known.n_rows)
+    if not still.any():
+        return None, None
+    w = ratio.weights(sample)
+    total = float(w.sum())
+    return float(w[still].sum()) / total, float(w[still] @ np.abs(sample.reward[still])) / total
+
+
+def _start_error(problem: FeatureProblem, model: ValueSystem, terms: EpisodeTerms) -> float | None:
+    """The standard error of the start law, had starts the spread of the logged states; None where ends start again."""
+    if problem.estimand.restarts:
+        return None
+    worth = model.fit.worth(problem.known.sample)
+    return float(problem.estimand.scale * worth.std() / np.sqrt(max(float(terms.starts.sum()), 1.0)))
 
 
 def _summed(part: ScorePart, request: ScoreSums) -> Summed:
@@ -228,6 +254,8 @@ def _solution(
         largest_share=summed.weights.largest / total,
         mean_weight=float(_accounted(problem.estimand, terms).sum()) / float(terms.count.sum()),
         episode_length=_length(problem.estimand, terms),
+        effective_ends=_effective_ends(problem.estimand, terms),
+        deciding_events=deciding_events(plain),
     )
     if model is not None:
         other = _estimate(problem, terms.by(crossed), not doubly_robust)[0]
@@ -255,6 +283,12 @@ def _length(estimand: Estimand, terms: EpisodeTerms) -> float | None:
     if estimand.kind != "episode":
         return None
     return float(terms.weight.sum()) / float(_accounted(estimand, terms).sum())
+
+
+def _effective_ends(estimand: Estimand, terms: EpisodeTerms) -> float | None:
+    """(Σ w)²/Σ w² of the ends: how many the weighted logs are worth, where the answer hangs on them."""
+    squares = float(np.sum(terms.ended**2))
+    return float(terms.ended.sum()) ** 2 / squares if estimand.needs_ends and squares > 0 else None
 
 
 def _size(scores: FloatArray) -> float:

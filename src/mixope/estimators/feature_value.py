@@ -205,6 +205,10 @@ class ValueFit:
         """
         return rows.once(("terms", fold, logged), self, lambda: self._terms(rows, fold, logged))
 
+    def worth(self, rows: Rows) -> FloatArray:
+        """V(s) of every row, by the fit on all rows."""
+        return np.asarray(self._valued(self.design.chosen(rows))[:, 0])
+
     def _terms(self, rows: Rows, fold: int, logged: bool) -> tuple[FloatArray, FloatArray]:
         design = self.design
         # after an end: the start law for the average, nothing otherwise

@@ -100,6 +100,11 @@ class Measures:
     rare_rewards: float | None = _measure(_effective)
     frontier_mass: float | None = _measure(_mean)
     frontier_span: float | None = _measure(_mean)
+    start_error: float | None = _measure()
+    effective_ends: float | None = _measure(_effective)
+    deciding_events: float | None = _measure(_effective)
+    parked_share: float | None = _measure(_mean)
+    parked_reward: float | None = _measure(_mean)
     likeness: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, float]:

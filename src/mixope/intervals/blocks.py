@@ -9,6 +9,10 @@ n_k being the steps of block k. No step is left out, and no block goes on into t
 The automatic length is the larger of √n (Flegal & Jones 2010: consistent, and long enough for coverage) and the
 best length for the autocorrelation found, (2ρ/(1−ρ²))^{2/3} n^{1/3} with ρ at lag one (Carlstein 1986), but never so
 long that fewer than ten blocks remain.
+
+A discounted value is one of the start law too, and blocks of steps do not tell how few starts there were. If starts
+are spread as the logged states are, their share of the error is k sd V(s) / √starts over all logged states, k = 1 − γ;
+it is added to that of the blocks. Where the process mixes fast, or γ is near one, it is small.
 """
 
 from __future__ import annotations

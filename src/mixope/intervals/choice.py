@@ -48,6 +48,8 @@ REFIT_INTERVALS = ("bca", "percentile")
 AUTO, BLOCKS, SEQUENCE = "auto", "blocks", "sequence"
 INTERVALS = (AUTO, *SCORE_INTERVALS, BLOCKS, *REFIT_INTERVALS)
 ALIASES = {"clustered": "t", "bootstrap": "bca"}
+BLOCKED = ("average", "discounted")
+"""The estimands whose scores may be cut into blocks of steps."""
 FEW_LONG_EPISODES = 5
 """Fewer episodes than this say too little of the spread between them …"""
 LONG_EPISODE = 500
@@ -92,13 +94,14 @@ class IntervalChoice:
     def wants_blocks(self, n_episodes: int, n_rows: int, estimand: Estimand) -> bool:
         """Whether steps are to be cut into blocks.
 
-        A discounted value or one of a horizon depends on the start law, and blocks of steps know nothing of how few
-        starts there were.
+        A discounted value depends on the start law besides, of which few episodes tell little: the spread of what
+        states are worth stands in for that of the starts (:attr:`Scores.start_error`). A horizon and the total of an
+        episode are mostly about what comes soon after a start.
         """
         if self.name == AUTO:
             few = n_episodes < FEW_LONG_EPISODES and n_rows >= LONG_EPISODE * n_episodes
-            return (few or n_episodes == 1) and estimand.kind == "average"
-        return self.name == BLOCKS
+            return (few or n_episodes == 1) and estimand.kind in BLOCKED
+        return self.name == BLOCKS and estimand.kind in BLOCKED
 
 
 def choose_interval(
@@ -139,8 +142,9 @@ FOLDS_OVER_TIME = (
 )
 BY_FOLD = "it was learned without each of a few folds of episodes, too few for a likelihood; choose t or normal"
 NO_BLOCKS = (
-    "blocks are for the long-run average: of a discounted value or a horizon the start law is part, and blocks of steps"
-    " do not know how few starts there were; choose t, normal or likelihood"
+    "blocks are for the long-run average and discounted values: of a horizon, or of the total of an episode, the start"
+    " law is the greater part, and blocks of steps do not know how few starts there were; choose t, normal or"
+    " likelihood"
 )
 
 
@@ -157,6 +161,8 @@ class Scores:
     steps: int = 1
     degrees: float | None = None
     """Of freedom behind the scores, where they are fewer than the episodes."""
+    start_error: float = 0.0
+    """What blocks do not tell: the standard error of the start law, had starts the spread of the logged states."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ def judge_scores(
 ) -> Uncertainty:
     """The chosen interval, with a word where there are few episodes."""
     by_episode, by_step = scores.by_episode, scores.by_step
-    if choice.name == BLOCKS and estimand.kind != "average":
+    if choice.name == BLOCKS and estimand.kind not in BLOCKED:
         return Uncertainty(because=NO_BLOCKS)
     if by_episode is None or not (np.isfinite(value) and bool(np.all(np.isfinite(by_episode)))):
         return Uncertainty(because=NOT_FINITE)
@@ -213,11 +219,12 @@ def _from_blocks(value: float, scores: Scores, level: float, n_episodes: int) ->
     assert scores.by_step is not None
     length = block_length(scores.by_step)
     blocks = block_scores(scores.by_step, length, scores.lengths)
-    error = standard_error(blocks)
+    error = float(np.hypot(standard_error(blocks), scores.start_error))
     degrees = max(len(blocks) - 1.0, 1.0)
     half = quantile(level, degrees) * error
     steps = length * scores.steps
-    found = Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks of {steps} steps")
+    besides = " + start law" if scores.start_error else ""
+    found = Interval(value - half, value + half, level, f"batch means, {len(blocks)} blocks of {steps} steps{besides}")
     one = f"there {'is 1 episode' if n_episodes == 1 else f'are {n_episodes:,} episodes'}"
     said = (
         f"{one}: the interval rests on {len(blocks)} blocks of {steps} steps taken for independent, not on independent"

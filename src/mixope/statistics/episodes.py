@@ -22,6 +22,7 @@ from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.checksum import Sums, signature
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.limits import Limit
+from mixope.statistics.odd_rewards import OddRewards
 from mixope.statistics.probes import EpisodeProbes, Probes, read_probes
 from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
@@ -136,6 +137,8 @@ class EpisodeSums:
     """Where rows are in order: how far loggers followed the luck of their own rows, in standard deviations."""
     limit: Limit | None = None
     """Where states are vectors: whether the longest episodes end because of their length."""
+    odd: OddRewards | None = None
+    """What is odd about the rewards, where those of single rows are at hand."""
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, runs
+from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, runs
 from mixope.errors import UsageError
 from mixope.logs import CODED, EPISODE_KEYS, codes_of
 
@@ -113,6 +113,25 @@ class Rows:
 def _arrays_of(rows: type[Rows]) -> list[str]:
     """The fields with one entry per row."""
     return [each.name for each in fields(rows) if each.init and each.name != "roles"]
+
+
+def stands_still(rows: Rows, least: float = 1.0) -> BoolArray:
+    """Rows that lead exactly where they begin, at least so many from one place, from where no other row leads away.
+
+    None of them where all rows do, or where not all of them earn the same.
+    """
+    here, there = rows.observation.reshape(len(rows), -1), rows.next_observation.reshape(len(rows), -1)
+    same = here == there
+    if here.dtype.kind == "f":
+        same |= np.isnan(here) & np.isnan(there)
+    still = np.asarray(same.all(axis=1) & ~rows.terminated, dtype=np.bool_)
+    if not still.any() or still.all():
+        return np.zeros(len(rows), dtype=np.bool_)
+    place, _ = number_tuples(list(np.nan_to_num(here, nan=np.inf).T if here.dtype.kind == "f" else here.T))
+    still &= ~np.isin(place, place[~still]) & (np.bincount(place)[place] >= least)
+    reward = rows.reward[still]
+    alike = len(reward) > 0 and bool(np.all(reward == reward[0]))
+    return still if alike else np.zeros(len(rows), dtype=np.bool_)
 
 
 def row_columns(schema: Schema) -> tuple[str, ...]:

@@ -150,6 +150,12 @@ def quadratic(*parts: FloatArray) -> FloatArray:
     return np.asarray(Quadratic().fit(joined).transform(joined))
 
 
+def transitions_as_numbers(rows: Rows) -> FloatArray | None:
+    """(s, a, s′) of every row as numbers; None where they are names."""
+    parts = parts_of_transitions(rows)
+    return None if parts is None else np.concatenate(parts, axis=1)
+
+
 def parts_of_transitions(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """s, a and s′ of every row as numbers; None where they are names."""
     if rows.observation.dtype.kind != "f":

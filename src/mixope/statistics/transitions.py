@@ -179,6 +179,16 @@ def empty_scores(n_groups: int) -> FloatArray:
     return np.zeros((len(BASIS), n_groups)).T
 
 
+def start_error(scores: FloatArray, rows: FloatArray, starts: FloatArray) -> float:
+    """The standard error of the start law, had starts the spread of the logged states: √(starts · Var c).
+
+    c are a table's coefficients of first rows, k (V(s) − E V) / starts, over all rows whether they are first or not.
+    """
+    column = scores[:, BASIS.index("starts")]
+    mean = float(rows @ column) / float(rows.sum())
+    return float(np.sqrt(starts.sum() * (rows @ (column - mean) ** 2) / rows.sum()))
+
+
 def transition_cells(transitions: Transitions) -> IntArray:
     """A number for every (s, a, s′), whoever logged it."""
     code = transitions.pair * (transitions.n_states + 1) + transitions.next_state + 1
