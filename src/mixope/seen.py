@@ -126,7 +126,7 @@ class Counted:
 
     def problem(self, question: Question) -> Problem:
         """The question as estimators see it."""
-        return Problem(
+        return Problem.of_logged(
             self.transitions,
             question.target,
             question.estimand,
@@ -247,14 +247,14 @@ def _refuse_tiny(logs: Logs, groups: GroupSums) -> None:
 
 
 def no_rows(logs: Logs) -> MixopeError:
-    """The refusal where all rows were dropped, or the question on which they hang."""
+    """The refusal where nobody knows what came after any row, or the question on which that hangs."""
     if logs.asks_for_ends:
         return unsaid_ends(logs, None)
     return explain_rows(logs) or DataError(
         "no row can be used",
         where=logs.name,
         expected="rows with a next observation, or a terminated end",
-        hint=f"all rows were dropped: {logs.drop_reason}",
+        hint=f"of all rows it holds that {logs.drop_reason}",
     )
 
 
@@ -346,7 +346,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     with logs.scanning():
         scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
         shape, chosen, values, *actions = scanned
-        if shape is None or shape.n_groups == 0:
+        if shape is None or len(chosen.rows) == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows)
     irregular, broken = misfits_of_rows(shape, logs.step_base)
@@ -357,10 +357,11 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         return sample(alike, engine, features, seed)
     label = np.array([logger.label for logger in facts.loggers])[totals.logger]
     starts = {str(name): float(totals.starts[label == name].sum()) for name in np.unique(label)}
+    followed = {str(name): float((totals.rows - totals.unfollowed)[label == name].sum()) for name in np.unique(label)}
     known = SampledRows(
         schema,
-        facts.n_rows,
-        {logger.label: float(logger.rows) for logger in facts.loggers},
+        int(sum(followed.values())),
+        followed,
         starts,
         chosen.in_order,
         features,

@@ -18,8 +18,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.logs import UNLABELLED
-from mixope.problem import restrict
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import Transitions, restrict, transition_cells
 
 _SUMS = ("rows", "reward", "starts", "inverse", "inverse_reward", "inverse_squared")
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
@@ -57,13 +57,16 @@ class Parts:
     reward: FloatArray
     lowest: FloatArray
     highest: FloatArray
+    followed: BoolArray
+    """Whether it is known what came next."""
 
 
 def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     """Whether loggers saw the same world; None where no two of them took the same action in the same state."""
     t = transitions
     cell = transition_cells(t)
-    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest))
+    known = t.next_state != UNFOLLOWED
+    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest, known))
     if found is None:
         return None
     return _judged("loggers agree", "loggers", found, "a label, a reward or the world may differ between them")
@@ -78,7 +81,8 @@ def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArra
     group, t = code // 2, transitions
     sums = sum_by(entry, np.ones(len(entry)), len(code)), sum_by(entry, ordered.episodes.reward[mine], len(code))
     kinds = t.pair[group], transition_cells(t)[group]
-    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group]))
+    known = t.next_state[group] != UNFOLLOWED
+    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group], known))
     if found is None:
         return None
     cause = "the world may have changed meanwhile, or something that is not in the state tells episodes apart"
@@ -98,11 +102,9 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
 
 def disagreement(parts: Parts) -> Disagreement | None:
     """χ² of the next states and of the rewards, standardised; None where there is nothing to compare."""
-    parts = _comparable(_merged(parts))
-    if len(parts.rows) == 0:
-        return None
-    dynamics, first = _next_states(parts)
-    rewards, second = _rewards(parts)
+    merged = _merged(parts)
+    dynamics, first = _next_states(_comparable(_some(merged, merged.followed)))
+    rewards, second = _rewards(_comparable(merged))
     if first + second == 0:
         return None
     apart = normal_of_chi_squared(dynamics, first), normal_of_chi_squared(rewards, second)
@@ -117,7 +119,9 @@ def _merged(parts: Parts) -> Parts:
     np.minimum.at(lowest, entry, parts.lowest)
     np.maximum.at(highest, entry, parts.highest)
     sums = sum_by(entry, parts.rows, len(first)), sum_by(entry, parts.reward, len(first))
-    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest)
+    return Parts(
+        parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, parts.followed[first]
+    )
 
 
 def _comparable(parts: Parts) -> Parts:
@@ -128,11 +132,17 @@ def _comparable(parts: Parts) -> Parts:
     keep = enough & (parts.rows > 0)
     several = np.bincount(np.unique(key[keep]) % n_pairs, minlength=n_pairs) >= 2
     keep &= several[parts.pair]
-    return Parts(*(getattr(parts, name)[keep] for name in Parts.__dataclass_fields__))
+    return _some(parts, keep)
+
+
+def _some(parts: Parts, chosen: BoolArray) -> Parts:
+    return Parts(*(getattr(parts, name)[chosen] for name in Parts.__dataclass_fields__))
 
 
 def _next_states(parts: Parts) -> tuple[float, float]:
     """Σ (n − e)²/e over all cells of all comparable pairs, empty ones too, and the degrees of freedom."""
+    if len(parts.rows) == 0:
+        return 0.0, 0.0
     n_pairs = int(parts.pair.max()) + 1
     key = parts.part * n_pairs + parts.pair
     of_part, of_cell, of_pair = sum_by(key, parts.rows), sum_by(parts.cell, parts.rows), sum_by(parts.pair, parts.rows)
@@ -147,6 +157,8 @@ def _next_states(parts: Parts) -> tuple[float, float]:
 
 def _rewards(parts: Parts) -> tuple[float, float]:
     """Σ n (r − r̄)²/v over the cells whose rewards are not all the same, and the degrees of freedom."""
+    if len(parts.rows) == 0:
+        return 0.0, 0.0
     rows, total = sum_by(parts.cell, parts.rows), sum_by(parts.cell, parts.reward)
     mean = np.divide(total, rows, out=np.zeros_like(total), where=rows > 0)
     lowest, highest = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)

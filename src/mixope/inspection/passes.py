@@ -268,6 +268,7 @@ class Measure:
     names: tuple[str, ...]
 
     whole_episodes = False
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """These columns, and those that say where they are missing."""

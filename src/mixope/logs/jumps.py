@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mixope.logs import view
-from mixope.logs.schema import EPISODE_KEYS
+from mixope.logs.schema import EPISODE_KEYS, UNFOLLOWED
 from mixope.logs.sources import arrow_batches, reading
 from mixope.logs.table import codes_of, marked_rows
 
@@ -151,10 +151,11 @@ def _numbers(values: FloatArray) -> Numbers:
 
 def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:
     for plan in plans:
-        table, used = marked_rows(plan, 0, [*EPISODE_KEYS, "step", "reward", "terminated"])
-        if len(used) == 0:
+        table, _ = marked_rows(plan, 0, [*EPISODE_KEYS, "step", "reward", "terminated", UNFOLLOWED])
+        if table.num_rows == 0:
             continue
         column = {name: table.column(name).combine_chunks() for name in table.column_names}
+        used = ~_flags(column[UNFOLLOWED])
         codes = codes_of(column)
         late = np.iinfo(np.int64).max
         order = np.lexsort((np.asarray(column["step"].fill_null(late).to_numpy(zero_copy_only=False)), codes))
