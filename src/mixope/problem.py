@@ -42,7 +42,12 @@ class Problem:
 
     @classmethod
     def of_logged(
-        cls, logged: Transitions, target: Policy, estimand: Estimand | None = None, *given: Any, **options: Any
+        cls,
+        logged: Transitions,
+        target: Policy,
+        estimand: Estimand | None = None,
+        loggers: Mapping[str, Policy] | None = None,
+        **options: Any,
     ) -> Problem:
         """The question put to the groups as they were logged."""
         asked = estimand or Estimand()
@@ -60,7 +65,7 @@ class Problem:
                     " where the logs are read",
                 ),
             )
-        return cls(rows, target, asked, *given, followed=followed, **options)
+        return cls(rows, target, asked, loggers or {}, followed=followed, **options)
 
     def with_counts(self, logged: Transitions) -> Problem:
         """The same question put to other counts of the same groups, or to some of them."""

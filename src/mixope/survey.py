@@ -2,7 +2,7 @@
 
 What loggers earned is the mean of all their rows, also of those that cannot be used: last rows may hold all that an
 episode earns. Rows after which nobody knows what came are *lost* to whatever needs to know it, and beside the others
-their rewards tell whether more hangs on that; some of them are dropped, because they do not say what was done or earned.
+their rewards tell whether more hangs on that; those that do not say what was done or earned, either, are dropped.
 
 The rows of an episode must fit together. Telescoping sums that came with the scan say whether they do
 (:mod:`mixope.statistics.episodes`); where they do not, the rows are looked at, and a real contradiction is an error.
@@ -41,7 +41,7 @@ _BY_LOGGER = Grouping(
 
 @dataclass(frozen=True)
 class LoggerSummary:
-    """One logger: its rows that say something; of all its rows, what it earned per step and the range of its rewards."""
+    """One logger: its rows that say something; of all its rows, what it earned per step and the range of rewards."""
 
     label: str
     rows: int
@@ -65,7 +65,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Dropped:
-    """Rows after which nobody knows what came, beside the others: ``mean`` and ``others`` are what a row of each earned.
+    """Rows after which nobody knows what came, and the others: ``mean`` and ``others`` are what a row of each earned.
 
     A mean is None where there is no row, or none with a reward. ``jumps`` compares them with the rows before them in
     their ``episodes``, where it was asked for.
@@ -318,9 +318,7 @@ def _all_earned(
 ) -> tuple[tuple[LoggerSummary, ...], Mapping[str, Lost]]:
     """The loggers with what all their rows earned, and the rows after which nobody knows what came."""
     labels = [logger.label for logger in used]
-    gone, reward = (
-        sum_by(totals.logger, each, len(used)) for each in (totals.unfollowed, totals.unfollowed_reward)
-    )
+    gone, reward = (sum_by(totals.logger, each, len(used)) for each in (totals.unfollowed, totals.unfollowed_reward))
     rows = {logger.label: (logger.rows, logger.rows * logger.mean) for logger in used}
     every, lost = lost_rows(logs, rows, _by_label(labels, gone, reward))
     short = {label for label, one in lost.items() if one.dropped}
@@ -353,9 +351,10 @@ def _alerts(logs: Logs, n_rows: int, unfollowed: int, suspicious: bool) -> tuple
     alerts, broken = list(logs.notes), Counter[str]()
     dropped = logs.total_rows() - n_rows
     if dropped > 0:
-        alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}, and an action or a reward is missing, too")
+        alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}; nor do they say what was done and earned")
     if unfollowed > 0:
-        alerts.append(f"after {unfollowed:,} rows nobody knows what came: {logs.drop_reason}; their rewards count")
+        said = f"{unfollowed:,} rows lead to a state that is not known: {logs.drop_reason}"
+        alerts.append(f"{said}; they count where no next state is needed")
     if suspicious or logs.step_base < 0:
         error = explain_rows(logs)
         if error:

@@ -16,6 +16,7 @@ rows (:mod:`mixope.diagnostics.steadiness`), but see a change of next states onl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
@@ -57,8 +58,8 @@ class Parts:
     reward: FloatArray
     lowest: FloatArray
     highest: FloatArray
-    followed: BoolArray
-    """Whether it is known what came next."""
+    followed: BoolArray | None = None
+    """Whether it is known what came next; None: it is."""
 
 
 def loggers_agree(transitions: Transitions) -> Diagnostic | None:
@@ -103,7 +104,8 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
 def disagreement(parts: Parts) -> Disagreement | None:
     """χ² of the next states and of the rewards, standardised; None where there is nothing to compare."""
     merged = _merged(parts)
-    dynamics, first = _next_states(_comparable(_some(merged, merged.followed)))
+    told = merged if merged.followed is None else _some(merged, merged.followed)
+    dynamics, first = _next_states(_comparable(told))
     rewards, second = _rewards(_comparable(merged))
     if first + second == 0:
         return None
@@ -119,9 +121,8 @@ def _merged(parts: Parts) -> Parts:
     np.minimum.at(lowest, entry, parts.lowest)
     np.maximum.at(highest, entry, parts.highest)
     sums = sum_by(entry, parts.rows, len(first)), sum_by(entry, parts.reward, len(first))
-    return Parts(
-        parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, parts.followed[first]
-    )
+    followed = None if parts.followed is None else parts.followed[first]
+    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, followed)
 
 
 def _comparable(parts: Parts) -> Parts:
@@ -136,7 +137,8 @@ def _comparable(parts: Parts) -> Parts:
 
 
 def _some(parts: Parts, chosen: BoolArray) -> Parts:
-    return Parts(*(getattr(parts, name)[chosen] for name in Parts.__dataclass_fields__))
+    values: list[Any] = [getattr(parts, name) for name in Parts.__dataclass_fields__]
+    return Parts(*(None if each is None else each[chosen] for each in values))
 
 
 def _next_states(parts: Parts) -> tuple[float, float]:

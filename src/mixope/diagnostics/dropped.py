@@ -1,18 +1,18 @@
-"""Could the rows that were dropped change the answer?
+"""Could the rows after which nobody knows what came change the answer?
 
-A row without a next observation, and without an end, cannot be used. Where the recorder stopped, such a row is like the
-row before it, and little is lost. Where episodes ended, it is the very row on which something happened: the purchase,
-the cure, the fall. So the reward of a dropped row is compared with that of the last used row before it, episode by
-episode. Of the mean jump δ₀ that counts which neither chance nor drift explains: with δ_j the mean jump j rows earlier
+A row without a next observation, and without an end, is taken to have been cut by the recorder: its reward counts, and
+what came next is taken to be what comes next elsewhere. Where the recorder stopped, such a row is like the row before
+it, and little is lost. Where episodes ended, it is the very row on which something happened: the purchase, the cure,
+the fall. So its reward is compared with that of the last row before it that leads somewhere, episode by episode. Of the
+mean jump δ₀ that counts which neither chance nor drift explains: with δ_j the mean jump j rows earlier
 and e their standard errors,
 
     (|δ₀| − t·e₀ − 1.5 · max_j (|δ_j| − t·e_j)₊)₊        t: the 97.5 % point of Student's law
 
-Rewards that rise, fall or follow the season along the episode jump onto dropped rows as they jump before them. Times
-the share of dropped rows this is how far the mean reward moves; half-widths of the interval, which knows nothing of
-these rows, are its measure. Episodes of which no row can be used have no row before: theirs are compared with the first
-rows of the others. Whatever they earn, such episodes are a selection, and their share of all episodes counts as the
-share of rows does.
+Rewards that rise, fall or follow the season along the episode jump onto such rows as they jump before them. Times the
+share of these rows this is how far the mean reward moves with them; half-widths of the interval are its measure.
+Episodes of which no row leads anywhere have no row before: theirs are compared with the first rows of the others.
+Whatever they earn, such episodes are a selection, and their share of all episodes counts as the share of rows does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROUNDING = 1e-9
 
 
 def dropped_rows(evidence: Evidence) -> Diagnostic | None:
-    """The check of one estimate; None where no row was dropped."""
+    """The check of one estimate; None where each row leads somewhere."""
     survey, interval = evidence.survey, evidence.interval
     if survey.dropped is None:
         return None
@@ -70,7 +70,7 @@ def judge_dropped(
 
 
 def unexplained(jumps: Jumps) -> float:
-    """What a dropped row earns more, or less, on average than chance and drift explain."""
+    """What such a row earns more, or less, on average than chance and drift explain."""
     usual = max((_sure(numbers.mean, numbers.error, numbers.count) for numbers in jumps.usual), default=0.0)
     onto = max(_sure(jumps.onto.mean, jumps.onto.error, jumps.onto.count) - DRIFT * usual, 0.0)
     alone, first = jumps.alone, jumps.first
@@ -87,7 +87,7 @@ def _sure(mean: float, error: float, count: int) -> float:
 def _gone(dropped: Dropped) -> str:
     lost = dropped.jumps.lost
     altogether = f", among them all rows of {lost:,} of {dropped.episodes:,} episodes" if lost else ""
-    return f"{dropped.rows:,} of {dropped.of:,} rows ({dropped.share:.2%}) were dropped{altogether}"
+    return f"{dropped.rows:,} of {dropped.of:,} rows ({dropped.share:.2%}) have no next observation{altogether}"
 
 
 def _beside(jump: float, moved: str, *, known: bool) -> str:

@@ -1,10 +1,11 @@
-"""How the reward jumps from row to row at the end of episodes, and how it jumps onto rows that cannot be used.
+"""How the reward jumps from row to row at the end of episodes, and how it jumps onto rows that lead nowhere.
 
-A dropped row is best compared with the rows before it in its own episode: rewards that drift, or go up and down with
-the season, do so along the episode, and a jump onto the dropped row is then like the jumps before it; a purchase is
-unlike them. Of every episode that lost a row, the last rows are looked at: one scan by episode, and a few sums over
-episodes, which merge. Rewards that are missing or not finite are left aside, and so are rows that ended their episode:
-what is earned with an end is nothing to compare a row with that ended nothing.
+A row after which nobody knows what came is *lost* to what needs to know it. It is best compared with the rows before it
+in its own episode: rewards that drift, or go up and down with the season, do so along the episode, and a jump onto the
+lost row is then like the jumps before it; a purchase is unlike them. Of every episode that lost a row, the last rows
+are looked at: one scan by episode, and a few sums over episodes, which merge. Rewards that are missing or not finite
+are left aside, and so are rows that ended their episode: what is earned with an end is nothing to compare a row with
+that ended nothing.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def score_lookup(
     of_state = _signatures(transitions.n_states, seed)
     columns: dict[str, FloatArray] = {
         "h_state": of_state[transitions.state],
-        "h_next": np.where(transitions.next_state < 0, 0.0, of_state[transitions.next_state]),
+        "h_next": np.where(transitions.next_state < 0, 0.0, of_state[np.maximum(transitions.next_state, 0)]),
     }
     aggregates = [*_TOTALS, *_STRUCTURE, *besides]
     for number, coefficients in enumerate(scores):
@@ -220,7 +220,7 @@ def return_of(estimand: Estimand, base: int) -> Aggregate:
 def sums_of_counts(transitions: Transitions, seed: int = 0) -> Sums:
     """What the scan by episode must add up to, from the counts of an earlier one."""
     t, h = transitions, _signatures(transitions.n_states, seed)
-    here, there = h[t.state], np.where(t.next_state < 0, 0.0, h[t.next_state])
+    here, there = h[t.state], np.where(t.next_state < 0, 0.0, h[np.maximum(t.next_state, 0)])
     most = np.maximum(np.abs(t.lowest), np.abs(t.highest))
     total, size = (t.rows.sum(), t.reward.sum()), (t.rows.sum(), t.rows @ most)
     states = t.rows @ here, t.rows @ there

@@ -21,6 +21,7 @@ n rows stand for those of N, what they add to a score counts N/n times.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -55,10 +56,10 @@ class Followed:
     def scores_of_logged(self, table: FloatArray) -> FloatArray:
         """A score table of the transitions as one of the logged groups."""
         found = np.zeros((table.shape[1], self.logged.n_groups)).T
-        for column, values in zip(found.T, table.T, strict=True):
+        for k, values in enumerate(table.T):
             if values.any():
-                column[self.kept] = self._spread_out(values)[: len(self.kept)]
-                column += sum_by(self.origin, self.share * values[self.place], len(column))
+                found[self.kept, k] = self._spread_out(values)[: len(self.kept)]
+                found[:, k] += sum_by(self.origin, self.share * values[self.place], len(found))
         return found
 
     def _spread_out(self, values: FloatArray) -> FloatArray:
@@ -93,7 +94,9 @@ def follow_up(logged: Transitions, *, to_the_last: bool) -> Followed | None:
     origin, state, share = _shares(logged, open_ones, to_the_last=to_the_last)
     place, new = _places(logged, kept, origin, state)
     found = Followed(logged, _grown(logged, kept, origin[new], state[new]), kept, origin, place, share)
-    sums = {name: found.added_up(values) for name in SUMS if (values := getattr(logged, name)) is not None}
+    sums: dict[str, Any] = {
+        name: found.added_up(values) for name in SUMS if (values := getattr(logged, name)) is not None
+    }
     lowest, highest = found.transitions.lowest.copy(), found.transitions.highest.copy()
     np.minimum.at(lowest, place, logged.lowest[origin])
     np.maximum.at(highest, place, logged.highest[origin])

@@ -7,7 +7,8 @@ With r̄ the mean reward of a kind of transition (s, a, s′) over all rows, and
 
 Every summand has mean zero given what came before it, whoever acted, if rewards and next states follow one law; so R
 and M_k of one part of the episodes differ from those of another by chance only. A few random signs see a change of any
-next states without knowing which; rows after which nobody knows what came add nothing to M. See :mod:`mixope.diagnostics.steadiness` for what is made of them.
+next states without knowing which; rows after which nobody knows what came add nothing to M. See
+:mod:`mixope.diagnostics.steadiness` for what is made of them.
 """
 
 from __future__ import annotations
