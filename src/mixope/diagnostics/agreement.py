@@ -137,8 +137,8 @@ def _comparable(parts: Parts) -> Parts:
 
 
 def _some(parts: Parts, chosen: BoolArray) -> Parts:
-    values: list[Any] = [getattr(parts, name) for name in Parts.__dataclass_fields__]
-    return Parts(*(None if each is None else each[chosen] for each in values))
+    values: dict[str, Any] = {name: getattr(parts, name) for name in Parts.__dataclass_fields__}
+    return Parts(**{name: None if each is None else each[chosen] for name, each in values.items()})
 
 
 def _next_states(parts: Parts) -> tuple[float, float]:

@@ -94,9 +94,8 @@ def follow_up(logged: Transitions, *, to_the_last: bool) -> Followed | None:
     origin, state, share = _shares(logged, open_ones, to_the_last=to_the_last)
     place, new = _places(logged, kept, origin, state)
     found = Followed(logged, _grown(logged, kept, origin[new], state[new]), kept, origin, place, share)
-    sums: dict[str, Any] = {
-        name: found.added_up(values) for name in SUMS if (values := getattr(logged, name)) is not None
-    }
+    known = {name: values for name in SUMS if (values := getattr(logged, name)) is not None}
+    sums: dict[str, Any] = {name: found.added_up(values) for name, values in known.items()}
     lowest, highest = found.transitions.lowest.copy(), found.transitions.highest.copy()
     np.minimum.at(lowest, place, logged.lowest[origin])
     np.maximum.at(highest, place, logged.highest[origin])
