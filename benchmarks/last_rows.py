@@ -52,20 +52,40 @@ def log(seed: int, episodes: int, cap: int) -> dict[str, Any]:
     return {name: np.array([row[k] for row in rows]) for k, name in enumerate(names)}
 
 
+def as_vectors(rows: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The same log with four numbers for a state: 1 for the one that it is, 0 for the others, and a little noise."""
+    state = rows.pop("observation")
+    seen = np.eye(STATES)[state] + np.random.default_rng(seed).normal(scale=0.05, size=(len(state), STATES))
+    return rows | {f"observation.{k}": seen[:, k] for k in range(STATES)}
+
+
+def _law(observations: np.ndarray) -> np.ndarray:
+    return np.asarray(TARGET[np.argmax(observations, axis=1)])
+
+
+on_vectors = mixope.CallablePolicy(_law, actions=[0, 1])
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--caps", type=int, nargs="+", default=[3, 10])
+    parser.add_argument("--vectors", action="store_true", help="states as vectors: one number for each, with noise")
     parser.add_argument("--logs", type=int, default=40, help="logs for every cap, of seeds 0, 1, …")
     asked = parser.parse_args()
-    target, total = mixope.TabularPolicy(TARGET), truth()
-    print(
-        f"| steps | truth | mean | spread | standard error | intervals that hold | trustworthy and wrong |\n|{'---|' * 7}"
-    )
+    target: Any = on_vectors if asked.vectors else mixope.TabularPolicy(TARGET)
+    total = truth()
+    print("| steps | truth | mean | spread | standard error | intervals that hold | trustworthy and wrong |")
+    print(f"|{'---|' * 7}")
     for cap in asked.caps:
         found = [
-            mixope.evaluate(log(seed, asked.episodes, cap), target, estimator="emp", estimand="episode")
+            mixope.evaluate(
+                as_vectors(log(seed, asked.episodes, cap), seed) if asked.vectors else log(seed, asked.episodes, cap),
+                target,
+                estimator="emp",
+                estimand="episode",
+            )
             for seed in range(asked.logs)
         ]
         values, errors = np.array([e.value for e in found]), np.array([e.standard_error for e in found])

@@ -149,6 +149,7 @@ def test_one_step_that_was_cut_is_a_horizon_of_one() -> None:
     found = mixope.evaluate(logs, LEANING, estimand="horizon", horizon=1)
     assert found.interval is not None
     assert found.interval.low < float(LEANING[:, 1] @ np.bincount(log["observation"]) / 400) < found.interval.high
+    assert [check.status for check in found.diagnostics if check.name == "dropped rows"] == ["pass"]
     with pytest.raises(mixope.errors.DataError, match="no row can be used"):
         mixope.evaluate(logs, LEANING)
 

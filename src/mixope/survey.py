@@ -77,6 +77,8 @@ class Dropped:
     others: float | None
     jumps: Jumps = NO_JUMPS
     episodes: int = 0
+    gone: int = 0
+    """Those of the rows that do not say what was done or earned, either, and count nowhere."""
 
     @property
     def share(self) -> float:
@@ -310,7 +312,8 @@ def dropped_beside(lost: Mapping[str, Lost], rows: int, reward: float) -> Droppe
         return None
     gone, rewards = sum(part.rows for part in lost.values()), sum(part.rewards for part in lost.values())
     mean = sum(part.total for part in lost.values()) / rewards if rewards > 0 else None
-    return Dropped(gone, gone + rows, mean, reward / rows if rows else None)
+    silent = sum(part.dropped for part in lost.values())
+    return Dropped(gone, gone + rows, mean, reward / rows if rows else None, gone=silent)
 
 
 def _all_earned(

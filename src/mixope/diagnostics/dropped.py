@@ -12,7 +12,9 @@ and e their standard errors,
 Rewards that rise, fall or follow the season along the episode jump onto such rows as they jump before them. Times the
 share of these rows this is how far the mean reward moves with them; half-widths of the interval are its measure.
 Episodes of which no row leads anywhere have no row before: theirs are compared with the first rows of the others.
-Whatever they earn, such episodes are a selection, and their share of all episodes counts as the share of rows does.
+Where states are vectors, what needs a next state is made of the other rows: whatever they earn, such episodes are a
+selection, and their share of all episodes counts as the share of rows does. Where states are counted, the rows count,
+and only those that do not say what was done or earned are gone.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from scipy import special
 
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
+from mixope.estimators.feature_problem import FeatureProblem
 from mixope.logs import Jumps
 from mixope.survey import Dropped
 
@@ -44,15 +47,23 @@ def dropped_rows(evidence: Evidence) -> Diagnostic | None:
         return None
     half = None if interval is None else interval.width / 2
     per_episode = evidence.problem is not None and evidence.problem.estimand.kind == "episode"
-    return judge_dropped(survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode)
+    counted = survey.logs.schema.discrete and not isinstance(evidence.problem, FeatureProblem)
+    return judge_dropped(survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode, counted=counted)
 
 
 def judge_dropped(
-    dropped: Dropped, lowest: float, highest: float, half_width: float | None = None, *, per_episode: bool = False
+    dropped: Dropped,
+    lowest: float,
+    highest: float,
+    half_width: float | None = None,
+    *,
+    per_episode: bool = False,
+    counted: bool = False,
 ) -> Diagnostic:
     """The worst of the shares and the shift; without a half-width, the range of rewards is the measure.
 
-    The shift is that of the mean over rows; of the mean over episodes where what is estimated is per episode.
+    The shift is that of the mean over rows; of the mean over episodes where what is estimated is per episode. Where
+    states are ``counted``, the share is that of the rows that say nothing.
     """
     jump = unexplained(dropped.jumps)
     shift = jump * dropped.rows / max(dropped.episodes if per_episode else dropped.of, 1)
@@ -63,8 +74,8 @@ def judge_dropped(
     words = f"{_gone(dropped)}; {_beside(jump, moved, known=dropped.mean is not None)}"
     found = [
         graded("dropped rows", reach, *SHIFT, words),
-        graded("dropped rows", dropped.share, *SHARE, words),
-        graded("dropped rows", dropped.share_lost, *SHARE, words),
+        graded("dropped rows", dropped.gone / dropped.of if counted else dropped.share, *SHARE, words),
+        graded("dropped rows", 0.0 if counted else dropped.share_lost, *SHARE, words),
     ]
     return max(found, key=lambda one: ("pass", "warn", "fail").index(one.status))
 

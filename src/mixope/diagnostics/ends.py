@@ -48,8 +48,7 @@ MOST_STEPS = 10_000
 def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
     """The share of episodes that stop without a mark; None where nothing hangs on it, or nobody can know."""
     episodes, plans = evidence.survey.episodes, evidence.survey.logs.plans
-    # the user said it; or the row that may have had the mark could not be used, which is judged by itself
-    if any(plan.source.ends is not None or "next_observation" in plan.derived for plan in plans):
+    if any(plan.source.ends is not None for plan in plans):  # the user said it
         return None
     if evidence.estimand.restarts and not episodes.ended.any():
         return None
