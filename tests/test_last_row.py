@@ -117,6 +117,14 @@ def test_ends_are_as_frequent_as_they_are() -> None:
     assert found.interval.low < 1.25 / ends < found.interval.high
 
 
+def test_on_vectors_the_ends_at_a_cut_are_doubted_where_cuts_are_frequent() -> None:
+    """Of the rows at the cut only those that ended tell what came next; what needs a next state has no others."""
+    for cap, hazard, statuses in ((3, 0.2, {"warn", "fail"}), (40, 0.1, {"pass"})):
+        log = walk(episodes=150, cap=cap, hazard=hazard, seed=2, states="vector")
+        found = mixope.evaluate(log, target("vector"), estimator="emp", estimand="episode")
+        assert {check.status for check in found.diagnostics if check.name == "dropped rows"} <= statuses
+
+
 def aging(episodes: int = 50, steps: int = 12, seed: int = 0) -> dict[str, np.ndarray]:
     """The state is the age: the last one is reached by every episode and never left."""
     rng = np.random.default_rng(seed)

@@ -138,7 +138,8 @@ def _comparable(parts: Parts) -> Parts:
 
 def _some(parts: Parts, chosen: BoolArray) -> Parts:
     values: dict[str, Any] = {name: getattr(parts, name) for name in Parts.__dataclass_fields__}
-    return Parts(**{name: None if each is None else each[chosen] for name, each in values.items()})
+    found: dict[str, Any] = {name: None if each is None else each[chosen] for name, each in values.items()}
+    return Parts(**found)
 
 
 def _next_states(parts: Parts) -> tuple[float, float]:

@@ -31,6 +31,9 @@ SHARE = 0.2, 0.5
 """Where the share of rows that is gone, or of whole episodes, warns, and where it fails."""
 SHIFT = 1.0, 3.0
 """The same for what they would move, in half-widths."""
+ENDS = 0.5, 2.0
+"""The same for ends that seem more frequent than they are."""
+SEVERITY = ("pass", "warn", "fail")
 DRIFT = 1.5
 """A jump is explained by one so much smaller among those before it: drift may grow, and seasons turn."""
 OF_RANGE = 0.01
@@ -48,7 +51,33 @@ def dropped_rows(evidence: Evidence) -> Diagnostic | None:
     half = None if interval is None else interval.width / 2
     per_episode = evidence.problem is not None and evidence.problem.estimand.kind == "episode"
     counted = survey.logs.schema.discrete and not isinstance(evidence.problem, FeatureProblem)
-    return judge_dropped(survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode, counted=counted)
+    judged = judge_dropped(
+        survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode, counted=counted
+    )
+    ends = _ends_beside_cuts(evidence)
+    return judged if ends is None else max(judged, ends, key=lambda one: SEVERITY.index(one.status))
+
+
+def _ends_beside_cuts(evidence: Evidence) -> Diagnostic | None:
+    """How far the value may be off on vectors, where of the rows at a cut those that ended are taken alone.
+
+    U of N rows lead nowhere; then E ends seem to be E of N − U rows. Of a process that ends with a chance h per step a
+    total discounted by γ is off by the share  γ h (U/N) / (1 − γ (1 − h)),  which is U/N without a discount.
+    """
+    totals, solution, interval = evidence.survey.episodes, evidence.solution, evidence.interval
+    estimand = evidence.estimand
+    if solution.episode_weights is None or interval is None or estimand.restarts or not totals.ended.any():
+        return None
+    rows, gamma = float(totals.rows.sum()), estimand.discount
+    lost, h = float(totals.unfollowed.sum()) / rows, float(totals.ended.sum()) / rows
+    off = abs(solution.value) * gamma * h * lost / (1.0 - gamma * (1.0 - h))
+    reach = off / max(interval.width / 2, ROUNDING * abs(solution.value), 1e-300)
+    words = (
+        "of the rows on which the recorder stopped those that ended their episode tell what came next, and the others"
+        f" do not: ends seem {lost:.1%} more frequent than they are, which may move the value by {off:.2g}, {reach:.2g}"
+        " half-widths of the interval; log next observations"
+    )
+    return graded("dropped rows", reach, *ENDS, words) if lost else None
 
 
 def judge_dropped(
@@ -77,7 +106,7 @@ def judge_dropped(
         graded("dropped rows", dropped.gone / dropped.of if counted else dropped.share, *SHARE, words),
         graded("dropped rows", 0.0 if counted else dropped.share_lost, *SHARE, words),
     ]
-    return max(found, key=lambda one: ("pass", "warn", "fail").index(one.status))
+    return max(found, key=lambda one: SEVERITY.index(one.status))
 
 
 def unexplained(jumps: Jumps) -> float:
