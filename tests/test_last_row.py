@@ -240,3 +240,11 @@ def test_next_observations_that_are_logged_tell_as_much_or_more() -> None:
     told, untold = (mixope.evaluate(logs, LEANING, **asked) for logs in (log | {"next_observation": following}, log))
     assert abs(told.value - untold.value) < 0.5 * told.standard_error
     assert untold.standard_error == pytest.approx(told.standard_error, rel=0.15)
+
+
+def test_a_hole_before_a_last_row_that_was_cut_is_seen() -> None:
+    """The row after the hole was dropped before steps were added up."""
+    log = walk(episodes=4, cap=6, hazard=0.0)
+    kept = ~((log["episode_id"] == 2) & (log["step"] == 4))
+    with pytest.raises(mixope.errors.DataError, match="hole in the steps"):
+        mixope.evaluate({name: values[kept] for name, values in log.items()}, EITHER)
