@@ -44,6 +44,7 @@ from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.occupancy import forget_pooled
 from mixope.estimators.own_values import Own, Pieces, own_values
+from mixope.estimators.solution import of_logged
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
@@ -98,6 +99,10 @@ class Task:
         """A solution, or a generator on the way to one."""
         check_takes(self.estimator, "features" if isinstance(self.problem, FeatureProblem) else "counts")
         return self.estimator.solve(self.problem)
+
+    def as_logged(self, solution: Solution) -> Solution:
+        """The solution, whose weights and scores are of the rows as they were logged."""
+        return of_logged(solution, self.problem.followed) if isinstance(self.problem, Problem) else solution
 
 
 def answer(
@@ -178,7 +183,8 @@ def _those_solved(
         if skipped is None:
             raise outcome
         skipped.append(Refusal(task.estimator.name, outcome.named_reason, task.question.name, outcome))
-    return [pair for pair in zip(tasks, outcomes, strict=True) if not isinstance(pair[1], MixopeError)]
+    found = zip(tasks, outcomes, strict=True)
+    return [(task, task.as_logged(outcome)) for task, outcome in found if not isinstance(outcome, MixopeError)]
 
 
 def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:

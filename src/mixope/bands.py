@@ -63,7 +63,7 @@ def outer_band(
     continuation: Continuation = "worst",
 ) -> Band:
     """The outer band of a target on counted logs; ``reward_range`` defaults to the lowest and highest logged reward."""
-    problem = Problem(counted.transitions, resolve_policy(target, counted.logs), estimand or Estimand())
+    problem = Problem.of_logged(counted.transitions, resolve_policy(target, counted.logs), estimand or Estimand())
     return problem_band(problem, reward_range, continuation)
 
 

@@ -24,7 +24,7 @@ chain keep their value at Γ = 1 and move as the chain does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -134,7 +134,7 @@ class Confounded:
         """
         flow, _ = pooled(problem)
         asked, whole = flow.problem.estimand, flow.whole.transitions
-        steps, pair, rows = _outcomes(flow, spread or Spread.unknown(whole.n_groups))
+        steps, pair, rows = _outcomes(flow, _of_transitions(problem, spread) or Spread.unknown(whole.n_groups))
         in_state = sum_by(whole.state, whole.rows, whole.n_states)
         place = np.searchsorted(whole.pair_code, flow.rows.pair_code[pair])
         known = whole.pair_rows[place] / in_state[whole.pair_state[place]]
@@ -165,6 +165,15 @@ class Confounded:
         start = self.steps.start
         starts = float(start @ found.by_start**2 - (start @ found.by_start) ** 2)
         return outcomes + actions + max(starts, 0.0) / self.episodes
+
+
+def _of_transitions(problem: Problem, spread: Spread | None) -> Spread | None:
+    """How the rewards of the transitions are spread, where that of the groups as they were logged is known."""
+    if spread is None or problem.followed is None:
+        return spread
+    columns = [problem.followed.added_up(column) for column in spread.above.T]
+    above = np.stack(columns, axis=1) if columns else np.zeros((problem.transitions.n_groups, 0))
+    return replace(spread, above=above)
 
 
 def _outcomes(flow: Flow, spread: Spread) -> tuple[Steps, IntArray, FloatArray]:

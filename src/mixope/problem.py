@@ -15,9 +15,10 @@ from mixope.estimand import Estimand
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy
+from mixope.statistics.followed import Followed, follow_up
 from mixope.statistics.grouping import Lookup
 from mixope.statistics.trajectories import NumberedSteps
-from mixope.statistics.transitions import Transitions
+from mixope.statistics.transitions import Transitions, restrict
 
 T = TypeVar("T")
 
@@ -36,6 +37,50 @@ class Problem:
     """The number of every transition, by its raw values: what a request for whole episodes needs."""
     whole: Problem | None = field(default=None, repr=False, compare=False)
     """The question of which this is a part: its target has been asked about all pairs already."""
+    followed: Followed | None = field(default=None, repr=False, compare=False)
+    """Where the transitions come from, if after some of the logged rows nobody knows what came."""
+
+    @classmethod
+    def of_logged(
+        cls,
+        logged: Transitions,
+        target: Policy,
+        estimand: Estimand | None = None,
+        loggers: Mapping[str, Policy] | None = None,
+        **options: Any,
+    ) -> Problem:
+        """The question put to the groups as they were logged."""
+        asked = estimand or Estimand()
+        followed = follow_up(logged, to_the_last=asked.horizon is not None)
+        rows = logged if followed is None else followed.transitions
+        if rows.n_groups == 0:
+            raise DataError(
+                "no row can be used: after none of them it is known what came",
+                expected="rows with a next observation, or a terminated end",
+                hint=Advice(
+                    "ask for the steps that were logged: ",
+                    Setting("horizon", 1),
+                    "; or say that they ended their episodes: ",
+                    Setting("ends", "terminated"),
+                    " where the logs are read",
+                ),
+            )
+        return cls(rows, target, asked, loggers or {}, followed=followed, **options)
+
+    def with_counts(self, logged: Transitions) -> Problem:
+        """The same question put to other counts of the same groups, or to some of them."""
+        followed = follow_up(logged, to_the_last=self.estimand.horizon is not None)
+        return replace(self, transitions=logged if followed is None else followed.transitions, followed=followed)
+
+    @property
+    def logged(self) -> Transitions:
+        """All rows as they were logged: what trajectories are made of."""
+        return self.transitions if self.followed is None else self.followed.logged
+
+    @cached_property
+    def logged_target(self) -> FloatArray:
+        """π(a|s) on the pairs of these."""
+        return self.pair_target if self.followed is None else pair_probabilities(self.target, self.logged, "the target")
 
     def steps_in_order(self) -> NumberedSteps:
         """The request for the transition of every row, in whole episodes."""
@@ -109,30 +154,6 @@ class Problem:
                 ),
             )
         return law
-
-
-def restrict(transitions: Transitions, groups: IntArray) -> Transitions:
-    """Only some groups; states, actions and loggers keep their numbers."""
-    arrays = {name: value[groups] for name in _GROUP_ARRAYS if (value := getattr(transitions, name)) is not None}
-    return replace(transitions, **arrays)
-
-
-_GROUP_ARRAYS = (
-    "logger",
-    "state",
-    "action",
-    "next_state",
-    "rows",
-    "reward",
-    "lowest",
-    "highest",
-    "starts",
-    "inverse",
-    "inverse_reward",
-    "inverse_squared",
-    "squares",
-    "scatter",
-)
 
 
 def pair_probabilities(policy: Policy, transitions: Transitions, who: str) -> FloatArray:

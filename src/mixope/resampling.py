@@ -26,22 +26,23 @@ from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, make
 from mixope.estimators.asking import answered
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
+from mixope.estimators.solution import of_logged
 from mixope.intervals import Interval, IntervalChoice, Uncertainty, bca_interval, few_episodes, percentile_interval
 from mixope.intervals.refits import Method
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.policies import Policy, TabularPolicy
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
-from mixope.problem import Problem, pair_probabilities, restrict
+from mixope.problem import Problem, pair_probabilities
 from mixope.processes import Progress, run_tasks
 from mixope.questions import ask
 from mixope.seen import Counted
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums
 from mixope.statistics.request import Request, merge_in_order, partials
-from mixope.statistics.rows import TIMES, episode_hash
+from mixope.statistics.rows import TIMES, episode_hash, unfollowed_of
 from mixope.statistics.trajectories import TRANSITION, NumberedSteps, OrderedRows
-from mixope.statistics.transitions import BASIS, Transitions, transition_grouping
+from mixope.statistics.transitions import BASIS, Transitions, restrict, transition_grouping
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,7 +183,7 @@ class CountedRefit(Refit):
         cls, problem: Problem, estimator: Estimator, groups: GroupSums, rows: Callable[[], tuple[OrderedRows]]
     ) -> CountedRefit:
         """Policies become tables, and rows in order are asked for only if the estimator wants them."""
-        refit = cls(tabulate(problem), estimator, episode_counts(groups, problem.transitions), None)
+        refit = cls(tabulate(problem), estimator, episode_counts(groups, problem.logged), None)
         asked: list[Request] = []
 
         def note(requests: Sequence[Request]) -> tuple[Any, ...]:
@@ -194,7 +195,7 @@ class CountedRefit(Refit):
 
     def solve(self, weight: FloatArray) -> Solution:
         """On re-weighted counts, and whole episodes repeated as often as they occur."""
-        problem = replace(self.problem, transitions=self.counts.reweighted(weight))
+        problem = self.problem.with_counts(self.counts.reweighted(weight))
 
         def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
             if self.rows is None or not all(isinstance(request, NumberedSteps) for request in requests):
@@ -205,8 +206,7 @@ class CountedRefit(Refit):
             bare = replace(repeated.episodes, keys=None)  # the order is that of the repetition
             return (OrderedRows(bare, number[repeated.group], repeated.propensity),) * len(requests)
 
-        found: Solution = answered(lambda: self.estimator.solve(problem), answer)
-        return found
+        return of_logged(answered(lambda: self.estimator.solve(problem), answer), problem.followed)
 
     def influence(self) -> FloatArray | None:
         """The scores of the whole log, by episode."""
@@ -238,7 +238,7 @@ def prepare(
 
 def tabulate(problem: Problem) -> Problem:
     """The same question with its policies as tables, so that refits do not ask them again."""
-    seen = problem.transitions
+    seen = problem.logged
     loggers = {label: tabulated(policy, seen) for label, policy in problem.loggers.items()}
     return replace(problem, target=tabulated(problem.target, seen), loggers=loggers)
 
@@ -315,7 +315,7 @@ class FeatureRefit(Refit):
         known, times = self.problem.known, weight[self.sample_episode]
         kept = np.flatnonzero(times > 0)
         sample = replace(known.sample.take(kept), count=times[kept])
-        share = sum_by(self.logger, sum_by(self.episode, np.ones(len(self.episode))) * weight)
+        share = sum_by(self.logger, sum_by(self.episode, (~unfollowed_of(self.table)).astype(np.float64)) * weight)
         rows = dict(zip(known.labels, share.tolist(), strict=True))
         starts = dict(zip(known.labels, sum_by(self.logger, weight).tolist(), strict=True))
         return replace(known, n_rows=int(share.sum()), logger_rows=rows, logger_starts=starts, sample=sample, fits={})

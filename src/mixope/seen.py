@@ -59,7 +59,14 @@ from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.stale import stale_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
-from mixope.statistics.transitions import Transitions, encode, transition_cells, transition_grouping, transition_keys
+from mixope.statistics.transitions import (
+    ENDED,
+    Transitions,
+    encode,
+    transition_cells,
+    transition_grouping,
+    transition_keys,
+)
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.threads import one_thread
@@ -133,7 +140,7 @@ class Counted:
 
     def problem(self, question: Question) -> Problem:
         """The question as estimators see it."""
-        return Problem(
+        return Problem.of_logged(
             self.transitions,
             question.target,
             question.estimand,
@@ -180,7 +187,7 @@ class Counted:
         in_turn = ordered[0].in_key_order() if ordered else None
         sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
         learning = None if in_turn is None else luck_followed(rows, in_turn)
-        odd = None if in_turn is None else odd_in_order(in_turn, transition_cells(rows), rows.next_state < 0)
+        odd = None if in_turn is None else odd_in_order(in_turn, transition_cells(rows), rows.next_state == ENDED)
         repeats = repeats_of_counts(groups, rows, in_turn)
         sums = replace(sums, ordered=in_turn, repeats=repeats, learning=learning, odd=odd)
         if early is not None:
@@ -262,14 +269,14 @@ def _refuse_tiny(logs: Logs, groups: GroupSums) -> None:
 
 
 def no_rows(logs: Logs) -> MixopeError:
-    """The refusal where all rows were dropped, or the question on which they hang."""
+    """The refusal where nobody knows what came after any row, or the question on which that hangs."""
     if logs.asks_for_ends:
         return unsaid_ends(logs, None)
     return explain_rows(logs) or DataError(
         "no row can be used",
         where=logs.name,
         expected="rows with a next observation, or a terminated end",
-        hint=f"all rows were dropped: {logs.drop_reason}",
+        hint=f"of all rows it holds that {logs.drop_reason}",
     )
 
 
@@ -361,7 +368,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     with logs.scanning():
         scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
         shape, chosen, values, *actions = scanned
-        if shape is None or shape.n_groups == 0:
+        if shape is None or len(chosen.rows) == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows, *actions)
     irregular, broken = misfits_of_rows(shape, logs.step_base)
@@ -372,10 +379,11 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         return sample(alike, engine, features, seed)
     label = np.array([logger.label for logger in facts.loggers])[totals.logger]
     starts = {str(name): float(totals.starts[label == name].sum()) for name in np.unique(label)}
+    followed = {str(name): float((totals.rows - totals.unfollowed)[label == name].sum()) for name in np.unique(label)}
     known = SampledRows(
         schema,
-        facts.n_rows,
-        {logger.label: float(logger.rows) for logger in facts.loggers},
+        int(sum(followed.values())),
+        followed,
         starts,
         chosen.in_order,
         features,

@@ -1,7 +1,8 @@
 """What is known of logs whatever the estimator: rows, episodes, loggers, rewards, what was dropped, and provenance.
 
-What loggers earned is the mean of all their rows, also of those that cannot be used: last rows that were dropped may
-hold all that an episode earns.
+What loggers earned is the mean of all their rows, also of those that cannot be used: last rows may hold all that an
+episode earns. Rows after which nobody knows what came are *lost* to whatever needs to know it, and beside the others
+their rewards tell whether more hangs on that; those that do not say what was done or earned, either, are dropped.
 
 The rows of an episode must fit together. Telescoping sums that came with the scan say whether they do
 (:mod:`mixope.statistics.episodes`); where they do not, the rows are looked at, and a real contradiction is an error.
@@ -20,19 +21,27 @@ import numpy as np
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, Setting
-from mixope.logs import NO_JUMPS, Earnings, Jumps, Logs, earnings, explain_episodes, explain_rows, jumps
+from mixope.logs import NO_JUMPS, UNFOLLOWED, Earnings, Jumps, Logs, earnings, explain_episodes, explain_rows, jumps
 from mixope.statistics.episodes import EpisodeSums, EpisodeTotals, episode_totals
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.transitions import Transitions
 
 QUICK_ROWS = 10_000_000
 """Up to so many rows are looked at to say what hangs on a question."""
-_BY_LOGGER = Grouping(("policy_id",), (Aggregate("rows", "count"), Aggregate("earned", "sum", ("reward",))))
+_BY_LOGGER = Grouping(
+    ("policy_id",),
+    (
+        Aggregate("rows", "count"),
+        Aggregate("earned", "sum", ("reward",)),
+        Aggregate("unfollowed", "sum", (UNFOLLOWED,)),
+        Aggregate("unfollowed_earned", "sum", (UNFOLLOWED, "reward")),
+    ),
+)
 
 
 @dataclass(frozen=True)
 class LoggerSummary:
-    """One logger: its rows that can be used; of all its rows, what it earned per step and the range of its rewards."""
+    """One logger: its rows that say something; of all its rows, what it earned per step and the range of rewards."""
 
     label: str
     rows: int
@@ -43,16 +52,20 @@ class LoggerSummary:
 
 @dataclass(frozen=True)
 class Lost:
-    """Rows of one logger that cannot be used, how many of them have a reward, and what these sum to."""
+    """Rows of one logger after which nobody knows what came: how many, how many have a reward, and what these sum to.
+
+    ``dropped`` of them do not say what was done or earned, either.
+    """
 
     rows: int
     rewards: int
     total: float
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """Rows that cannot be used, beside those that can: ``mean`` and ``others`` are what a row of each earned.
+    """Rows after which nobody knows what came, and the others: ``mean`` and ``others`` are what a row of each earned.
 
     A mean is None where there is no row, or none with a reward. ``jumps`` compares them with the rows before them in
     their ``episodes``, where it was asked for.
@@ -64,6 +77,8 @@ class Dropped:
     others: float | None
     jumps: Jumps = NO_JUMPS
     episodes: int = 0
+    gone: int = 0
+    """Those of the rows that do not say what was done or earned, either, and count nowhere."""
 
     @property
     def share(self) -> float:
@@ -72,7 +87,7 @@ class Dropped:
 
     @property
     def share_lost(self) -> float:
-        """Of all episodes, those of which no row can be used."""
+        """Of all episodes, those of which nobody knows what came after any row."""
         return self.jumps.lost / self.episodes if self.jumps.lost else 0.0
 
     def __str__(self) -> str:
@@ -101,28 +116,36 @@ class Survey:
     late: tuple[str, ...] = ()
     """Loggers none of whose episodes begins where those of others do."""
     lost: Mapping[str, Lost] = field(default_factory=dict)
-    """By logger, the rows of the inputs that could not be used; a logger that is nowhere else has lost all its rows."""
+    """By logger, the rows after which nobody knows what came; a logger that is nowhere else has lost all its rows."""
     jumps: Mapping[str, Jumps] = field(default_factory=dict)
     """By logger, how the reward jumps onto these rows; empty where there are none."""
 
     @property
     def n_dropped(self) -> int:
-        """Rows of the inputs that could not be used."""
-        return sum(rows.rows for rows in self.lost.values())
+        """Rows of the inputs that say nothing."""
+        return sum(rows.dropped for rows in self.lost.values())
+
+    @property
+    def n_unfollowed(self) -> int:
+        """Rows that count, but after which nobody knows what came."""
+        return int(self.episodes.unfollowed.sum())
 
     @property
     def dropped(self) -> Dropped | None:
-        """These rows beside the others; None where there are none."""
-        found = dropped_beside(self.lost, self.n_rows, float(self.episodes.reward.sum()))
+        """The rows after which nobody knows what came beside the others; None where there are none."""
+        totals = self.episodes
+        reward = float((totals.reward - totals.unfollowed_reward).sum())
+        found = dropped_beside(self.lost, self.n_rows - self.n_unfollowed, reward)
         if found is None:
             return None
         together = reduce(Jumps.merge, self.jumps.values(), NO_JUMPS)
-        return replace(found, jumps=together, episodes=self.n_episodes + together.lost)
+        counted = int((totals.rows > totals.unfollowed).sum())
+        return replace(found, jumps=together, episodes=counted + together.lost)
 
     @property
     def mean(self) -> float:
         """What the loggers earned per step."""
-        gone = [self.lost[logger.label].rows if logger.label in self.lost else 0 for logger in self.loggers]
+        gone = [self.lost[logger.label].dropped if logger.label in self.lost else 0 for logger in self.loggers]
         rows = [logger.rows + n for logger, n in zip(self.loggers, gone, strict=True)]
         return sum(n * logger.mean for logger, n in zip(self.loggers, rows, strict=True)) / sum(rows)
 
@@ -186,8 +209,9 @@ def _survey(
 ) -> Survey:
     """From what loggers did in the rows that are used; with what was dropped, and what does not fit together."""
     n_rows = int(totals.rows.sum())
-    alerts, broken = ((), Counter[str]()) if suspicious is None else _alerts(logs, n_rows, suspicious)
-    loggers, lost = _all_earned(logs, used)
+    open_rows = int(totals.unfollowed.sum())
+    alerts, broken = ((), Counter[str]()) if suspicious is None else _alerts(logs, n_rows, open_rows, suspicious)
+    loggers, lost = _all_earned(logs, used, totals)
     late = late_loggers([one.label for one in loggers], sum_by(totals.logger, totals.starts, len(loggers)))
     return Survey(
         logs=logs,
@@ -221,19 +245,28 @@ def _about_late(logs: Logs, late: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def lost_rows(logs: Logs, used: Mapping[str, tuple[int, float]]) -> tuple[dict[str, Earnings], dict[str, Lost]]:
-    """What all rows earned and what the dropped ones did, by logger, from the rows that are used and their rewards.
+Sum = tuple[int, float]
+"""Some rows, and what they earned."""
 
-    Both are empty, and nothing is read, where no row was dropped.
+
+def lost_rows(
+    logs: Logs, used: Mapping[str, Sum], unfollowed: Mapping[str, Sum]
+) -> tuple[dict[str, Earnings], dict[str, Lost]]:
+    """What all rows earned, and the rows after which nobody knows what came, by logger.
+
+    ``used`` are the rows that say something, ``unfollowed`` those of them after which nobody knows what came. The first
+    is empty, and nothing is read, where no row was dropped.
     """
+    lost = {label: Lost(rows, rows, reward) for label, (rows, reward) in unfollowed.items() if rows}
     if logs.total_rows() == sum(rows for rows, _ in used.values()):
-        return {}, {}
+        return {}, lost
     every = earnings(logs)
-    lost = {}
     for label, all_rows in every.items():
         rows, reward = used.get(label, (0, 0.0))
-        if all_rows.rows > rows:
-            lost[label] = Lost(all_rows.rows - rows, all_rows.rewards - rows, all_rows.total - reward)
+        if (gone := all_rows.rows - rows) > 0:
+            known = lost.get(label, Lost(0, 0, 0.0))
+            rewards, total = known.rewards + all_rows.rewards - rows, known.total + all_rows.total - reward
+            lost[label] = Lost(known.rows + gone, rewards, total, gone)
     return every, lost
 
 
@@ -244,12 +277,16 @@ def ask_for_ends(logs: Logs, engine: Engine) -> None:
     dropped = None
     if logs.total_rows() <= QUICK_ROWS:
         sums = engine.group_sums(logs, _BY_LOGGER)
-        rows, reward = (sums.column(name) if sums.n_groups else np.zeros(0) for name in ("rows", "earned"))
+        names = ("rows", "earned", "unfollowed", "unfollowed_earned")
+        rows, reward, gone, lost_reward = (sums.column(name) if sums.n_groups else np.zeros(0) for name in names)
         labels = sums.values("policy_id").astype(str).tolist() if sums.n_groups else []
-        used = {label: (int(n), float(r)) for label, n, r in zip(labels, rows, reward, strict=True)}
-        _, lost = lost_rows(logs, used)
-        dropped = dropped_beside(lost, int(rows.sum()), float(reward.sum()))
+        _, lost = lost_rows(logs, _by_label(labels, rows, reward), _by_label(labels, gone, lost_reward))
+        dropped = dropped_beside(lost, int((rows - gone).sum()), float((reward - lost_reward).sum()))
     raise unsaid_ends(logs, dropped)
+
+
+def _by_label(labels: Sequence[str], rows: FloatArray, reward: FloatArray) -> dict[str, Sum]:
+    return {label: (int(n), float(r)) for label, n, r in zip(labels, rows, reward, strict=True)}
 
 
 def unsaid_ends(logs: Logs, dropped: Dropped | None) -> DataError:
@@ -262,26 +299,33 @@ def unsaid_ends(logs: Logs, dropped: Dropped | None) -> DataError:
         got=None if dropped is None else f"last rows without a next observation: {dropped}",
         hint=Advice(
             ended,
-            " if nothing could follow the last row of an episode (it is kept), ",
+            " if nothing could follow the last row of an episode, ",
             cut,
-            " if the recorder stopped (it is dropped, because its next observation is not known)",
+            " if the recorder stopped (what came next is not known, and its reward counts)",
         ),
     )
 
 
 def dropped_beside(lost: Mapping[str, Lost], rows: int, reward: float) -> Dropped | None:
-    """The dropped rows of all loggers beside so many that are used, and what these earned in all."""
+    """The lost rows of all loggers beside so many others, and what these earned in all."""
     if not lost:
         return None
     gone, rewards = sum(part.rows for part in lost.values()), sum(part.rewards for part in lost.values())
     mean = sum(part.total for part in lost.values()) / rewards if rewards > 0 else None
-    return Dropped(gone, gone + rows, mean, reward / rows if rows else None)
+    silent = sum(part.dropped for part in lost.values())
+    return Dropped(gone, gone + rows, mean, reward / rows if rows else None, gone=silent)
 
 
-def _all_earned(logs: Logs, used: Sequence[LoggerSummary]) -> tuple[tuple[LoggerSummary, ...], Mapping[str, Lost]]:
-    """The loggers with what all their rows earned, and the rows that were dropped."""
-    every, lost = lost_rows(logs, {logger.label: (logger.rows, logger.rows * logger.mean) for logger in used})
-    return tuple(_with(logger, every[logger.label]) if logger.label in lost else logger for logger in used), lost
+def _all_earned(
+    logs: Logs, used: Sequence[LoggerSummary], totals: EpisodeTotals
+) -> tuple[tuple[LoggerSummary, ...], Mapping[str, Lost]]:
+    """The loggers with what all their rows earned, and the rows after which nobody knows what came."""
+    labels = [logger.label for logger in used]
+    gone, reward = (sum_by(totals.logger, each, len(used)) for each in (totals.unfollowed, totals.unfollowed_reward))
+    rows = {logger.label: (logger.rows, logger.rows * logger.mean) for logger in used}
+    every, lost = lost_rows(logs, rows, _by_label(labels, gone, reward))
+    short = {label for label, one in lost.items() if one.dropped}
+    return tuple(_with(logger, every[logger.label]) if logger.label in short else logger for logger in used), lost
 
 
 def _with(logger: LoggerSummary, rows: Earnings) -> LoggerSummary:
@@ -302,7 +346,7 @@ def _range(number: IntArray, lowest: FloatArray, highest: FloatArray) -> tuple[F
     return least, most
 
 
-def _alerts(logs: Logs, n_rows: int, suspicious: bool) -> tuple[tuple[str, ...], Counter[str]]:
+def _alerts(logs: Logs, n_rows: int, unfollowed: int, suspicious: bool) -> tuple[tuple[str, ...], Counter[str]]:
     """What was assumed, what was dropped, and what does not fit together; a real contradiction is raised.
 
     And how many rows there are of each kind that does not fit.
@@ -310,7 +354,10 @@ def _alerts(logs: Logs, n_rows: int, suspicious: bool) -> tuple[tuple[str, ...],
     alerts, broken = list(logs.notes), Counter[str]()
     dropped = logs.total_rows() - n_rows
     if dropped > 0:
-        alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}")
+        alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}; nor do they say what was done and earned")
+    if unfollowed > 0:
+        said = f"{unfollowed:,} rows lead to a state that is not known: {logs.drop_reason}"
+        alerts.append(f"{said}; they count where no next state is needed")
     if suspicious or logs.step_base < 0:
         error = explain_rows(logs)
         if error:

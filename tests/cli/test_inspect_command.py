@@ -50,8 +50,12 @@ def test_broken_episodes_are_found_only_if_looked_for(tmp_path):
 
 
 def test_dropped_rows_have_a_reason(tmp_path):
-    rows = "\n".join(line.rpartition(",")[0] for line in LOG.splitlines())
-    page = run("inspect", write(tmp_path / "log.csv", rows)).stdout
+    lines = [line.rpartition(",")[0] for line in LOG.splitlines()]
+    at = lines[0].split(",").index("reward")
+    for number in (3, 6):  # the last rows of the two episodes do not say what they earned
+        cells = lines[number].split(",")
+        lines[number] = ",".join([*cells[:at], "", *cells[at + 1 :]])
+    page = run("inspect", write(tmp_path / "log.csv", "\n".join(lines)), "--no-check").stdout
     assert "6, of which 2 dropped: the last row of an episode" in page
     assert "every row can be used" not in page
 
@@ -78,4 +82,4 @@ def test_vectors_are_described_though_not_counted(tmp_path):
     text = "episode_id,step,obs.x,obs.y,action,reward\n0,0,0.5,1.5,1,1\n0,1,0.25,1,0,0\n0,2,0.1,1,0,1\n"
     record = json_of("inspect", write(tmp_path / "log.csv", text))
     assert (record["observation_kind"], record["space"]) == ("vector", None)
-    assert record["contents"]["rows"] == 2
+    assert record["contents"]["rows"] == 3

@@ -67,7 +67,7 @@ def test_files_of_a_folder_may_say_it_one_by_one(tmp_path):
 def test_json_lines_too(tmp_path):
     rows = [f'{{"episode_id": "é", "step": {t}, "s": 0, "a": 0, "r": 1.0, "terminated": false}}' for t in range(3)]
     (tmp_path / "log.jsonl").write_bytes("\n".join(rows).encode("latin-1"))
-    assert mixope.read(tmp_path / "log.jsonl", encoding="latin-1").table().column("episode_id").to_pylist() == ["é"] * 2
+    assert mixope.read(tmp_path / "log.jsonl", encoding="latin-1").table().column("episode_id").to_pylist() == ["é"] * 3
 
 
 REFUSED = {

@@ -19,11 +19,12 @@ def rows_of(logs):
 
 def test_d4rl_ends_are_terminals_and_cuts_are_timeouts(tmp_path):
     rows = rows_of(mixope.read(stored(tmp_path / "hopper.hdf5", D4RL)))
-    assert [row["reward"] for row in rows] == [1, 2, 3, 4, 5]  # the last row of the cut episode leads nowhere
-    assert [row["terminated"] for row in rows] == [False, False, True, False, False]
-    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1]
-    assert [row["next_observation.0"] for row in rows if not row["terminated"]] == [2, 4, 8, 10]
-    assert [round(row["propensity"], 6) for row in rows] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert [row["reward"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["terminated"] for row in rows] == [False, False, True, False, False, False]
+    assert [row["unfollowed"] for row in rows] == [False] * 5 + [True]  # the last row of the cut episode leads nowhere
+    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1, 2]
+    assert [row["next_observation.0"] for row in rows if not row["terminated"]] == [2, 4, 8, 10, None]
+    assert [round(row["propensity"], 6) for row in rows] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
 
 def test_d4rl_next_observations_keep_the_last_row_of_a_cut_episode(tmp_path):
@@ -37,7 +38,7 @@ def test_d4rl_without_timeouts_says_what_is_assumed(tmp_path):
     path = stored(tmp_path / "hopper.h5", D4RL, without=["timeouts"])
     with pytest.warns(mixope.MixopeWarning, match="no array 'timeouts', so episodes are cut after terminals only"):
         logs = mixope.read(path)
-    assert [row["step"] for row in rows_of(logs)] == [0, 1, 2, 0, 1]
+    assert [row["step"] for row in rows_of(logs)] == [0, 1, 2, 0, 1, 2]
 
 
 def test_log_densities_of_another_length_are_left_out_with_a_note(tmp_path):
@@ -51,10 +52,10 @@ def test_a_replay_buffer_of_d3rlpy_is_its_episodes(tmp_path):
     logs = mixope.read(buffer(tmp_path / "buffer.h5"))
     rows = rows_of(logs)
     assert logs.schema.action_kind == "discrete"
-    assert [(row["episode_id"], row["step"]) for row in rows] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
-    assert [row["reward"] for row in rows] == [1, 2, 3, 4, 5]
-    assert [row["action"] for row in rows] == [0, 1, 0, 1, 0]
-    assert [row["terminated"] for row in rows] == [False, False, True, False, False]
+    assert [(row["episode_id"], row["step"]) for row in rows] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert [row["reward"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["action"] for row in rows] == [0, 1, 0, 1, 0, 1]
+    assert [row["terminated"] for row in rows] == [False, False, True, False, False, False]
 
 
 def test_an_observation_of_several_arrays_has_their_columns(tmp_path):
@@ -65,9 +66,9 @@ def test_an_observation_of_several_arrays_has_their_columns(tmp_path):
 
 def test_an_mdp_dataset_of_d3rlpy_1_has_ends_and_cuts(tmp_path):
     rows = rows_of(mixope.read(stored(tmp_path / "mdp.h5", MDP)))
-    assert [row["action"] for row in rows] == [0, 1, 0, 1, 0]
-    assert [row["terminated"] for row in rows] == [False, False, True, False, False]
-    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1]
+    assert [row["action"] for row in rows] == [0, 1, 0, 1, 0, 1]
+    assert [row["terminated"] for row in rows] == [False, False, True, False, False, False]
+    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1, 2]
 
 
 def test_rewards_that_lie_one_row_late_are_refused(tmp_path):
@@ -80,7 +81,7 @@ def test_the_episodes_of_several_files_are_kept_apart(tmp_path):
     stored(tmp_path / "a.h5", D4RL)
     stored(tmp_path / "b.h5", D4RL, rewards=REWARDS + 1)
     rows = rows_of(mixope.read(tmp_path))
-    assert [row["episode_id"] for row in rows] == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
+    assert [row["episode_id"] for row in rows] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert sum(row["start"] for row in rows) == 4
 
 

@@ -97,10 +97,10 @@ def test_a_list_of_episodes_is_evaluated():
     assert (found.n_rows, found.n_episodes, found.n_dropped) == (11, 3, 0)
 
 
-def test_without_the_last_observation_the_last_step_of_a_cut_episode_is_dropped_and_counted():
+def test_without_the_last_observation_the_last_step_of_a_cut_episode_counts_and_leads_nowhere():
     logs = mixope.read([episode(4, longer=0), episode(6, longer=0, ended=False, seed=2)])
-    assert logs.table().num_rows == 9
-    assert mixope.evaluate(logs, ALWAYS).n_dropped == 1
+    assert logs.table(["unfollowed"]).column(0).to_pylist() == [False] * 9 + [True]
+    assert (mixope.evaluate(logs, ALWAYS).n_rows, mixope.evaluate(logs, ALWAYS).n_dropped) == (10, 0)
 
 
 def test_vectors_dicts_and_tuples_are_columns():

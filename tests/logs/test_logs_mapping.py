@@ -200,8 +200,8 @@ def test_the_same_episode_number_under_two_labels_is_two_episodes() -> None:
     logs = lib.read(table)
     assert_parity(logs)
     assert logs.table(["observation", "next_observation"]).to_pydict() == {
-        "observation": [1, 2],
-        "next_observation": [3, 4],
+        "observation": [1, 2, 3, 4],
+        "next_observation": [3, 4, None, None],
     }
 
 

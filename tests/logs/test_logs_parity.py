@@ -58,20 +58,20 @@ def save(table: pa.Table, path: Path) -> None:
         pyarrow.csv.write_csv(table, path)
 
 
-def loop_oracle(log: dict[str, list[Any]], drop_last: bool) -> list[tuple[Any, ...]]:
-    """By hand: (episode, step, observation, next observation) of the rows that stay, next from the following row."""
+def loop_oracle(log: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+    """By hand: (episode, step, observation, next observation, unfollowed), next from the following row."""
     rows = [dict(zip(log, values, strict=True)) for values in zip(*log.values(), strict=True)]
     out = []
     for row in rows:
         same = [r for r in rows if (r["policy_id"], r["episode_id"]) == (row["policy_id"], row["episode_id"])]
         later = sorted((r for r in same if r["step"] > row["step"]), key=lambda r: r["step"])
         follows = later[0]["observation"] if later and not (row["terminated"] or row["truncated"]) else None
-        if row["terminated"] or follows is not None or not drop_last:
-            out.append((row["episode_id"], row["step"], row["observation"], follows))
+        unfollowed = not row["terminated"] and follows is None
+        out.append((row["episode_id"], row["step"], row["observation"], follows, unfollowed))
     return sorted(out, key=repr)
 
 
-def test_the_next_row_is_taken_and_the_last_one_dropped() -> None:
+def test_the_next_row_is_taken_and_the_last_one_is_marked() -> None:
     log = {
         "episode_id": [0, 1, 0, 1, 0, 2],
         "policy_id": ["a"] * 6,
@@ -83,9 +83,9 @@ def test_the_next_row_is_taken_and_the_last_one_dropped() -> None:
         "truncated": [False] * 6,
     }
     logs = read(arrow(log))
-    found = logs.table(["episode_id", "step", "observation", "next_observation"])
-    assert rows_of(found) == loop_oracle(log, drop_last=True)
-    assert logs.total_rows() - found.num_rows == 2
+    found = logs.table(["episode_id", "step", "observation", "next_observation", "unfollowed"])
+    assert rows_of(found) == loop_oracle(log)
+    assert (found.num_rows, found.column("unfollowed").to_pylist().count(True)) == (logs.total_rows(), 2)
     assert "last row" in logs.drop_reason
 
 
@@ -255,7 +255,8 @@ def test_integers_with_gaps_come_back_from_floats() -> None:
     log = {"s": [1, 2, 3], "a": [0, 1, 0], "r": [1.0, 1, 1], "s_next": [2.0, 3.0, float("nan")], "t": [0.0, 1.0, 2.0]}
     logs = read({name: np.array(values) for name, values in log.items()}, columns=None)
     assert_parity(logs)
-    assert logs.table(["next_observation", "step"]).to_pydict() == {"next_observation": [2, 3], "step": [0, 1]}
+    found = logs.table(["next_observation", "step"]).to_pydict()
+    assert found == {"next_observation": [2, 3, None], "step": [0, 1, 2]}
     assert "null on a row" in logs.drop_reason
 
 
@@ -291,7 +292,8 @@ def test_nan_and_infinity_are_no_flags_and_no_ids(tmp_path: Path, format: str) -
         save(table, tmp_path / f"log.{format}")
     logs = lib.read(table if format == "table" else tmp_path / f"log.{format}")
     assert_parity(logs)
-    assert logs.table(["terminated"]).column(0).to_pylist() == [True, False, False]
+    assert logs.table(["terminated"]).column(0).to_pylist() == [True, False, False, False]
+    assert logs.table(["unfollowed"]).column(0).to_pylist() == [False, False, False, True]
 
 
 def test_logs_never_change() -> None:

@@ -22,6 +22,7 @@ from mixope.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
+from mixope.estimators.solution import of_logged
 from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem
 from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
@@ -87,9 +88,10 @@ def _solved(
     found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
     rest, places = others.without(j)
     policies = {name: other for name, other in known.items() if name != label}
-    problem = Problem(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
+    problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
     try:
         solution = answered(lambda: estimator.solve(problem), partial(refuse_whole_episodes, estimator.name))
+        solution = of_logged(solution, problem.followed)
     except DataError as error:
         return replace(found, refusal=error.problem), None
     finally:

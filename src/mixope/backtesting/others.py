@@ -18,10 +18,9 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.logs import UNLABELLED
-from mixope.problem import restrict
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import Transitions, restrict, transition_cells
 
-_SUMS = ("rows", "reward", "starts", "inverse", "inverse_reward", "inverse_squared")
+_SUMS = ("rows", "reward", "squares", "starts", "inverse", "inverse_reward", "inverse_squared")
 
 
 class Others(ABC):

@@ -28,15 +28,16 @@ of next states only as far as a few random signs do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
@@ -71,13 +72,16 @@ class Parts:
     reward: FloatArray
     lowest: FloatArray
     highest: FloatArray
+    followed: BoolArray | None = None
+    """Whether it is known what came next; None: it is."""
 
 
 def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     """Whether loggers saw the same world; None where no two of them took the same action in the same state."""
     t = transitions
     cell = transition_cells(t)
-    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest))
+    known = t.next_state != UNFOLLOWED
+    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest, known))
     if found is None:
         return None
     return _judged("loggers agree", "loggers", found, "a label, a reward or the world may differ between them")
@@ -92,7 +96,8 @@ def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArra
     group, t = code // 2, transitions
     sums = sum_by(entry, np.ones(len(entry)), len(code)), sum_by(entry, ordered.episodes.reward[mine], len(code))
     kinds = t.pair[group], transition_cells(t)[group]
-    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group]))
+    known = t.next_state[group] != UNFOLLOWED
+    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group], known))
     if found is None:
         return None
     cause = "the world may have changed meanwhile, or something that is not in the state tells episodes apart"
@@ -112,10 +117,9 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
 
 def disagreement(parts: Parts) -> Disagreement | None:
     """Of the next states and of the rewards, standardised; None where there is nothing to compare."""
-    parts = _comparable(_merged(parts))
-    if len(parts.rows) == 0:
-        return None
-    dynamics, rewards = _next_states(parts), _rewards(parts)
+    merged = _merged(parts)
+    told = merged if merged.followed is None else _some(merged, merged.followed)
+    dynamics, rewards = _next_states(_comparable(told)), _rewards(_comparable(merged))
     degrees = float(dynamics.degrees.sum() + rewards.degrees.sum())
     if degrees == 0:
         return None
@@ -130,7 +134,8 @@ def _merged(parts: Parts) -> Parts:
     np.minimum.at(lowest, entry, parts.lowest)
     np.maximum.at(highest, entry, parts.highest)
     sums = sum_by(entry, parts.rows, len(first)), sum_by(entry, parts.reward, len(first))
-    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest)
+    followed = None if parts.followed is None else parts.followed[first]
+    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, followed)
 
 
 def _comparable(parts: Parts) -> Parts:
@@ -141,7 +146,13 @@ def _comparable(parts: Parts) -> Parts:
     keep = enough & (parts.rows > 0)
     several = np.bincount(np.unique(key[keep]) % n_pairs, minlength=n_pairs) >= 2
     keep &= several[parts.pair]
-    return Parts(*(getattr(parts, name)[keep] for name in Parts.__dataclass_fields__))
+    return _some(parts, keep)
+
+
+def _some(parts: Parts, chosen: BoolArray) -> Parts:
+    values: dict[str, Any] = {name: getattr(parts, name) for name in Parts.__dataclass_fields__}
+    found: dict[str, Any] = {name: None if each is None else each[chosen] for name, each in values.items()}
+    return Parts(**found)
 
 
 @dataclass(frozen=True)

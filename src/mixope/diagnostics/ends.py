@@ -32,9 +32,10 @@ from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.errors import Advice, Setting
 from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.followed import follow_up
 from mixope.statistics.limits import Limit
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import Transitions
+from mixope.statistics.transitions import ENDED, Transitions
 
 STOPS = 0.01
 """The share of episodes with unmarked stops that warns; none fails, because all may have been cut."""
@@ -51,8 +52,7 @@ MOST_STEPS = 10_000
 def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
     """The share of episodes that stop without a mark; None where nothing hangs on it, or nobody can know."""
     episodes, plans = evidence.survey.episodes, evidence.survey.logs.plans
-    # the user said it; or the row that may have had the mark could not be used, which is judged by itself
-    if any(plan.source.ends is not None or "next_observation" in plan.derived for plan in plans):
+    if any(plan.source.ends is not None for plan in plans):  # the user said it
         return None
     if evidence.estimand.restarts and not episodes.ended.any():
         return None
@@ -112,7 +112,8 @@ def _never_cut(episodes: EpisodeTotals) -> float:
 
 def _outlasting(transitions: Transitions, steps: int) -> float:
     """How many episodes are alive after so many steps, by the chains of their loggers."""
-    t = transitions
+    followed = follow_up(transitions, to_the_last=True)
+    t = transitions if followed is None else followed.transitions
     goes_on = np.flatnonzero(t.next_state >= 0)
     share = t.rows / sum_by(t.pair, t.rows, t.n_pairs)[t.pair]
     alive = 0.0
@@ -131,7 +132,7 @@ def _outlasting(transitions: Transitions, steps: int) -> float:
 
 def ends_over_steps(transitions: Transitions, ordered: OrderedRows) -> Diagnostic | None:
     """Whether the same action in the same state ends an episode as often early as late; None where few end."""
-    ended = (transitions.next_state < 0).astype(np.float64)[ordered.group]
+    ended = (transitions.next_state == ENDED).astype(np.float64)[ordered.group]
     episodes = ordered.episodes
     step = (np.arange(len(ended)) - episodes.first[episodes.episode]).astype(np.float64)
     z = trend_in(transitions.pair[ordered.group], step, ended) if ended.sum() >= LEAST else None
@@ -145,7 +146,7 @@ def ends_over_steps(transitions: Transitions, ordered: OrderedRows) -> Diagnosti
 
 def ends_at_cuts(transitions: Transitions, ordered: OrderedRows) -> Diagnostic | None:
     """Whether episodes end where others are cut, in the same states; None where few end or none is cut."""
-    episodes, ended = ordered.episodes, (transitions.next_state < 0).astype(np.float64)[ordered.group]
+    episodes, ended = ordered.episodes, (transitions.next_state == ENDED).astype(np.float64)[ordered.group]
     cut = np.bincount(episodes.length[~episodes.terminated] - 1, minlength=int(episodes.length.max(initial=0)))
     if ended.sum() < LEAST or not cut.any():
         return None

@@ -292,6 +292,7 @@ class LogRatios:
     shares: tuple[float, ...] = ()
 
     whole_episodes = True
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Everything that a row holds, and its step."""
@@ -386,6 +387,8 @@ class RewardSums(RowRequest):
     """Rows and rewards by episode, or by pieces of it."""
 
     piece_steps: int | None = None
+
+    sees_unfollowed = True
 
     def of(self, batch: Batch) -> GroupSums:
         """Of some rows."""

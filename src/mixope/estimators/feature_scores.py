@@ -85,25 +85,24 @@ class ScoreSums(SlicedRequest):
     crossed: bool = False
     piece_steps: int | None = None
 
+    sees_unfollowed = True
+
     @property
     def n_columns(self) -> int:
         """Columns that are summed: those of the rows, and those of each ratio."""
         return 5 * (2 if self.coarse is None else 3)
 
     def add(self, total: ScorePart | None, batch: Batch) -> ScorePart:
-        """With one slice added."""
-        if len(batch) == 0:
-            return total or self._of_nothing(batch)
-        columns, weight = self._row_columns(batch.rows, batch.fold)
-        sums = sum_by_episode(batch.table, columns, "scores", self.piece_steps)
-        part = ScorePart(sums, WeightCount.of(weight, batch.rows.times))
+        """With one slice added; all its episodes are there, and no more is added than is known what followed."""
+        known = batch.followed
+        columns, weight = self._row_columns(known.rows, batch.fold) if len(known) else self._of_nothing()
+        sums = sum_by_episode(batch.table, batch.laid(columns), "scores", self.piece_steps)
+        part = ScorePart(sums, WeightCount.of(weight, known.rows.times))
         return part if total is None else total.merge(part)
 
-    def _of_nothing(self, batch: Batch) -> ScorePart:
+    def _of_nothing(self) -> tuple[dict[str, FloatArray], FloatArray]:
         """No policy is asked about no rows."""
-        columns = {f"x{k}": np.zeros(0) for k in range(self.n_columns)}
-        none = sum_by_episode(batch.table, columns, "scores", self.piece_steps)
-        return ScorePart(none, WeightCount.of(np.zeros(0), np.zeros(0)))
+        return {f"x{k}": np.zeros(0) for k in range(self.n_columns)}, np.zeros(0)
 
     def _row_columns(self, rows: Rows, fold: int) -> tuple[dict[str, FloatArray], FloatArray]:
         n, held = rows.times, fold if self.crossed else None

@@ -124,6 +124,8 @@ class StartValues(RowRequest):
 
     learned: Learned
 
+    sees_unfollowed = True
+
     def of(self, batch: Batch) -> GroupSums:
         """Of some rows."""
         rows, deal = batch.rows, self.learned.deal

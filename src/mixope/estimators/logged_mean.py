@@ -29,9 +29,10 @@ class LoggedMean:
             raise UsageError("'logged-mean' is the mean over the logged steps; it has no discount and no horizon")
         if isinstance(problem, FeatureProblem):
             return logged_mean_on_features(problem)
-        rows = problem.transitions
+        rows = problem.logged
         value = float(rows.reward.sum() / rows.n_rows)
         scores = np.zeros((rows.n_groups, len(BASIS)))
         scores[:, BASIS.index("rows")] = -value / rows.n_rows
         scores[:, BASIS.index("reward")] = 1.0 / rows.n_rows
-        return Solution(value=value, weights=Weights(rows.rows, rows.rows, 1.0), scores=scores, is_reference=True)
+        weights = Weights(rows.rows, rows.rows, 1.0)
+        return Solution(value=value, weights=weights, scores=scores, is_reference=True, of_logged=True)

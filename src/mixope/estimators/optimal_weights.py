@@ -30,7 +30,7 @@ from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.occupancy import pooled
-from mixope.estimators.solution import Solution, Weights
+from mixope.estimators.solution import Solution, Weights, of_logged
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem
 from mixope.statistics.trajectories import Trajectories
@@ -73,12 +73,12 @@ class OptimalWeights:
 
 
 def _solve(problem: Problem) -> Solution:
-    return state_ratio_solution(*pooled(problem))
+    return of_logged(state_ratio_solution(*pooled(problem)), problem.followed)
 
 
 def logger_noise(problem: Problem, pooled: Solution, data: Trajectories, group: IntArray) -> LoggerNoise:
     """The convex problem of the module, its shrinkage and its leave-one-episode-out solutions."""
-    rows = problem.transitions
+    rows = problem.logged
     n = len(rows.loggers)
     square = _squared_influence(pooled, data, group)
     share = _shares_by_pair(problem)
@@ -109,7 +109,7 @@ def _squared_influence(solution: Solution, data: Trajectories, group: IntArray) 
 
 def _shares_by_pair(problem: Problem) -> FloatArray:
     """p_j(s,a), shape (pairs, loggers)."""
-    rows = problem.transitions
+    rows = problem.logged
     counts = np.zeros((rows.n_pairs, len(rows.loggers)))
     np.add.at(counts, (rows.pair, rows.logger), rows.rows)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
@@ -188,10 +188,10 @@ def _belief(gradients: FloatArray) -> float:
 
 
 def _reweighted(problem: Problem, group: IntArray, c: FloatArray, reward: FloatArray) -> Problem:
-    rows, n = problem.transitions, problem.transitions.n_groups
+    rows, n = problem.logged, problem.logged.n_groups
     weighed, earned, squares = (sum_by(group, c * reward**power, n) for power in range(3))
     counted = replace(rows, rows=weighed, reward=earned, squares=squares)
-    return replace(problem, transitions=counted, whole=problem.whole or problem)
+    return replace(problem.with_counts(counted), whole=problem.whole or problem)
 
 
 def _by_episode(
@@ -201,10 +201,10 @@ def _by_episode(
     table, kept = solution.scores, solution.weights
     assert table is not None
     assert kept is not None
-    n = problem.transitions.n_groups
+    n = problem.logged.n_groups
     first = group[data.first]
     psi = c * (table[group, BASIS.index("rows")] + table[group, BASIS.index("reward")] * data.reward)
-    logged = problem.transitions.starts / np.maximum(np.bincount(first, minlength=n), 1)
+    logged = problem.logged.starts / np.maximum(np.bincount(first, minlength=n), 1)
     scores = sum_by(data.episode, psi, data.n_episodes) + (table[:, BASIS.index("starts")] * logged)[first]
     weight = c * (kept.total / np.maximum(sum_by(group, c, n), np.finfo(float).tiny))[group]
     return replace(
@@ -213,6 +213,7 @@ def _by_episode(
         episode_scores=scores,
         weights=Weights(sum_by(group, weight, n), sum_by(group, weight**2, n), float(weight.max(initial=0.0))),
         measures=replace(solution.measures, noise_ratio=float(np.exp(noise.belief * np.ptp(noise.log_noise)))),
+        of_logged=True,
     )
 
 

@@ -139,9 +139,11 @@ class ChainScores(SlicedRequest):
     after: FloatArray
     piece_steps: int | None = None
 
+    sees_unfollowed = True
+
     def add(self, total: GroupSums | None, batch: Batch) -> GroupSums:
-        """With one slice added."""
-        rows, n = batch.rows, batch.rows.times
+        """With one slice added; all its episodes are there, and no more is added than is known what followed."""
+        rows, n = batch.followed.rows, batch.followed.rows.times
         phi, ahead = phi_of(self.features, rows), phi_of(self.features, rows, following=True)
         value = phi @ self.beta
         later = np.where(rows.terminated[:, None], self.after, self.gamma * (ahead @ self.beta))
@@ -154,7 +156,7 @@ class ChainScores(SlicedRequest):
         for name, whose in (("own", own), ("pool", np.full(len(rows), everybody))):
             columns[name] = np.take_along_axis(score, whose[:, None], axis=1)[:, 0]
             columns[f"{name} first"] = np.take_along_axis(value, whose[:, None], axis=1)[:, 0] * begun
-        part = sum_by_episode(batch.table, columns, "own scores", self.piece_steps)
+        part = sum_by_episode(batch.table, batch.laid(columns), "own scores", self.piece_steps)
         return part if total is None else total.merge(part)
 
 

@@ -27,12 +27,12 @@ from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.behaviours import CountedMixture
 from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators.solution import Solution
+from mixope.estimators.solution import Solution, of_logged
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.policies import uniform
-from mixope.problem import Problem, restrict
+from mixope.problem import Problem
 from mixope.statistics.episodes import EpisodeTotals
-from mixope.statistics.transitions import Transitions, empty_scores
+from mixope.statistics.transitions import Transitions, empty_scores, restrict
 
 NOTHING_LEFT = 1e-6
 """Where γⁿ is below this, what comes after n steps does not count."""
@@ -184,9 +184,9 @@ def _chain(mine: Transitions, estimand: Estimand) -> Solution | MixopeError | No
     if estimand.horizon is None and float(mine.rows[mine.terminated].sum()) == float(mine.starts.sum()):
         return None  # every episode ended
     alone = replace(mine, action=np.zeros_like(mine.action), actions=np.zeros(1, dtype=np.int64))
-    problem = Problem(alone, uniform([0]), estimand)
+    problem = Problem.of_logged(alone, uniform([0]), estimand)
     try:
-        found = solve_on_counts(problem, CountedMixture())
+        found = of_logged(solve_on_counts(problem, CountedMixture()), problem.followed)
     except MixopeError as refusal:
         return refusal
     finally:

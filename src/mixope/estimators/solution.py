@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from mixope.arrays import FloatArray, IntArray
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.followed import Followed
 from mixope.statistics.weights import WeightBin
 
 Given = Literal["propensities", "policies"]
@@ -163,6 +164,8 @@ class Solution:
     """Whether weights are normalised, or a model stands behind them, so that rewards of one earn about one."""
     is_reference: bool = False
     """Whether this is a reference line and no estimate of the target."""
+    of_logged: bool = False
+    """Whether weights and scores are of groups as they were logged, not of the transitions made of them."""
     trained_on: str | None = None
     """The GPU on which networks were trained; None where there are none, or the processor trained them."""
     given: Given | None = None
@@ -177,6 +180,18 @@ class Solution:
         if self.episode_scores is None or self.pieces is None:
             return self.episode_scores
         return np.asarray(np.add.reduceat(self.episode_scores, np.cumsum(self.pieces) - self.pieces))
+
+
+def of_logged(solution: Solution, followed: Followed | None) -> Solution:
+    """The solution of counted transitions with weights and scores of the groups as they were logged."""
+    if followed is None or solution.of_logged:
+        return solution
+    scores, weights = solution.scores, solution.weights
+    if weights is not None:
+        sums = followed.sums_of_logged
+        weights = replace(weights, total=sums(weights.total), squared=sums(weights.squared))
+    scores = None if scores is None else followed.scores_of_logged(scores)
+    return replace(solution, weights=weights, scores=scores, of_logged=True)
 
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:

@@ -87,8 +87,8 @@ class Trajectory:
             return (yield from trajectory_on_features(problem, self.weigh, balance=self.balance))
         ratio = self._ratio(problem)
         (steps,) = yield (problem.steps_in_order(),)
-        rows = problem.transitions
-        covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
+        rows = problem.logged
+        covered = sum_by(rows.pair_state, problem.logged_target, rows.n_states)
         logged = sum_by(rows.state, rows.rows, rows.n_states)
         uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
         found = self.weigh(problem.estimand, steps.in_key_order().weighed(ratio))
@@ -108,9 +108,9 @@ class Trajectory:
 
     def _ratio(self, problem: Problem, *, recorded: bool = True) -> RatioColumns:
         """Log-probabilities of every group, and how they make a ratio."""
-        rows = problem.transitions
+        rows = problem.logged
         with np.errstate(divide="ignore"):
-            target = np.log(problem.pair_target[rows.pair])
+            target = np.log(problem.logged_target[rows.pair])
             if self.balance:
                 laws = tuple(np.log(_logger_law(problem, j)[rows.pair]) for j in range(len(rows.loggers)))
                 return RatioColumns(target, laws, tuple(_episode_shares(rows)))
@@ -182,7 +182,7 @@ def _all_recorded(problem: Problem) -> bool:
 
 def _logger_law(problem: Problem, number: int) -> FloatArray:
     """π_k on the logged pairs: known, or counted from its own rows."""
-    rows = problem.transitions
+    rows = problem.logged
     label = rows.loggers[number]
     if label in problem.loggers:
         return pair_probabilities(problem.loggers[label], rows, f"logger {label!r}")
@@ -194,7 +194,7 @@ def _logger_law(problem: Problem, number: int) -> FloatArray:
 
 def _own_law(problem: Problem) -> FloatArray:
     """Each group's own logger: its known policy where all are known, else counts."""
-    rows = problem.transitions
+    rows = problem.logged
     if all(label in problem.loggers for label in rows.loggers):
         laws = np.stack([_logger_law(problem, j) for j in range(len(rows.loggers))])
         return np.asarray(laws[rows.logger, rows.pair])

@@ -71,7 +71,7 @@ class Stationary:
         here = world(self.environment, 1)
         seed = log_seed(self.seed, self.repetition, self.environment, self.episodes, self.horizon)
         counted = count(here.simulate(self.episodes, self.horizon, seed))
-        problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
+        problem = Problem.of_logged(counted.transitions, here.target, Estimand("average"), here.loggers)
         exact = truth.stationary(here.known, here.target.probabilities)
         found: list[Row] = []
         for method in METHODS:

@@ -65,7 +65,7 @@ class PhaseLog:
         missed = uncovered(here, columns)
         labels = share_episodes(self.loggers, self.episodes, self.horizon)[columns["episode_id"]]
         counted = count({**with_factors(here, columns), "policy_id": labels})  # numbers are counted faster than names
-        problem = Problem(counted.transitions, target_of(here), Estimand("average"))
+        problem = Problem.of_logged(counted.transitions, target_of(here), Estimand("average"))
         return [
             {"method": method, "error": _error(here.truth.average, problem, method, counted), "uncovered": missed}
             for method in METHODS

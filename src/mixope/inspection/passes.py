@@ -158,7 +158,7 @@ def _remarks_on_ends(logs: Logs, dropped: Dropped | None, inside: Contents) -> l
         error = unsaid_ends(logs, dropped)
         found.append(Remark("ends-unsaid", "warning", None, Advice(error.reason, " Say ", error.hint or "")))
     if dropped is not None:
-        judged = judge_dropped(dropped, inside.lowest_reward, inside.highest_reward)
+        judged = judge_dropped(dropped, inside.lowest_reward, inside.highest_reward, counted=logs.schema.discrete)
         found.append(Remark("dropped-rows", _SEVERITY[judged.status], dropped.rows, judged.sentence))
     return found
 
@@ -268,6 +268,7 @@ class Measure:
     names: tuple[str, ...]
 
     whole_episodes = False
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """These columns, and those that say where they are missing."""

@@ -14,7 +14,16 @@ from mixope.logs.given import LogSource
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
-from mixope.logs.schema import CANONICAL, EPISODE_KEYS, MISSING_NUMBER, MISSING_WORD, UNLABELLED, Role, Schema
+from mixope.logs.schema import (
+    CANONICAL,
+    EPISODE_KEYS,
+    MISSING_NUMBER,
+    MISSING_WORD,
+    UNFOLLOWED,
+    UNLABELLED,
+    Role,
+    Schema,
+)
 from mixope.logs.sources import reading
 from mixope.logs.succession import Finding, explain_episodes
 from mixope.logs.writing import write
@@ -27,6 +36,7 @@ __all__ = [
     "MISSING_NUMBER",
     "MISSING_WORD",
     "NO_JUMPS",
+    "UNFOLLOWED",
     "UNLABELLED",
     "Earnings",
     "Finding",

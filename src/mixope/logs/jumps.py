@@ -1,10 +1,11 @@
-"""How the reward jumps from row to row at the end of episodes, and how it jumps onto rows that cannot be used.
+"""How the reward jumps from row to row at the end of episodes, and how it jumps onto rows that lead nowhere.
 
-A dropped row is best compared with the rows before it in its own episode: rewards that drift, or go up and down with
-the season, do so along the episode, and a jump onto the dropped row is then like the jumps before it; a purchase is
-unlike them. Of every episode that lost a row, the last rows are looked at: one scan by episode, and a few sums over
-episodes, which merge. Rewards that are missing or not finite are left aside, and so are rows that ended their episode:
-what is earned with an end is nothing to compare a row with that ended nothing.
+A row after which nobody knows what came is *lost* to what needs to know it. It is best compared with the rows before it
+in its own episode: rewards that drift, or go up and down with the season, do so along the episode, and a jump onto the
+lost row is then like the jumps before it; a purchase is unlike them. Of every episode that lost a row, the last rows
+are looked at: one scan by episode, and a few sums over episodes, which merge. Rewards that are missing or not finite
+are left aside, and so are rows that ended their episode: what is earned with an end is nothing to compare a row with
+that ended nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mixope.logs import view
-from mixope.logs.schema import EPISODE_KEYS
+from mixope.logs.schema import EPISODE_KEYS, UNFOLLOWED
 from mixope.logs.sources import arrow_batches, reading
 from mixope.logs.table import codes_of, marked_rows
 
@@ -151,10 +152,11 @@ def _numbers(values: FloatArray) -> Numbers:
 
 def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:
     for plan in plans:
-        table, used = marked_rows(plan, 0, [*EPISODE_KEYS, "step", "reward", "terminated"])
-        if len(used) == 0:
+        table, _ = marked_rows(plan, 0, [*EPISODE_KEYS, "step", "reward", "terminated", UNFOLLOWED])
+        if table.num_rows == 0:
             continue
         column = {name: table.column(name).combine_chunks() for name in table.column_names}
+        used = ~_flags(column[UNFOLLOWED])
         codes = codes_of(column)
         late = np.iinfo(np.int64).max
         order = np.lexsort((np.asarray(column["step"].fill_null(late).to_numpy(zero_copy_only=False)), codes))

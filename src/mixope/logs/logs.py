@@ -268,7 +268,7 @@ class Logs:
 
     @property
     def drop_reason(self) -> str:
-        """Why a row of the inputs may be missing from the canonical rows."""
+        """Why it may not be known what came after a row; one that says nothing else either is no canonical row."""
         derived = ["next_observation" in plan.derived for plan in self.plans]
         last = "the last row of an episode that did not terminate has no next observation"
         null = "next_observation is null on a row that is not terminated"

@@ -22,7 +22,7 @@ from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing
 from mixope.logs.names import Assignment, assign, marks_of, refuse_two_words
 from mixope.logs.parts import Part
 from mixope.logs.roles import notes_on_roles, role_said
-from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Role, Schema, Type
+from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, UNFOLLOWED, Role, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in
 from mixope.logs.sources.lists import Place, unpack
 from mixope.logs.sources.times import order_by_time
@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether it is known without looking that no row will be dropped: each has a next observation or an end."""
+        """Whether it is known without looking that every row has a next observation or an end, and none is dropped."""
         if "next_observation" not in self.derived:
             return all(self.knows(name, "null_free") for name in self.next_observation)
         return "terminated" in self.derived and all(self.knows(name, "null_free") for name in self.observation)
@@ -97,6 +97,11 @@ class Plan:
         """Whether it hangs on how episodes end if their last rows can be used, and nothing says how they do."""
         silent = not self.marked and self.source.ends is None
         return silent and "next_observation" in self.derived and "episode_id" not in self.derived
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What must be known of a row after which nobody knows what came, for the row to say anything."""
+        return (*self.observation, *self.action, "reward")
 
     def knows(self, name: str, fact: Literal["null_free", "all_false"]) -> bool:
         """Whether every piece knows this of a column without looking; an absent flag is false throughout."""
@@ -251,9 +256,8 @@ def _spared(name: str) -> str | None:
 def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
     """The schema that all sources share; the mapping is that of the first."""
     first, draft = plans[0], drafts[0]
-    every = (
-        dict(types) | {f"next_{name}": types[name] for name in first.observation} | {"start": "bool", "source": "int"}
-    )
+    following: dict[str, Type] = {f"next_{name}": types[name] for name in first.observation}
+    every = dict(types) | following | {"start": "bool", "source": "int", UNFOLLOWED: "bool"}
     labelled = any("policy_id" in d.found or d.source.label is not None for d in drafts)
     return Schema(
         observation=first.observation,

@@ -59,7 +59,7 @@ def read(
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
-        episode) or ``"truncated"`` (the recorder stopped; without a next observation they are dropped).
+        episode) or ``"truncated"`` (the recorder stopped; what came after them is not known).
     :param label: the logger, one for all sources or one per source.
     :param format: where the name of a file does not say it.
     :param encoding: of text that is not UTF-8, such as ``"latin-1"``; UTF-16 with its mark needs no word.

@@ -1,9 +1,12 @@
 """The canonical row: which columns every log has once it is read, whatever the file called them.
 
     source, policy_id, episode_id, step, observation…, action…, reward, next_observation…,
-    terminated, truncated, start, propensity
+    terminated, truncated, start, propensity, unfollowed
 
 An episode is one trajectory of one logger in one input: the same number under two labels is two episodes.
+
+A row is *unfollowed* if it did not end its episode and nobody knows what came next: the last row of an episode that was
+cut, in logs without next observations. Its state, its action, its reward and its mark are known, and count.
 How a file's columns become these is in ``mapping`` and ``plan``.
 """
 
@@ -18,6 +21,9 @@ UNLABELLED = "unlabelled"
 
 EPISODE_KEYS = ("source", "policy_id", "episode_id")
 """The columns that together name an episode."""
+
+UNFOLLOWED = "unfollowed"
+"""The column that tells rows after which nobody knows what came."""
 
 CANONICAL = (
     "episode_id",
@@ -75,7 +81,7 @@ class Schema:
             *self.action,
             "reward",
             *self.next_observation,
-            *("terminated", "truncated", "start", "propensity"),
+            *("terminated", "truncated", "start", "propensity", UNFOLLOWED),
         )
 
     @property

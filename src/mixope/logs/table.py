@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.logs.parts import Part
-from mixope.logs.schema import UNLABELLED
+from mixope.logs.schema import UNFOLLOWED, UNLABELLED
 from mixope.logs.sources import field_in
 from mixope.logs.types import GREATEST, LEAST, SURE_DIGITS
 
@@ -42,7 +42,7 @@ def rows_of(plan: Plan, base: int, columns: Sequence[str], own: tuple[int, int] 
 
 
 def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, BoolArray]:
-    """All rows of one source, and which of them can be used: the canonical ones."""
+    """All rows of one source, and which of them say something: the canonical ones."""
     import pyarrow as pa
 
     needed = _needed(plan, columns)
@@ -63,14 +63,34 @@ def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, Boo
     if "next_observation" in plan.derived:
         for now, after in zip(plan.observation, plan.next_observation, strict=True):
             data[after] = data[now].take(following)
-    present = np.ones(len(terminated), dtype=bool)
+    known = [] if plan.keeps_all else plan.next_observation
+    followed = terminated | _all_valid(data, known)
     for name in (name for name in plan.next_observation if name in needed):
-        present &= _bools(data[name].is_valid())
         data[name] = _blank(data[name], terminated)
+    data[UNFOLLOWED] = pa.array(~followed)
     if "start" in columns:
         data["start"] = _starts(data["step"], base)
     data["source"] = pa.array(np.full(len(terminated), plan.index, dtype=np.int32))
-    return pa.table({name: data[name] for name in columns}), terminated | present
+    tells = np.ones(len(followed), dtype=bool) if followed.all() else _tells(plan, data)
+    return pa.table({name: data[name] for name in columns}), followed | tells
+
+
+def _all_valid(data: dict[str, Any], names: Sequence[str]) -> BoolArray:
+    valid = np.ones(len(data["terminated"]), dtype=bool)
+    for name in names:
+        valid &= _bools(data[name].is_valid())
+    return valid
+
+
+def _tells(plan: Plan, data: dict[str, Any]) -> BoolArray:
+    """Whether a row says something by itself: what was seen, done and earned."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = _all_valid(data, plan.told)
+    for name in (name for name in plan.told if pa.types.is_floating(data[name].type)):
+        found &= _bools(pc.fill_null(pc.is_finite(data[name]), False))
+    return found
 
 
 def least_step(plan: Plan) -> int | None:
@@ -85,7 +105,7 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
     """The columns asked for, and those that they and the filter are computed from."""
     needed = [*columns, "terminated"]
     if not plan.keeps_all:
-        needed += plan.next_observation
+        needed += (*plan.next_observation, *plan.told)
     if "start" in columns:
         needed.append("step")
     if LINKED & plan.derived:

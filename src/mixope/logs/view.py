@@ -13,7 +13,7 @@ from typing import Any
 from mixope.logs.parts import Part
 from mixope.logs.plan import Column, Plan
 from mixope.logs.roles import is_null
-from mixope.logs.schema import EPISODE_KEYS, UNLABELLED, Schema, Type
+from mixope.logs.schema import EPISODE_KEYS, UNFOLLOWED, UNLABELLED, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote
 from mixope.logs.types import Field
 
@@ -56,10 +56,13 @@ def rewards(plans: Sequence[Plan], connection: Any) -> str:
 
 
 def marked(plans: Sequence[Plan], schema: Schema, connection: Any) -> str:
-    """A SELECT of the keys, step, reward and end of every row, and of whether it can be ``used``."""
+    """A SELECT of the keys, step, reward and end of every row, and of whether it is ``used``: what came next is known.
+
+    Also of rows that are dropped.
+    """
     shown = ", ".join((*EPISODE_KEYS, "step", "reward", "terminated"))
     return "\nUNION ALL\n".join(
-        f"SELECT {shown}, {'true' if plan.keeps_all else _keep(plan)} AS used FROM "
+        f"SELECT {shown}, NOT {UNFOLLOWED} AS used FROM "
         f"({_canonical(plan, schema, connection, 0, numbered=False, keep_all=True)})"
         for plan in plans
     )
@@ -74,6 +77,8 @@ def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, number
             start = f"{step_of(plan)} = {base}"
             sure = "step" in plan.derived or plan.knows("step", "null_free")
             shown.append(f"{start if sure else f'coalesce({start}, false)'} AS start")
+        elif name == UNFOLLOWED:
+            shown.append(f"{'false' if plan.keeps_all else f'NOT ({_followed(plan)})'} AS {UNFOLLOWED}")
         elif name in schema.next_observation and not never_ends:
             shown.append(f"CASE WHEN terminated THEN NULL ELSE {quote(name)} END AS {quote(name)}")
         elif name == "step" and plan.from_one:
@@ -81,7 +86,7 @@ def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, number
         else:
             shown.append(quote(name))
     shown += [quote(ROW)] if numbered else []
-    keep = "" if keep_all or plan.keeps_all else f" WHERE {_keep(plan)}"
+    keep = "" if keep_all or plan.keeps_all else f" WHERE {_followed(plan)} OR ({_tells(plan, schema)})"
     return f"SELECT {', '.join(shown)} FROM ({inner}){keep}"
 
 
@@ -92,9 +97,19 @@ def step_of(plan: Plan) -> str:
     return f"(step - CAST(policy_id IN ({', '.join(map(literal, plan.from_one))}) AS BIGINT))"
 
 
-def _keep(plan: Plan) -> str:
+def _followed(plan: Plan) -> str:
+    """Whether the row ended its episode, or what came next is known."""
     present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.next_observation)
     return f"terminated OR ({present})"
+
+
+def _tells(plan: Plan, schema: Schema) -> str:
+    """Whether a row says something by itself: what was seen, done and earned."""
+    said = (
+        f"coalesce(isfinite({quote(name)}), false)" if schema.types[name] == "float" else f"{quote(name)} IS NOT NULL"
+        for name in plan.told
+    )
+    return " AND ".join(said)
 
 
 def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:

@@ -19,8 +19,8 @@ from mixope.diagnostics.known_policies import LEAST
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
 from mixope.pictures.records import Reliability, ReliabilityBin
 from mixope.policies.protocol import Policy
-from mixope.problem import Problem, pair_probabilities, restrict
-from mixope.statistics.transitions import Transitions
+from mixope.problem import Problem, pair_probabilities
+from mixope.statistics.transitions import Transitions, restrict
 
 BINS = 10
 MOST_CHOICES = 2_000_000
@@ -39,7 +39,7 @@ def reliability(problem: Problem | FeatureProblem) -> Reliability | None:
 
 
 def _on_counts(problem: Problem) -> Reliability | None:
-    rows = problem.transitions
+    rows = problem.logged
     known = [(rows.loggers.index(name), law) for name, law in problem.loggers.items() if name in rows.loggers]
     if known:
         return _binned("the known policies of the loggers", [_of_policy(rows, j, law) for j, law in known])

@@ -54,12 +54,13 @@ class Checksum(RowRequest):
     whole_episodes: bool = False
 
     joins_episodes = True
+    sees_unfollowed = True
 
     def of(self, batch: Batch) -> Sums:
         """The sums of some rows."""
         rows = batch.rows
         here = signature(rows.observation, self.seed)
-        there = np.where(rows.terminated, 0.0, signature(rows.next_observation, self.seed))
+        there = np.where(batch.follows, signature(rows.next_observation, self.seed), 0.0)
         columns = (np.ones(len(rows)), rows.reward, here, there)
         return Sums(*(np.array([float(f(column).sum()) for column in columns]) for f in (np.asarray, np.abs)))
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
 from mixope.statistics.probes import Probes
 from mixope.statistics.quantities import within
 from mixope.statistics.replay import Replay
-from mixope.statistics.transitions import Transitions
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, restrict
 
 SWEEPS = 64
 """Steps that are looked ahead."""
@@ -65,7 +65,9 @@ class EarlySteps:
 
 def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
     """The request for half of the mean number of steps; None where no first step was logged, or no pair is frequent."""
-    t, of = transitions, transitions.n_rows
+    told = np.flatnonzero(transitions.next_state != UNFOLLOWED)  # after the others nobody knows what came
+    t = transitions if len(told) == transitions.n_groups else restrict(transitions, told)
+    of = t.n_rows
     starts, kept = float(t.starts.sum()), t.pair_rows >= np.sqrt(of)
     steps = round(of / starts / 2) if starts else 0
     if not steps or not kept.any():
@@ -74,7 +76,7 @@ def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
     mean = (sum_by(t.pair, t.reward + t.rows * ahead, t.n_pairs) / t.pair_rows)[t.pair]
     early = within(steps, base)
     probes = Probes(
-        {_KEPT: mine, _AHEAD: mine * (ahead - mean)},
+        {name: _placed(values, told, transitions) for name, values in ((_KEPT, mine), (_AHEAD, mine * (ahead - mean)))},
         (
             Aggregate(_ROWS, "sum", (_KEPT, early)),
             Aggregate(_EARNED, "sum", (_KEPT, "reward", early)),
@@ -82,6 +84,13 @@ def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
         ),
     )
     return EarlySteps(probes, steps, float(t.rows @ mine), float(t.reward @ mine), of)
+
+
+def _placed(values: FloatArray, groups: IntArray, transitions: Transitions) -> FloatArray:
+    """Values of some groups among all of them; 0 for the others."""
+    found = np.zeros(transitions.n_groups)
+    found[groups] = values
+    return found
 
 
 def _ahead(t: Transitions, goes_on: float) -> FloatArray:

@@ -12,13 +12,13 @@ in a state's signature. Rows whose steps changed places are caught by Σ (t+1) h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.estimand import Estimand
-from mixope.logs import EPISODE_KEYS, Schema
+from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.statistics.checksum import Sums, signature
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.statistics.limits import Limit
@@ -46,6 +46,8 @@ _TOTALS = (
     Aggregate("earned", "sum", ("reward",)),
     Aggregate("ended", "max", ("terminated",)),
     Aggregate("cut", "max", ("truncated",)),
+    Aggregate("unfollowed", "sum", (UNFOLLOWED,)),
+    Aggregate("unfollowed_earned", "sum", (UNFOLLOWED, "reward")),
 )
 _STRUCTURE = (
     Aggregate("steps", "sum", ("step",)),
@@ -83,6 +85,15 @@ class EpisodeTotals:
     ended: FloatArray
     cut: FloatArray
     """Whether a row says that the recorder stopped there."""
+    unfollowed: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Rows after which nobody knows what came; there are none where nothing is said of them."""
+    unfollowed_reward: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """What these earned."""
+
+    def __post_init__(self) -> None:
+        for name in ("unfollowed", "unfollowed_reward"):
+            if len(getattr(self, name)) < len(self.rows):
+                object.__setattr__(self, name, np.zeros(len(self.rows)))
 
     def of(self, logger: int) -> EpisodeTotals:
         """One logger's."""
@@ -173,7 +184,7 @@ def score_lookup(
     of_state = _signatures(transitions.n_states, seed)
     columns: dict[str, FloatArray] = {
         "h_state": of_state[transitions.state],
-        "h_next": np.where(transitions.next_state < 0, 0.0, of_state[transitions.next_state]),
+        "h_next": np.where(transitions.next_state < 0, 0.0, of_state[np.maximum(transitions.next_state, 0)]),
     }
     aggregates = [*_TOTALS, *_STRUCTURE, *besides]
     for number, coefficients in enumerate(scores):
@@ -220,7 +231,7 @@ def return_of(estimand: Estimand, base: int) -> Aggregate:
 def sums_of_counts(transitions: Transitions, seed: int = 0) -> Sums:
     """What the scan by episode must add up to, from the counts of an earlier one."""
     t, h = transitions, _signatures(transitions.n_states, seed)
-    here, there = h[t.state], np.where(t.next_state < 0, 0.0, h[t.next_state])
+    here, there = h[t.state], np.where(t.next_state < 0, 0.0, h[np.maximum(t.next_state, 0)])
     most = np.maximum(np.abs(t.lowest), np.abs(t.highest))
     total, size = (t.rows.sum(), t.reward.sum()), (t.rows.sum(), t.rows @ most)
     states = t.rows @ here, t.rows @ there
@@ -260,7 +271,8 @@ def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
     number = {label: j for j, label in enumerate(loggers)}
     labels = groups.values("policy_id").astype(str)
     logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
-    return EpisodeTotals(logger, *(groups.column(name) for name in ("rows", "earned", "starts", "ended", "cut")))
+    names = ("rows", "earned", "starts", "ended", "cut", "unfollowed", "unfollowed_earned")
+    return EpisodeTotals(logger, *(groups.column(name) for name in names))
 
 
 def _signatures(n_states: int, seed: int) -> FloatArray:
@@ -278,6 +290,8 @@ class EpisodeShape(RowRequest):
 
     seed: int = 0
 
+    sees_unfollowed = True
+
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """What a row holds, and whether the recorder stopped there."""
         return (*super().columns(schema), "truncated")
@@ -288,7 +302,7 @@ class EpisodeShape(RowRequest):
 
         rows = batch.rows
         here = signature(rows.observation, self.seed)
-        there = np.where(rows.terminated, 0.0, signature(rows.next_observation, self.seed))
+        there = np.where(batch.follows, signature(rows.next_observation, self.seed), 0.0)
         step = np.asarray(batch.table.column("step").to_numpy(), dtype=np.float64)
         done = action_signature(rows.action, self.seed)
         with np.errstate(over="ignore", invalid="ignore"):  # whoever reads the sums says so
@@ -310,7 +324,8 @@ def action_signature(actions: AnyArray, seed: int) -> FloatArray:
 def misfits_of_rows(groups: GroupSums, base: int) -> tuple[BoolArray, BoolArray]:
     """Episodes whose steps are irregular, and those whose next states are not the states that follow.
 
-    With F the first and L the last signature, Σ h(s′) − Σ h(s) = L − F, which is −F after a true end, and
+    With F the first and L the last signature, Σ h(s′) − Σ h(s) = L − F, which is −F after a true end, or where nobody
+    knows what came after the last row, and
     Σ (t+1) h(s′) − t h(s) = (base + n) L − base F.
     """
     first, size = groups.column("first"), _ROUNDING * groups.column("size")

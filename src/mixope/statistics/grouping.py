@@ -91,6 +91,7 @@ class Grouped:
     lookup: Lookup | None = None
 
     whole_episodes = False
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Keys, quantities, and the keys of the lookup."""

@@ -7,7 +7,8 @@ With r̄ the mean reward of a kind of transition (s, a, s′) over all rows, and
 
 Every summand has mean zero given what came before it, whoever acted, if rewards and next states follow one law; so R
 and M_k of one part of the episodes differ from those of another by chance only. A few random signs see a change of any
-next states without knowing which. See :mod:`mixope.diagnostics.steadiness` for what is made of them.
+next states without knowing which; rows after which nobody knows what came add nothing to M. See
+:mod:`mixope.diagnostics.steadiness` for what is made of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 
 SIGNS = 6
 """How many M_k."""
@@ -81,12 +82,13 @@ def _varies(t: Transitions, cell: IntArray) -> FloatArray:
 
 
 def _moves(t: Transitions, seed: int) -> dict[str, FloatArray]:
-    generator, count = np.random.default_rng([seed, 37]), sum_by(t.pair, t.rows)
+    known = t.next_state != UNFOLLOWED
+    generator, count = np.random.default_rng([seed, 37]), np.maximum(sum_by(t.pair, t.rows * known), 1.0)
     columns = {}
     for k in range(SIGNS):
         before, after = generator.choice([-1.0, 1.0], t.n_pairs), generator.choice([-1.0, 1.0], t.n_states + 1)
-        reached = after[t.next_state]
-        residual = before[t.pair] * (reached - (sum_by(t.pair, t.rows * reached) / count)[t.pair])
+        reached = np.where(known, after[t.next_state], 0.0)
+        residual = known * before[t.pair] * (reached - (sum_by(t.pair, t.rows * reached) / count)[t.pair])
         if np.abs(residual).max(initial=0.0) > 1e-9:
             columns[f"move{k}"] = residual
     return columns

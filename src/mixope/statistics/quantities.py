@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixope.arrays import FloatArray
+from mixope.logs import UNFOLLOWED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +52,7 @@ QUANTITIES: dict[str, Quantity] = {
         "propensity", "CASE WHEN propensity IS NULL OR isnan(propensity) THEN 1.0 ELSE 0.0 END", _missing
     ),
     "start": Quantity("start", "CAST(start AS DOUBLE)", _same),
+    UNFOLLOWED: Quantity(UNFOLLOWED, f"CAST({UNFOLLOWED} AS DOUBLE)", _same),
     "step": Quantity("step", "coalesce(CAST(step AS DOUBLE), 'nan'::DOUBLE)", _same),
 }
 

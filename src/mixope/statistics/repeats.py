@@ -41,7 +41,7 @@ from mixope.statistics.probes import Probes
 from mixope.statistics.quantities import MARK, MARKS
 from mixope.statistics.rows import Rows, episode_hash
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 
 EXPECTED = 0.01
 """A copy counts where fewer others than this are expected to come out alike by chance."""
@@ -99,7 +99,7 @@ def make_marks(transitions: Transitions, seed: int = 0) -> Probes:
 
 
 def _log_chance(t: Transitions, cell: IntArray) -> FloatArray:
-    """log π̂(a|s) P̂(s′|s,a) of every group, π̂ by its own logger."""
+    """log π̂(a|s) P̂(s′|s,a) of every group, π̂ by its own logger; that a recorder stopped is no chance."""
     logger, n_actions, n_states = t.logger, len(t.actions), t.n_states
     of_action = sum_by(logger * n_actions + t.action, t.rows)[logger * n_actions + t.action]
     prior = of_action / sum_by(logger, t.rows)[logger]
@@ -107,7 +107,9 @@ def _log_chance(t: Transitions, cell: IntArray) -> FloatArray:
     in_pair = np.unique(logger * t.n_pairs + t.pair, return_inverse=True)[1]
     taken, visits = sum_by(in_pair, t.rows)[in_pair], sum_by(in_state, t.rows)[in_state]
     policy = (taken + _PRIOR_ROWS * prior) / (visits + _PRIOR_ROWS)
-    return np.asarray(np.log(policy * sum_by(cell, t.rows)[cell] / sum_by(t.pair, t.rows)[t.pair]))
+    known = t.next_state != UNFOLLOWED
+    of_pair = np.where(known, sum_by(t.pair, t.rows * known)[t.pair], sum_by(cell, t.rows)[cell])
+    return np.asarray(np.log(policy * sum_by(cell, t.rows)[cell] / of_pair))
 
 
 def repeats_of_counts(groups: GroupSums, transitions: Transitions, ordered: OrderedRows | None) -> Repeats:

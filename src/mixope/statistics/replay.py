@@ -33,7 +33,7 @@ from scipy import sparse
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import Transitions, transition_cells
+from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 
 FOLDS = 3
 LONGEST, AHEAD = 64, 16
@@ -86,9 +86,13 @@ class Laid:
 
 
 def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Laid:
-    """The rows of logs, with their episodes dealt into folds; ``logger`` is that of every episode."""
-    t, group, episodes = transitions, ordered.group, ordered.episodes
-    episode = episodes.episode
+    """The rows of logs, with their episodes dealt into folds; ``logger`` is that of every episode.
+
+    Rows after which nobody knows what came are left out: they are the last of their episodes.
+    """
+    t, episodes = transitions, ordered.episodes
+    told = np.flatnonzero(t.next_state[ordered.group] != UNFOLLOWED)
+    group, episode = ordered.group[told], episodes.episode[told]
     _, cell = np.unique(transition_cells(t)[group], return_inverse=True)
     fold = dealt(logger, seed)
     ended = t.next_state[group] < 0
@@ -97,9 +101,9 @@ def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: 
         pair=t.pair[group],
         cell=cell.ravel(),
         next_state=np.where(ended, t.n_states, t.next_state[group]),
-        reward=episodes.reward,
+        reward=episodes.reward[told],
         episode=episode,
-        step=episodes.step,
+        step=episodes.step[told],
         logger=logger[episode],
         fold=fold[episode],
         fold_of_episode=fold,

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from mixope.arrays import BoolArray, FloatArray
 from mixope.errors import MixopeError
-from mixope.logs import Schema
-from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of, row_columns
+from mixope.logs import UNFOLLOWED, Schema
+from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of, row_columns, unfollowed_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +57,14 @@ class Request(Protocol):
     def of(self, batch: Batch) -> Mergeable:
         """The statistic of some rows."""
         ...
+
+
+def sees_unfollowed(request: Request) -> bool:
+    """Whether a request is shown the rows after which nobody knows what came, too.
+
+    What is made of rows and what follows them is not; what is made of episodes is, or of rows for themselves.
+    """
+    return bool(getattr(request, "sees_unfollowed", False))
 
 
 class RowRequest:
@@ -103,6 +112,32 @@ class Batch:
         return as_rows(self.table, self.schema)
 
     @cached_property
+    def unfollowed(self) -> BoolArray:
+        """After which rows nobody knows what came."""
+        return unfollowed_of(self.table)
+
+    @property
+    def follows(self) -> BoolArray:
+        """After which rows a state came, and it is known."""
+        return ~(self.rows.terminated | self.unfollowed)
+
+    @cached_property
+    def followed(self) -> Batch:
+        """The other rows; this batch itself where there are no such ones."""
+        if not self.unfollowed.any():
+            return self
+        return Batch(self.table.take(np.flatnonzero(~self.unfollowed)), self.schema, self.fold)
+
+    def laid(self, columns: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        """Columns of the rows that are followed as columns of all rows, with 0 for the others."""
+        if self.followed is self:
+            return dict(columns)
+        found = {name: np.zeros(len(self)) for name in columns}
+        for name, values in columns.items():
+            found[name][~self.unfollowed] = values
+        return found
+
+    @cached_property
     def _by_loggers(self) -> dict[tuple[str, ...], Batch]:
         return {}
 
@@ -126,6 +161,11 @@ class OfLoggers:
     def whole_episodes(self) -> bool:
         """As the other request."""
         return self.request.whole_episodes
+
+    @property
+    def sees_unfollowed(self) -> bool:
+        """As the other request."""
+        return sees_unfollowed(self.request)
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """Who logged a row, besides what the other request reads."""
@@ -166,12 +206,17 @@ def joins_episodes(request: Request) -> bool:
 def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragment: int = 0) -> Part:
     """The worker: all requests on the rows of one fragment."""
     batch = Batch(table, schema)
+
+    def of(whole: Batch, request: Request) -> Batch:
+        return whole if sees_unfollowed(request) else whole.followed
+
     sliced = [r for r in requests if hasattr(r, "add") and not r.whole_episodes]  # a slice may cut an episode
     totals: dict[int, Any] = dict.fromkeys(map(id, sliced))
     for piece in slices(table, schema) if sliced else ():
         for request in sliced:
-            totals[id(request)] = request.add(totals[id(request)], piece)
-    found = (totals[id(r)] if totals.get(id(r)) is not None else r.of(batch) for r in requests)
+            if len(mine := of(piece, request)):
+                totals[id(request)] = request.add(totals[id(request)], mine)
+    found = (totals[id(r)] if totals.get(id(r)) is not None else r.of(of(batch, r)) for r in requests)
     return Part(fragment, len(batch), tuple(found))
 
 
@@ -187,8 +232,13 @@ def slices(table: pa.Table, schema: Schema) -> Iterator[Batch]:
 
 
 def wanted_columns(requests: Iterable[Request], schema: Schema) -> tuple[str, ...]:
-    """The canonical columns behind some requests."""
-    return tuple(dict.fromkeys(name for request in requests for name in request.columns(schema)))
+    """The canonical columns behind some requests, and the one that tells which rows each is shown."""
+    names = [name for request in requests for name in _columns_of(request, schema)]
+    return tuple(dict.fromkeys(names))
+
+
+def _columns_of(request: Request, schema: Schema) -> tuple[str, ...]:
+    return (*request.columns(schema), *(() if sees_unfollowed(request) else (UNFOLLOWED,)))
 
 
 def in_order(parts: Iterable[Part]) -> Iterator[Part]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, runs
 from mixope.errors import UsageError
-from mixope.logs import CODED, EPISODE_KEYS, codes_of
+from mixope.logs import CODED, EPISODE_KEYS, UNFOLLOWED, codes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,15 +137,19 @@ def stands_still(rows: Rows, least: float = 1.0) -> BoolArray:
 def row_columns(schema: Schema) -> tuple[str, ...]:
     """The canonical columns that make a :class:`Rows`."""
     names = (*schema.observation, *schema.action, *schema.next_observation)
-    return (*EPISODE_KEYS, *names, "reward", "terminated", "start", "propensity")
+    return (*EPISODE_KEYS, *names, "reward", "terminated", "start", "propensity", UNFOLLOWED)
 
 
 def as_rows(table: pa.Table, schema: Schema) -> Rows:
-    """From a piece of the canonical table; next observations of ended episodes are filled with the last ones."""
+    """From a piece of the canonical table; next observations of ended episodes are filled with the last ones.
+
+    So are those that nobody knows: who takes such rows must not look at what came next.
+    """
     ended, kind = _column(table, "terminated").astype(np.bool_), schema.observation_kind
+    nothing = ended | unfollowed_of(table)
     roles = schema.roles if kind == "mixed" else None
     observation = _stack(table, schema.observation, kind, roles)
-    following = _stack(table, schema.next_observation, kind, roles, fill=observation, missing=ended)
+    following = _stack(table, schema.next_observation, kind, roles, fill=observation, missing=nothing)
     return Rows(
         observation=observation,
         action=_stack(table, schema.action, "vector" if schema.action_kind == "continuous" else "id"),
@@ -160,6 +164,11 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         count=_column(table, TIMES).astype(np.float64) if TIMES in table.column_names else None,
         roles=roles,
     )
+
+
+def unfollowed_of(table: pa.Table) -> BoolArray:
+    """Which rows of a piece of the canonical table are those after which nobody knows what came."""
+    return _column(table, UNFOLLOWED).astype(np.bool_)
 
 
 def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:

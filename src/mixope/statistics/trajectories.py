@@ -283,6 +283,7 @@ class NumberedSteps:
 
     whole_episodes = True
     joins_episodes = True
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """What a trajectory needs, and the keys of a transition."""

@@ -1,12 +1,13 @@
 """Transition counts: how often each (logger, s, a, s′) was logged, and what it earned.
 
 The grouping is made on raw values; the *result* is encoded here into dense numbers of states, actions and loggers,
-once, and everything in the tabular case is computed from this record. Terminated rows have no next state (−1).
+once, and everything in the tabular case is computed from this record. Terminated rows have no next state (−1); of rows
+after which nobody knows what came it is −2, until :mod:`mixope.statistics.followed` makes transitions of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 #: What one row is worth in a score: its coefficients are the columns of a score table, its sums are kept a group.
 BASIS = ("rows", "reward", "inverse", "inverse_reward", "starts")
 
+ENDED, UNFOLLOWED = -1, -2
+"""What stands for the next state of a row that ended its episode, and of one after which nobody knows what came."""
+SUMS = ("rows", "reward", "squares", "starts", "inverse", "inverse_reward", "inverse_squared", "scatter")
+"""What is added up over the rows of a group."""
 _ALWAYS = (
     Aggregate("rows", "count"),
     Aggregate("reward", "sum", ("reward",)),
@@ -95,7 +100,7 @@ class Transitions:
     @property
     def terminated(self) -> IntArray:
         """The groups that end an episode for good."""
-        return np.flatnonzero(self.next_state < 0)
+        return np.flatnonzero(self.next_state == ENDED)
 
     @cached_property
     def _pairs(self) -> tuple[IntArray, IntArray]:
@@ -174,6 +179,15 @@ class Transitions:
         return sums / self.logger_rows()
 
 
+def restrict(transitions: Transitions, groups: IntArray) -> Transitions:
+    """Only some groups; states, actions and loggers keep their numbers."""
+    arrays = {name: value[groups] for name in _GROUP_ARRAYS if (value := getattr(transitions, name)) is not None}
+    return replace(transitions, **arrays)
+
+
+_GROUP_ARRAYS = ("logger", "state", "action", "next_state", "lowest", "highest", *SUMS)
+
+
 def empty_scores(n_groups: int) -> FloatArray:
     """A score table of zeros, laid out by column: what is never written takes no memory, and columns need no copy."""
     return np.zeros((len(BASIS), n_groups)).T
@@ -191,7 +205,7 @@ def start_error(scores: FloatArray, rows: FloatArray, starts: FloatArray) -> flo
 
 def transition_cells(transitions: Transitions) -> IntArray:
     """A number for every (s, a, s′), whoever logged it."""
-    code = transitions.pair * (transitions.n_states + 1) + transitions.next_state + 1
+    code = transitions.pair * (transitions.n_states + 2) + transitions.next_state + 2
     return np.asarray(np.unique(code, return_inverse=True)[1], dtype=np.int64)
 
 
@@ -225,7 +239,8 @@ def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray,
     """Codes of s and s′ in one numbering, and the observation behind every code."""
     n = table.num_rows
     ended = np.asarray(table.column("terminated").to_numpy(), dtype=bool)
-    alive = np.flatnonzero(~ended)
+    known = np.all([table.column(name).is_valid().to_numpy() for name in schema.next_observation], axis=0)
+    alive = np.flatnonzero(~ended & known)
     columns = [
         np.concatenate([_values(table, now), _values(table.take(alive), then)])
         for now, then in zip(schema.observation, schema.next_observation, strict=True)
@@ -233,7 +248,7 @@ def _encode_states(table: pa.Table, schema: Schema) -> tuple[IntArray, IntArray,
     code, first = number_tuples(columns)
     whole = all(column.dtype.kind in "iu" for column in columns)
     observations = np.stack([column[first].astype(np.int64 if whole else object) for column in columns], axis=1)
-    next_state = np.full(n, -1, dtype=np.int64)
+    next_state = np.where(ended, ENDED, UNFOLLOWED)
     next_state[alive] = code[n:]
     return code[:n], next_state, observations[:, 0] if schema.observation_kind == "id" else observations
 

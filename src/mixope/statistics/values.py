@@ -27,6 +27,7 @@ class CategoryValues:
     """The request for them."""
 
     whole_episodes = False
+    sees_unfollowed = True
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
         """The categories of states and of next states."""

@@ -4,9 +4,9 @@
                 an observation of several arrays is observations_7_0, observations_7_1 …
     version 1   observations, actions, rewards, terminals, episode_terminals, discrete_action, version
 
-Rows are in the order of time. An episode that did not terminate was cut: its last step has no next observation, so it
-is dropped, and counted. Before version 1.0, d3rlpy kept a reward one row after its action and wrote no ``version``;
-such files are refused. No text in a file is read: in a damaged file, the library can look for it without end.
+Rows are in the order of time. An episode that did not terminate was cut: its last step counts, and has no next
+observation. Before version 1.0, d3rlpy kept a reward one row after its action and wrote no ``version``; such files are
+refused. No text in a file is read: in a damaged file, the library can look for it without end.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     next_observations                may be absent: then it is the observation of the next row of the episode
     infos/action_log_probs           the logger's own log density of the action
 
-Without ``next_observations``, the last row of an episode that was cut has none; it is dropped, and counted.
+Without ``next_observations``, the last row of an episode that was cut has none; it counts, and leads nowhere.
 """
 
 from __future__ import annotations
