@@ -1,0 +1,195 @@
+"""A table of a stranger: whatever it names, nothing outside of its folder is opened, called or asked."""
+
+import json
+import os
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mixope
+from mixope.errors import DataError, MixopeError
+from mixope.logs.sources.gate import Gate
+
+ROWS = {
+    "policy_id": ["a"] * 4,
+    "episode_id": [0, 0, 1, 1],
+    "step": [0, 1, 0, 1],
+    "observation": [0, 1, 0, 1],
+    "action": [0, 1, 1, 0],
+    "reward": [0.0, 1.0, 2.0, 3.0],
+    "next_observation": [1, 0, 1, 0],
+}
+SECRET = {**ROWS, "policy_id": ["SECRET"] * 4}
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """A catalog, a table of four rows in it, and a file beside the table that is nobody's business."""
+    pytest.importorskip("pyiceberg", reason="pip install 'mixope[iceberg]'")
+    pytest.importorskip("sqlalchemy", reason="the test keeps its catalog in SQLite: pip install sqlalchemy")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    (tmp_path / "warehouse").mkdir()
+    pq.write_table(pa.table(SECRET), tmp_path / "secret.parquet")
+    where = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    with SqlCatalog("lake", **where) as made:
+        made.create_namespace("web")
+        table = made.create_table("web.visits", schema=pa.table(ROWS).schema)
+        table.append(pa.table(ROWS))
+        yield made, table
+
+
+def folder_of(table):
+    return table.location().removeprefix("file://")
+
+
+def newest(table):
+    return table.metadata_location.removeprefix("file://")
+
+
+def edited(table, change):
+    """The metadata file of the table after a change of its text."""
+    path = newest(table)
+    with open(path, encoding="utf-8") as file:
+        said = json.load(file)
+    change(said)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(said, file)
+
+
+def with_properties(table, **properties):
+    edited(table, lambda said: said["properties"].update(properties))
+
+
+def rewards(logs):
+    return sorted(logs.table(["reward"]).column("reward").to_pylist())
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch):
+    """A module that says that it was imported, on the path of this process."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "strangers_io.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Io:\n    def __init__(self, properties): pass\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+    monkeypatch.delitem(sys.modules, "strangers_io", raising=False)
+    return tmp_path / "ran"
+
+
+@pytest.mark.parametrize("way", ["folder", "file", "catalog"])
+def test_a_table_does_not_choose_the_class_that_opens_its_files(way, lake, watched, monkeypatch):
+    made, table = lake
+    with_properties(table, **{"py-io-impl": "strangers_io.Io"})
+    if way == "catalog":
+        monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: made)
+        named = "iceberg:lake.web.visits"
+    else:
+        named = folder_of(table) if way == "folder" else f"iceberg:{newest(table)}"
+    assert rewards(mixope.read(named)) == [0.0, 1.0, 2.0, 3.0]
+    assert not watched.exists()
+    assert "strangers_io" not in sys.modules
+
+
+def test_a_table_does_not_choose_the_server_that_is_asked(lake):
+    _, table = lake
+    with_properties(table, **{"s3.endpoint": "http://127.0.0.1:9", "s3.proxy-uri": "http://127.0.0.1:9"})
+    assert rewards(mixope.read(folder_of(table))) == [0.0, 1.0, 2.0, 3.0]
+    edited(table, lambda said: said["snapshots"][-1].update({"manifest-list": "s3://bucket/list.avro"}))
+    with pytest.raises(DataError) as refused:
+        mixope.read(folder_of(table))
+    assert "outside" in refused.value.problem
+    assert refused.value.got == "s3://bucket/list.avro"
+
+
+ROOT = "/lake/visits"
+OUTSIDE = {
+    "an absolute path": "/etc/passwd",
+    "a path that goes up": f"{ROOT}/../secret.parquet",
+    "a relative path that goes up": "../secret.parquet",
+    "many steps up": f"{ROOT}/data/../../../etc/passwd",
+    "a folder with the same beginning": f"{ROOT}-other/a.parquet",
+    "the folder itself": ROOT,
+    "an address of this disk": "file:///etc/passwd",
+    "the same, short": "file:/etc/passwd",
+    "the same, with a capital": "FILE:///etc/passwd",
+    "percent signs": f"file://{ROOT}/%2e%2e/secret.parquet",
+    "percent signs for slashes": f"file://{ROOT}/data%2F..%2F..%2Fsecret.parquet",
+    "a store": "s3://bucket/a.parquet",
+    "the web": "https://example.org/a.parquet",
+    "the web, below a folder of the same name": f"https://example.org{ROOT}/a.parquet",
+    "a program of fsspec": "zip://a.parquet::file:///etc/passwd",
+    "a null byte": f"{ROOT}/a\0.parquet",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+def test_what_lies_outside_of_a_folder_is_refused(case):
+    with pytest.raises(DataError) as refused:
+        Gate(ROOT, None, "table").admit(OUTSIDE[case])
+    assert refused.value.hint is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["a.parquet", "data/a.parquet", f"{ROOT}/a.parquet", f"file://{ROOT}/data/../a.parquet"]
+)
+def test_what_lies_in_a_folder_is_admitted(name):
+    assert Gate(ROOT, None, "table").admit(name).startswith(f"{ROOT}/")
+
+
+def test_another_machine_is_refused():
+    with pytest.raises(DataError, match="another machine"):
+        Gate(ROOT, None, "table").admit(f"file://server{ROOT}/a.parquet")
+
+
+def test_links_are_followed_before_they_are_judged(tmp_path):
+    (tmp_path / "table").mkdir()
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "table" / "a.parquet").symlink_to(tmp_path / "secret")
+    (tmp_path / "link").symlink_to(tmp_path / "table", target_is_directory=True)
+    (tmp_path / "table" / "b.parquet").write_text("x")
+    with pytest.raises(DataError):
+        Gate(str(tmp_path / "table"), None, "table").admit("a.parquet")
+    found = Gate(str(tmp_path / "link"), None, "table").admit(f"{tmp_path}/link/b.parquet")
+    assert found == os.path.realpath(tmp_path / "table" / "b.parquet")
+
+
+STORE = "s3://lake/visits"
+OUTSIDE_OF_A_STORE = {
+    "another bucket": "s3://other/visits/a.parquet",
+    "another folder": "s3://lake/secrets/a.parquet",
+    "the same beginning": "s3://lake/visits-2/a.parquet",
+    "a path that goes up": "s3://lake/visits/../secrets/a.parquet",
+    "percent signs": "s3://lake/visits/%2e%2e/secrets/a.parquet",
+    "percent signs twice": "s3://lake/visits/%252e%252e/secrets/a.parquet",
+    "backslashes": "s3://lake/visits/..\\..\\secrets/a.parquet",
+    "options": "s3://lake/visits/a.parquet?endpoint_override=evil",
+    "another store": "gs://lake/visits/a.parquet",
+    "this disk": "file:///etc/passwd",
+    "somebody before the bucket": "s3://user@lake/visits/a.parquet",
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE_OF_A_STORE)
+def test_what_lies_outside_of_a_folder_of_a_store_is_refused(case):
+    with pytest.raises(DataError):
+        Gate(STORE, object(), "table").admit(OUTSIDE_OF_A_STORE[case])
+
+
+@pytest.mark.parametrize(
+    "name", ["s3://lake/visits/data/a.parquet", "s3a://lake/visits/data/a.parquet", "data/a.parquet"]
+)
+def test_what_lies_in_a_folder_of_a_store_is_admitted(name):
+    assert Gate(STORE, object(), "table").admit(name) == "s3://lake/visits/data/a.parquet"
+
+
+def test_an_iceberg_table_does_not_show_files_of_its_neighbours(lake, tmp_path):
+    _, table = lake
+    table.add_files([f"file://{tmp_path}/secret.parquet"])
+    with pytest.raises(MixopeError) as refused:
+        mixope.read(folder_of(table)).table(["policy_id"])
+    assert "outside" in str(refused.value)
+    assert "SECRET" not in str(refused.value)
