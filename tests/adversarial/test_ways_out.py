@@ -2,7 +2,11 @@
 
 import json
 import os
+import signal
+import sqlite3
 import sys
+import threading
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +14,7 @@ import pytest
 
 import mixope
 from mixope.errors import DataError, MixopeError
+from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate
 
 ROWS = {
@@ -193,3 +198,86 @@ def test_an_iceberg_table_does_not_show_files_of_its_neighbours(lake, tmp_path):
         mixope.read(folder_of(table)).table(["policy_id"])
     assert "outside" in str(refused.value)
     assert "SECRET" not in str(refused.value)
+
+
+VIEW = (
+    "SELECT 'a' AS policy_id, 0 AS episode_id, i AS step, i % 2 AS observation, i % 2 AS action, 1.0 AS reward,"
+    " (i + 1) % 2 AS next_observation FROM {}"
+)
+ENDLESS = "WITH RECURSIVE r(i) AS (SELECT 0 UNION ALL SELECT (i + 1) % 7 FROM r) SELECT i AS step FROM r WHERE i > 100"
+
+
+def duckdb_file(path, view):
+    import duckdb
+
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE numbers AS SELECT i FROM range(10) t(i)")
+        made.execute(f"CREATE VIEW logs AS {view}")
+    return f"{path}::logs"
+
+
+def sqlite_file(path, view):
+    with sqlite3.connect(path) as made:
+        made.execute(f"CREATE VIEW logs AS {view}")
+    made.close()
+    return f"{path}::logs"
+
+
+def test_a_view_of_tables_in_its_own_file_is_read(tmp_path):
+    assert rewards(mixope.read(duckdb_file(tmp_path / "a.duckdb", VIEW.format("numbers")))) == [1.0] * 10
+
+
+READING = {
+    "text": "SELECT content AS policy_id FROM read_text('{}')",
+    "a table of text": "SELECT * FROM read_csv('{}')",
+    "a table by its name": "SELECT * FROM '{}'",
+    "bytes": "SELECT * FROM read_blob('{}')",
+    "lines": "SELECT * FROM read_json('{}')",
+    "names of files": "SELECT * FROM glob('/etc/*')",
+    "Parquet": "SELECT * FROM read_parquet('{}')",
+    "within a value": VIEW.format("numbers").replace("'a'", "(SELECT content FROM read_text('{}'))"),
+}
+
+
+@pytest.mark.parametrize("case", READING)
+def test_a_view_reads_no_other_file(case, tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("policy_id,observation\nSECRET,1\n")
+    pq.write_table(pa.table(SECRET), tmp_path / "secret.parquet")
+    where = tmp_path / "secret.parquet" if case == "Parquet" else secret
+    try:
+        named = duckdb_file(tmp_path / "a.duckdb", READING[case].format(where))
+    except Exception as error:  # this DuckDB does not even make such a view
+        pytest.skip(str(error))
+    with pytest.raises(DataError) as refused:
+        mixope.read(named)
+    assert "SECRET" not in str(refused.value)
+    assert "reads other files" in refused.value.problem
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_view_without_an_end_is_given_up(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(patience, "SECONDS", 0.3)
+    make = duckdb_file if kind == "duckdb" else sqlite_file
+    with pytest.raises(DataError, match="does not come to an end"):
+        mixope.read(make(tmp_path / f"a.{kind}", ENDLESS))
+
+
+def test_a_view_may_not_fill_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(patience, "BYTES", 1_000_000)
+    monkeypatch.setattr(patience, "BYTES_PER_BYTE", 0)
+    with pytest.raises(DataError, match="far more rows"):
+        mixope.read(duckdb_file(tmp_path / "a.duckdb", VIEW.format("range(1000000000000000) t(i)")))
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_an_interruption_reaches_a_query(kind, tmp_path):
+    make = duckdb_file if kind == "duckdb" else sqlite_file
+    named = make(tmp_path / f"a.{kind}", ENDLESS)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        mixope.read(named)
+    timer.join()
+    assert time.monotonic() - begin < 30
