@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import mixope
+from mixope import files
 from mixope.errors import DataError, MixopeError
 from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate
@@ -281,3 +283,74 @@ def test_an_interruption_reaches_a_query(kind, tmp_path):
         mixope.read(named)
     timer.join()
     assert time.monotonic() - begin < 30
+
+
+def hdf5(path, change):
+    h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    with h5py.File(path, "w") as file:
+        file["observations"] = np.zeros((4, 1))
+        file["actions"] = np.array([[0.1], [0.2], [0.3], [0.4]])
+        file["terminals"] = np.array([False, True, False, True])
+        file["rewards"] = np.ones(4)
+        change(h5py, file)
+    return str(path)
+
+
+def external_link(h5py, file):
+    del file["rewards"]
+    file["rewards"] = h5py.ExternalLink("other.hdf5", "rewards")
+
+
+def soft_link(h5py, file):
+    file["far"] = h5py.ExternalLink("other.hdf5", "/")
+    del file["rewards"]
+    file["rewards"] = h5py.SoftLink("/far/rewards")
+
+
+def external_storage(h5py, file):
+    del file["rewards"]
+    file.create_dataset("rewards", (4,), "f8", external=[("secret.raw", 0, 32)])
+
+
+def virtual(h5py, file):
+    layout = h5py.VirtualLayout((4,), "f8")
+    layout[:] = h5py.VirtualSource("other.hdf5", "rewards", (4,))
+    del file["rewards"]
+    file.create_virtual_dataset("rewards", layout)
+
+
+def enormous(h5py, file):
+    del file["rewards"]
+    file.create_dataset("rewards", (10**13,), "f8", chunks=(1024,))
+
+
+@pytest.mark.parametrize("change", [external_link, soft_link, external_storage, virtual, enormous])
+def test_an_hdf5_file_reads_itself_alone(change, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert rewards(mixope.read(hdf5(tmp_path / "other.hdf5", lambda h5py, file: None))) == [1.0] * 4
+    (tmp_path / "secret.raw").write_bytes(np.arange(4.0).tobytes())
+    with pytest.raises(DataError) as refused:
+        mixope.read(hdf5(tmp_path / "a.hdf5", change))
+    assert refused.value.column == "rewards"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_under_the_name_of_an_abandoned_file_is_left_alone(tmp_path):
+    trap = tmp_path / ".mixope.4194000-0123abcd.part"
+    os.mkfifo(trap)
+    link = tmp_path / ".mixope.4194000-0123abce.part"
+    link.symlink_to(tmp_path)
+    with files.scratch_folder(tmp_path) as folder:
+        assert folder.is_dir()
+    assert trap.exists()
+    assert link.is_symlink()
+
+
+def test_a_checkout_of_somebody_else_is_not_asked_for_its_commit(tmp_path, monkeypatch):
+    from mixope.experiments import reproduction
+
+    other = tmp_path / "project" / "lib" / "mixope" / "experiments" / "reproduction.py"
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    monkeypatch.setattr(reproduction, "__file__", str(other))
+    monkeypatch.setattr(reproduction, "_git", lambda *words: pytest.fail("git was asked"))
+    assert reproduction.commit() is None
