@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -105,11 +106,20 @@ def _sweep(folder: Path, stem: str) -> None:
     with suppress(OSError):
         for path in folder.iterdir():
             made = _MADE_BY.fullmatch(path.name.removeprefix(stem)) if path.name.startswith(stem) else None
-            if made and not path.is_symlink() and _abandoned(path, int(made[1])):
+            if made and _ours(path) and _abandoned(path, int(made[1])):
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 _sweep_once = cache(_sweep)
+
+
+def _ours(path: Path) -> bool:
+    """Whether it is a file or folder of this user: anything else under such a name (a pipe, a link) is a trap."""
+    with suppress(OSError):
+        found = path.lstat()
+        mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+        return mine and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
+    return False
 
 
 def _abandoned(path: Path, process: int) -> bool:
@@ -137,7 +147,7 @@ def locked(path: Path) -> Iterator[bool | None]:
         return
     import fcntl
 
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # a pipe would be waited for
     mine: bool | None = True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

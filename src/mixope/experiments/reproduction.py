@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -82,18 +83,25 @@ def describe(experiment: Experiment, settings: Any, size: Size, seed: int, recor
 
 
 def commit() -> str | None:
-    """The commit of the source this runs from, where it runs from a checkout; a + marks changed source files."""
-    here = Path(__file__).parent
+    """The commit of the source this runs from, where it runs from its own checkout; a + marks changed source files.
+
+    Installed, the package may lie in a checkout of somebody else, which is left alone.
+    """
+    package = Path(__file__).resolve().parents[1]
+    root = package.parents[1]
+    if package != root / "src" / "mixope" or not (root / ".git").exists():
+        return None
     try:
-        head = _git(here, "rev-parse", "--short=12", "HEAD")
-        changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", str(here.parent))
+        head = _git(root, "rev-parse", "--short=12", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", str(package))
     except (OSError, subprocess.SubprocessError):
         return None
     return head + ("+" if changed else "")
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10, check=True)
     return done.stdout.strip()
 
 

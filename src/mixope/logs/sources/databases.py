@@ -3,6 +3,9 @@
 A file is opened for reading only. The rows are written once (:mod:`mixope.logs.sources.scratch`), no more than a row
 group of them in memory, so that whoever writes to the database meanwhile changes no answer. SQLite has values of any
 type in any column: each column must have values of one kind.
+
+A view is a query of whoever made the file, and runs when it is read. It sees the tables of the file and nothing else:
+no other file, no extension, no setting; and it may take only so long and so much room (:mod:`patience`).
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from typing import Any
 from urllib.parse import quote as quote_url
 
 from mixope.errors import DataError, UnknownName
-from mixope.logs.database import connect
+from mixope.files import scratch_folder
+from mixope.logs.database import OFFLINE
 from mixope.logs.sources import arrow_batches, literal, quote, reading
 from mixope.logs.sources.found import Finds
+from mixope.logs.sources.patience import MAKE_A_TABLE, Bounded, heard, room_for, time_for
 from mixope.logs.sources.scratch import ROWS, found_once
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
@@ -49,20 +54,60 @@ def find_database(path: str, table: str | None) -> Finds | None:
 def _duckdb(path: str, table: str | None) -> Finds:
     import duckdb
 
-    with reading(path, "The database cannot be read"), connect() as connection:
-        connection.execute(f"ATTACH {literal(path)} AS given (READ_ONLY)")
+    with (
+        reading(path, "The database cannot be read"),
+        scratch_folder() as folder,
+        duckdb.connect(":memory:", config=OFFLINE) as connection,  # none to be used again: it is locked
+    ):
+        _confine(connection, path, str(folder))
         found = connection.execute(
-            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'given' ORDER BY ALL"
+            "SELECT table_schema, table_name, table_type FROM information_schema.tables"
+            " WHERE table_catalog = 'given' ORDER BY ALL"
         ).fetchall()
-        names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+        names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name, _ in found}
+        views = {(schema, name) for schema, name, kind in found if kind == "VIEW"}
         chosen = _choose(path, table, list(names))
-        rows = ".".join(map(quote, ("given", *names[chosen])))
-        try:
-            found = connection.sql(f"SELECT * FROM {rows}")
-        except duckdb.Error as error:  # a view whose tables are gone, say
-            said = str(error).splitlines()[0]
-            raise DataError(f"The view cannot be followed: {said}", where=f"{path}::{chosen}") from error
-        return found_once(arrow_batches(found, ROWS), f"{path}::{chosen}", {"table": chosen})
+        called, rows = f"{path}::{chosen}", ".".join(map(quote, ("given", *names[chosen])))
+
+        def write() -> Finds:
+            try:
+                batches = arrow_batches(connection.sql(f"SELECT * FROM {rows}"), ROWS)
+            except duckdb.Error as error:
+                raise _not_followed(error, called) from error
+            return _written(batches, called, chosen, size if names[chosen] in views else None)
+
+        size = os.path.getsize(path)
+        return heard(write, connection.interrupt, time_for(size) if names[chosen] in views else None, called)
+
+
+def _confine(connection: Any, path: str, folder: str) -> None:
+    """A connection that sees this database alone, and in which no query can change that."""
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET temp_directory = {literal(folder)}")
+    connection.execute(f"SET max_temp_directory_size = '{int(room_for(os.path.getsize(path)))}B'")
+    connection.execute(f"ATTACH {literal(path)} AS given (READ_ONLY)")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _not_followed(error: Exception, called: str) -> DataError:
+    """Of a view whose tables are gone, say, or that wants to see other files."""
+    said = str(error).splitlines()[0]
+    if "Permission" not in type(error).__name__:
+        return DataError(f"The view cannot be followed: {said}", where=called)
+    return DataError(
+        "The view reads other files or uses functions that could, and is not followed",
+        where=called,
+        expected="a table, or a view of tables in the same file",
+        got=said,
+        hint=MAKE_A_TABLE,
+    )
+
+
+def _written(batches: Any, called: str, table: str, size: int | None) -> Finds:
+    """The rows, written once; those of a view in a file of ``size`` bytes may take so much room."""
+    kept = batches if size is None else Bounded(batches, room_for(size), called)
+    return found_once(kept, called, {"table": table})
 
 
 def _choose(path: str, table: str | None, names: Sequence[str]) -> str:
@@ -88,14 +133,22 @@ def _choose(path: str, table: str | None, names: Sequence[str]) -> str:
 def _sqlite(path: str, table: str | None) -> Finds:
     address = f"file:{quote_url(os.path.abspath(path))}?mode=ro"
     try:
-        with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)) as connection:
+            connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("BEGIN")
-            named = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
-            ).fetchall()
-            chosen = _choose(path, table, [name for (name,) in named])
-            called = f"{path}::{chosen}"
-            return found_once(_Rows(connection, chosen, called), called, {"table": chosen})
+            named = dict(
+                connection.execute(
+                    "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+                    " ORDER BY 1"
+                ).fetchall()
+            )
+            chosen = _choose(path, table, list(named))
+            called, size = f"{path}::{chosen}", os.path.getsize(path) if named[chosen] == "view" else None
+
+            def write() -> Finds:
+                return _written(_Rows(connection, chosen, called), called, chosen, size)
+
+            return heard(write, connection.interrupt, None if size is None else time_for(size), called)
     except sqlite3.Error as error:
         hint = "check that the file is whole, and that nothing holds a lock on it"
         raise DataError(f"The database cannot be read: {error}", where=path, hint=hint) from error

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 from mixope.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import Gate
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address
 
@@ -51,6 +52,7 @@ def find_delta(folder: str, store: Store | None = None, version: int | None = No
         place = _join(folder, LOG)
         return Finds(tuple(state.files()), record={"table": folder, "version": state.version})
     except NotPlain as refused:
+        state.admit_all()
         return _by_deltalake(folder, version, refused)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise _damaged(place, f"what is not understood ({type(error).__name__}: {error})") from error
@@ -91,6 +93,18 @@ class State:
             name = self._place(path)
             yield Found(name, self._constants(add, types), typed=True, format="parquet", store=self.store)
 
+    def admit_all(self) -> None:
+        """Nothing outside of the folder is among the files that another library is about to open."""
+        for (path, _), said in self.live.items():
+            self._place(path)
+            vector = said.get("deletionVector") or {}
+            if vector.get("storageType") == "p":
+                self._gate.admit(str(vector.get("pathOrInlineDv")))
+
+    @property
+    def _gate(self) -> Gate:
+        return Gate(self.folder, self.store, "Delta table")
+
     def _refuse_unknown(self) -> None:
         """What cannot be read exactly."""
         reader = self.protocol.get("minReaderVersion")
@@ -116,8 +130,9 @@ class State:
         if "://" in name or os.path.isabs(name) or ".." in name.split("/"):
             raise _refused(self.folder, f"files that lie elsewhere ({name})", DataError)
         if self.store is not None:
-            return _join(self.folder, name)
+            return self._gate.admit(name)
         found = os.path.join(self.folder, *name.split("/"))
+        self._gate.admit(found)
         if not os.path.isfile(found):
             raise DataError(
                 "A live file of the Delta table is missing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from mixope.logs.sources.spaces import CONVERT
 
 MOST_SIDES = 2
 """An array has rows, and perhaps numbers in each row."""
+MOST_BYTES, MOST_TIMES = 2_000_000_000, 100
+"""An array may take 2 GB, and more only in a file that is not a hundred times smaller."""
 
 
 class Rows(NamedTuple):
@@ -40,8 +43,35 @@ class Group:
         with reading_hdf5(self.where):
             found = self.content
             for name in way:
-                found = found.get(name) if hasattr(found, "keys") else None
-            return None if found is None or hasattr(found, "keys") else _decoded(np.asarray(found[()]))
+                found = self._below(found, name) if hasattr(found, "keys") else None
+            if found is None or hasattr(found, "keys"):
+                return None
+            self._refuse_elsewhere(found, way[-1])
+            return _decoded(np.asarray(found[()]))
+
+    def _below(self, group: Any, name: str) -> Any:
+        """What has this name in a group, unless the name is a link, which may lead to another file."""
+        import h5py
+
+        if isinstance(group.get(name, getlink=True), h5py.ExternalLink | h5py.SoftLink):
+            raise _elsewhere(self.where, name, "a link")
+        return group.get(name)
+
+    def _refuse_elsewhere(self, array: Any, name: str) -> None:
+        """Refuse an array whose values lie in other files, or one that claims far more room than the file has."""
+        if array.external:
+            raise _elsewhere(self.where, name, "values kept in another file")
+        if array.is_virtual:
+            raise _elsewhere(self.where, name, "a view of arrays, perhaps of other files")
+        size = os.path.getsize(array.file.filename)
+        if array.nbytes > max(MOST_BYTES, MOST_TIMES * size):
+            raise DataError(
+                "An array claims far more values than the file could hold",
+                where=self.where,
+                column=name,
+                expected=f"at most {MOST_TIMES} bytes for each byte of the file",
+                got=f"{array.nbytes:,} bytes in a file of {size:,}",
+            )
 
     def steps(self, name: str, rows: int | None = None) -> Any:
         """An array with one entry per step, of which there are ``rows``; an error where there is no such array."""
@@ -81,6 +111,17 @@ class Group:
         if values.dtype.kind not in "biuf":
             raise DataError("An array does not hold flags", where=self.where, column=name, expected="true/false or 0/1")
         return values
+
+
+def _elsewhere(where: str, name: str, got: str) -> DataError:
+    return DataError(
+        "The hdf5 file refers to something outside of itself, which is not opened",
+        where=where,
+        column=name,
+        expected="arrays that are stored in the file",
+        got=got,
+        hint="copy the arrays into one file: h5repack, or h5py's copy(…, expand_external=True, expand_soft=True)",
+    )
 
 
 @contextmanager

@@ -5,31 +5,45 @@
 Where no row is deleted and no column was ever renamed, the data files hold exactly the rows, and are read as they are.
 Otherwise pyiceberg reads them, and they are written once (:mod:`mixope.logs.sources.scratch`). Which catalog has the
 last word on a folder is not known, so of a folder the newest metadata file is taken.
+
+What a table says of itself is not trusted. Files are opened by us, and only below the folder of the table
+(:mod:`mixope.logs.sources.gate`); of its properties, which could name classes and servers, only those in :data:`KEPT`
+are looked at. A catalog is trusted as far as the user's own settings name it; its tables are not.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixope.errors import DataError, MissingExtra, MixopeError
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import Gate
 from mixope.logs.sources.lakes import METADATA, is_version
 from mixope.logs.sources.scratch import found_once
-from mixope.logs.sources.stores import Store, endpoint_of, is_address, local_path, open_store, reaching
+from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching
+
+WHAT = "Iceberg table"
+KEPT = frozenset({"schema.name-mapping.default"})
+"""Properties of a table that change how its files are read, and can do nothing else."""
+VENDED = frozenset(
+    {"s3.access-key-id", "s3.secret-access-key", "s3.session-token", "s3.region", "client.region", "gcs.oauth2.token"}
+)
+"""What a catalog may hand over for its tables: the right to read them, and where."""
 
 
 def find_iceberg(folder: str, store: Store | None = None, snapshot: int | None = None) -> Finds:
     """The rows of a snapshot (None: the last) of the table in a folder."""
-    names = _names(f"{folder}/{METADATA}", store)
-    return _rows(lambda: _from_metadata(f"{folder}/{METADATA}/{_newest(folder, names)}"), folder, snapshot)
+    gate, names = Gate(folder, store, WHAT), _names(f"{folder}/{METADATA}", store)
+    return _rows(lambda: _from_metadata(f"{folder}/{METADATA}/{_newest(folder, names)}", gate), gate, folder, snapshot)
 
 
 def find_iceberg_file(path: str, snapshot: int | None = None) -> Finds:
-    """The same of the table that a metadata file describes."""
-    return _rows(lambda: _from_metadata(path), path, snapshot)
+    """The same of the table that a metadata file describes; its folder is the one that holds ``metadata/``."""
+    gate = _gate_of(path)
+    return _rows(lambda: _from_metadata(path, gate), gate, path, snapshot)
 
 
 def find_in_catalog(name: str, snapshot: int | None = None) -> Finds:
@@ -38,10 +52,26 @@ def find_in_catalog(name: str, snapshot: int | None = None) -> Finds:
 
     def load() -> Any:
         from pyiceberg.catalog import load_catalog
+        from pyiceberg.io import load_file_io
 
-        return load_catalog(catalog).load_table(table)
+        known = load_catalog(catalog)
 
-    return _rows(load, f"iceberg:{name}", snapshot)
+        def own_io(properties: Mapping[str, str] | None = None, location: str | None = None) -> Any:
+            vended = {key: value for key, value in (properties or {}).items() if key in VENDED}
+            return load_file_io({**vended, **known.properties}, location)
+
+        known._load_file_io = own_io  # the catalog's own would also follow the properties of the table
+        return known.load_table(table)
+
+    return _rows(load, None, f"iceberg:{name}", snapshot)
+
+
+def _gate_of(path: str) -> Gate:
+    """Round the table whose metadata file this is."""
+    local = local_path(path) if is_address(path) else path.removeprefix("file:")
+    store = None if local is not None else open_store(path)[0]
+    named = path if local is None else os.path.abspath(local)
+    return Gate(os.path.dirname(os.path.dirname(named)), store, WHAT)
 
 
 def _names(folder: str, store: Store | None) -> list[str]:
@@ -75,15 +105,53 @@ def _newest(folder: str, names: Iterable[str]) -> str:
     return newest[0]
 
 
-def _from_metadata(path: str) -> Any:
+def _from_metadata(path: str, gate: Gate) -> Any:
+    """The table that a metadata file describes, whose files are opened through the gate."""
+    from pyiceberg.catalog.noop import NoopCatalog
+    from pyiceberg.serializers import FromInputFile
     from pyiceberg.table import StaticTable
 
-    endpoint, region = endpoint_of(), os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    said = {"s3.endpoint": endpoint, "s3.region": region or ("us-east-1" if endpoint else None)}
-    return StaticTable.from_metadata(path, {key: value for key, value in said.items() if value})
+    io = _gated(gate, {})
+    metadata = FromInputFile.table_metadata(io.new_input(path))
+    kept = {key: value for key, value in metadata.properties.items() if key in KEPT}
+    return StaticTable(
+        identifier=("static-table", path),
+        metadata=metadata.model_copy(update={"properties": kept}),
+        metadata_location=path,
+        io=io,
+        catalog=NoopCatalog("static-table"),
+    )
 
 
-def _rows(load: Any, where: str, snapshot: int | None) -> Finds:
+def _gated(gate: Gate, properties: Mapping[str, str]) -> Any:
+    """What pyiceberg opens files with, for those that the gate admits."""
+    from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+
+    class GatedFiles(PyArrowFileIO):  # type: ignore[misc]
+        """Reads only."""
+
+        def new_input(self, location: str) -> Any:
+            filesystem, path = gate.open_place(location)
+            return PyArrowFile(location=location, path=path, fs=filesystem)
+
+        def new_output(self, location: str) -> Any:
+            raise _read_only(location)
+
+        def delete(self, location: Any) -> None:
+            raise _read_only(str(location))
+
+        def _initialize_fs(self, scheme: str, netloc: str | None = None) -> Any:
+            raise _read_only(f"{scheme}://{netloc or ''}")
+
+    return GatedFiles(dict(properties))
+
+
+def _read_only(location: str) -> DataError:
+    return DataError("An Iceberg table is only read here, through its own folder", got=location)
+
+
+def _rows(load: Any, gate: Gate | None, where: str, snapshot: int | None) -> Finds:
+    """The rows of a snapshot; without a gate, the table is one of a catalog, and gets one round its own folder."""
     try:
         import pyiceberg  # noqa: F401
     except ImportError:
@@ -93,7 +161,8 @@ def _rows(load: Any, where: str, snapshot: int | None) -> Finds:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what pyiceberg says of itself and of libraries that it could use
-            return _read(load(), where, snapshot)
+            table = load()
+            return _read(table, gate or _in_catalog(table), where, snapshot)
     except MixopeError:
         raise
     except Exception as error:  # of pyiceberg, or of what lies below it
@@ -102,7 +171,20 @@ def _rows(load: Any, where: str, snapshot: int | None) -> Finds:
         raise DataError(f"The Iceberg table cannot be read: {said}", where=where, hint=hint) from error
 
 
-def _read(table: Any, where: str, snapshot: int | None) -> Finds:
+def _in_catalog(table: Any) -> Gate:
+    """Round the folder of a catalog's table: files are opened with the catalog's rights, and only below it."""
+    gate = _gate_of(table.metadata_location)
+    opener = table.io.new_input
+
+    def new_input(location: str) -> Any:
+        gate.admit(location)
+        return opener(location)
+
+    table.io.new_input = new_input
+    return gate
+
+
+def _read(table: Any, gate: Gate, where: str, snapshot: int | None) -> Finds:
     chosen = table.current_snapshot() if snapshot is None else table.snapshot_by_id(snapshot)
     if chosen is None:
         known = ", ".join(str(each.snapshot_id) for each in table.snapshots()) or "none"
@@ -115,7 +197,10 @@ def _read(table: Any, where: str, snapshot: int | None) -> Finds:
     if not tasks:
         raise DataError("The Iceberg table has no rows", where=where, expected="at least one data file")
     if _plain(table, tasks):
-        return Finds(tuple(_files(sorted(task.file.file_path for task in tasks))), record=record)
+        files = sorted(gate.admit(task.file.file_path) for task in tasks)
+        return Finds(
+            tuple(Found(file, typed=True, format="parquet", store=gate.store) for file in files), record=record
+        )
     return found_once(scan.to_arrow_batch_reader(), f"{where}@{chosen.snapshot_id}", record)
 
 
@@ -130,16 +215,3 @@ def _plain(table: Any, tasks: Iterable[Any]) -> bool:
     gone = {name for number, found in names.items() if number not in current for name, _ in found}
     once = all(len(found) == 1 for found in kept) and not gone
     return once and all(not task.delete_files and task.file.file_format.value == "PARQUET" for task in tasks)
-
-
-def _files(paths: Iterable[str]) -> Iterable[Found]:
-    stores: dict[str, Store] = {}
-    for path in paths:
-        local = local_path(path) if is_address(path) else path.removeprefix("file:")
-        if local is not None:
-            yield Found(local, typed=True, format="parquet")
-            continue
-        place = "/".join(path.split("/")[:3])
-        if place not in stores:
-            stores[place] = open_store(place)[0]
-        yield Found(path, typed=True, format="parquet", store=stores[place])

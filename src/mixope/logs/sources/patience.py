@@ -1,0 +1,106 @@
+"""Work in a library that hears no signals, such as a query: it can be interrupted, and need not be waited for for ever.
+
+The work is done in a thread of its own while this one waits in short slices. An interruption of any kind (Ctrl-C,
+SIGTERM) that reaches the waiting thread stops the work and is passed on; so does the end of the time that it may take.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from mixope.errors import DataError
+
+Result = TypeVar("Result")
+SLICE = 0.05
+"""Seconds between two looks at the clock and at signals."""
+SECONDS, SECONDS_PER_BYTE = 60.0, 1e-6
+BYTES, BYTES_PER_BYTE = 2_000_000_000, 50
+"""What the rows of a view may take: a minute and 2 GB, and more if the file is large."""
+
+
+def heard(
+    work: Callable[[], Result], stop: Callable[[], None], seconds: float | None = None, called: str = ""
+) -> Result:
+    """The result of ``work``, which ``stop`` can end; an error where it takes longer than ``seconds``."""
+    found: list[Result] = []
+    failed: list[BaseException] = []
+    done = threading.Event()  # a thread that is joined and interrupted counts as ended before Python 3.13
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # raised again where it is waited for
+            failed.append(error)
+        finally:
+            done.set()
+
+    worker = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    end = None if seconds is None else time.monotonic() + seconds
+    worker.start()
+    late = False
+    try:
+        while not late and not done.wait(SLICE):
+            late = end is not None and time.monotonic() > end
+    finally:
+        while not done.is_set():  # what it works on is closed next
+            with suppress(KeyboardInterrupt):
+                stop()
+                done.wait(SLICE)
+    if late and not found:
+        raise _too_long(called, seconds or 0.0)
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+class Bounded:
+    """Batches with a schema, counted as they pass."""
+
+    def __init__(self, batches: Any, most: float, called: str) -> None:
+        self.batches, self.schema, self.most, self.called = batches, batches.schema, most, called
+
+    def __iter__(self) -> Iterator[Any]:
+        taken = 0
+        for batch in self.batches:
+            taken += batch.nbytes
+            if taken > self.most:
+                raise _too_large(self.called, self.most)
+            yield batch
+
+
+def time_for(size: int) -> float:
+    """Seconds that the rows of a view in a file of so many bytes may take."""
+    return SECONDS + SECONDS_PER_BYTE * size
+
+
+def room_for(size: int) -> float:
+    """Bytes that they may take."""
+    return float(BYTES + BYTES_PER_BYTE * size)
+
+
+MAKE_A_TABLE = "if the view is yours, store its rows: CREATE TABLE rows AS SELECT * FROM the view, and name that table"
+
+
+def _too_long(called: str, seconds: float) -> DataError:
+    return DataError(
+        "The view does not come to an end",
+        where=called,
+        expected=f"its rows within {seconds:,.0f} seconds",
+        got="none, or not all of them",
+        hint=MAKE_A_TABLE,
+    )
+
+
+def _too_large(called: str, most: float) -> DataError:
+    return DataError(
+        "The view has far more rows than its database could hold",
+        where=called,
+        expected=f"rows of at most {most / 1e9:,.0f} GB in all",
+        got="more",
+        hint=MAKE_A_TABLE,
+    )
