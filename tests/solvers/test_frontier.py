@@ -83,3 +83,10 @@ def test_names_of_states_do_not_matter(shift):
     found = edges([(moved(a), moved(b)) for a, b in pairs], [60, 30, 40, 30, 30])
     plain = edges(pairs, [60, 30, 40, 30, 30])
     assert found.steps.tolist() == plain.steps.tolist()
+
+
+def test_a_way_that_goes_round_is_gone_once():
+    """2 was entered from 1, and 1 mostly from 2: there is nothing before them."""
+    found = edges([(1, 2), (2, 1), (2, 3)], [20, 20, 10])
+    assert found.destination.tolist() == [2, 1, 1]
+    assert found.steps.tolist() == [1, 1, 2]

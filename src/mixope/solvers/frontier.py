@@ -121,38 +121,55 @@ def _before(
     Others are their own. The way back is that of most rows; of as many, that from the state with most rows.
     """
     n = len(mass)
-    place, steps, held = np.arange(n), np.ones(n), mass.copy()
+    place, steps = np.arange(n), np.ones(n)
     few = states[mass[states] < ENOUGH]
     if not len(few):
         return place, steps
-    moves = source != destination
-    entered = sparse.csc_matrix((rows[moves], (source[moves], destination[moves])), shape=(n, n))
-    likeliest: dict[int, int] = {}
-
-    def back(state: int) -> int:
-        if state not in likeliest:
-            begin, end = entered.indptr[state], entered.indptr[state + 1]
-            froms, weights = entered.indices[begin:end], entered.data[begin:end]
-            best = np.lexsort((mass[froms], weights))[-1:]
-            likeliest[state] = int(froms[best][0]) if len(best) else -1
-        return likeliest[state]
-
-    for state in few.tolist():
-        at, met = state, {state}
-        while held[state] < ENOUGH and (earlier := back(at)) >= 0 and earlier not in met:
-            at = earlier
-            met.add(at)
-            held[state] += mass[at]
-        place[state], steps[state] = at, len(met)
+    earlier = _likeliest(source, destination, rows, mass)
+    known = np.flatnonzero(earlier >= 0)
+    ways = sparse.csr_matrix((np.ones(len(known)), (known, earlier[known])), shape=(n, n))
+    label = csgraph.connected_components(ways, directed=True, connection="strong")[1]
+    round_and_round = np.bincount(label)[label] > 1
+    walks, held = few, mass[few]
+    entered = np.where(round_and_round[few], few, -1)  # a way that goes round is gone once
+    while len(walks):
+        ahead = earlier[place[walks]]
+        goes = (held < ENOUGH) & (ahead >= 0) & (ahead != entered)
+        walks, held, ahead, entered = (values[goes] for values in (walks, held, ahead, entered))
+        place[walks] = ahead
+        steps[walks] += 1.0
+        held = held + mass[ahead]
+        entered = np.where((entered < 0) & round_and_round[ahead], ahead, entered)
     return place, steps
 
 
+def _likeliest(source: IntArray, destination: IntArray, rows: FloatArray, mass: FloatArray) -> IntArray:
+    """The state that most rows enter each state from; of as many the one with most rows itself. −1 where none does."""
+    n = len(mass)
+    moves = source != destination
+    entries = sparse.csc_matrix((rows[moves], (source[moves], destination[moves])), shape=(n, n))
+    entries.sum_duplicates()
+    froms, into = entries.indices.astype(np.int64), np.repeat(np.arange(n), np.diff(entries.indptr))
+    best = _heaviest(into, entries.data, n)
+    froms, into = froms[best], into[best]
+    best = _heaviest(into, mass[froms], n)
+    froms, into = froms[best], into[best]
+    found = np.full(n, -1, dtype=np.int64)
+    found[into[::-1]] = froms[::-1]
+    return found
+
+
+def _heaviest(group: IntArray, weight: FloatArray, n_groups: int) -> BoolArray:
+    """Which members have the largest weight of their group."""
+    most = np.full(n_groups, -np.inf)
+    np.maximum.at(most, group, weight)
+    return np.asarray(weight == most[group], dtype=np.bool_)
+
+
 def reached_through(edges: Edges, stuck: BoolArray, goal: BoolArray) -> tuple[IntArray, FloatArray]:
-    """For every stuck state the one with a way to the goal from which it was most likely reached, and how far it is.
+    """For every stuck state the one with a way to the goal from which it was most likely reached, −1 where none is.
 
-    −1 where none is.
-
-    A way back is as likely as the shares of its edges among the rows that enter a state.
+    And how many states that way has. It is as likely as the shares of its edges among the rows that enter a state.
     """
     n = edges.n_states
     origin = np.full(n, -1, dtype=np.int64)
