@@ -3,8 +3,8 @@
 Means over such rows are biased (:mod:`mixope.statistics.learning`), by up to two standard errors in the worlds of
 ``benchmarks/adaptive.py``, and nothing in the rows tells by how much: what is missing was never tried again. Of J
 loggers that learn apart, the bias is that of one by J, because their luck is mixed, and the standard error that of one
-by √J. So the scores are stretched by 1 + 1/√J, from a threshold that healthy logs pass in one of forty; the check itself warns
-later.
+by √J. So the scores are stretched by 1 + 1/√J, from a threshold that healthy logs pass in one of forty; the check
+itself warns later.
 """
 
 from __future__ import annotations
