@@ -247,7 +247,7 @@ class Run:
 
     def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
         """Interval, checks, verdict and band of one solution."""
-        stretch = stretch_of(self.sums.learning) if task.interval.name == AUTO else 1.0
+        stretch = stretch_of(self.sums.learning, len(self.seen.labels)) if task.interval.name == AUTO else 1.0
         by_episode = stretch * self.sums.scores[:, number]
         usable = by_episode if bool(np.isfinite(by_episode).all()) else None
         by_step = self._by_step(task, solution)
@@ -274,7 +274,7 @@ class Run:
             weights=self._bins(solution),
             pictures=self._pictures(task, nearest, usable),
             step_scores=None if blocked is None else blocked.by_step,
-            notes=(*about_learning(self.sums.learning, stretch > 1.0), *self.rounds.notes),
+            notes=(*about_learning(self.sums.learning, stretch), *self.rounds.notes),
         )
 
     @cached_property

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.diagnostics.learning import STRETCH, STRETCHED, WARN, about_learning, loggers_learned, stretch_of
+from mixope.diagnostics.learning import STRETCHED, WARN, about_learning, loggers_learned, stretch_of
 from mixope.seen import count
 from mixope.statistics.learning import luck_followed
 from mixope.statistics.trajectories import NumberedSteps
 
 ARMS = np.array([0.0, 0.1, 0.2])
+WIDER = 1 + 1 / np.sqrt(2)
 TARGET = {"policy": mixope.TabularPolicy(np.tile([0.2, 0.3, 0.5], (4, 1)))}
 
 
@@ -100,11 +101,11 @@ def test_the_automatic_interval_is_wider_and_says_so():
     columns = logs()
     plain, wide = (mixope.evaluate(columns, TARGET["policy"], "emp", interval=name) for name in ("t", "auto"))
     assert wide.value == plain.value
-    assert wide.interval.width == pytest.approx(STRETCH * plain.interval.width)
-    assert wide.standard_error == pytest.approx(STRETCH * plain.standard_error)
+    assert wide.interval.width == pytest.approx(WIDER * plain.interval.width)
+    assert wide.standard_error == pytest.approx(WIDER * plain.standard_error)
     gains = [found.against_logs.difference for found in (plain, wide)]
-    assert gains[1].interval.width == pytest.approx(STRETCH * gains[0].interval.width)
-    assert any("1.5 times as wide" in note for note in wide.notes)
+    assert gains[1].interval.width == pytest.approx(WIDER * gains[0].interval.width)
+    assert any("1.71 times as wide" in note for note in wide.notes)
     assert any("covers less" in note for note in plain.notes)
     assert json.loads(wide.to_json())["interval"]["high"] == pytest.approx(wide.interval.high)
 
@@ -120,7 +121,7 @@ def test_a_comparison_is_wider_by_the_same_factor():
     targets = {**TARGET, "other": other}
     found = [mixope.compare(columns, targets, estimators=["emp"], interval=name) for name in ("t", "auto")]
     widths = [each.differences[0].pairs[0].interval.width for each in found]
-    assert widths[1] == pytest.approx(STRETCH * widths[0])
+    assert widths[1] == pytest.approx(WIDER * widths[0])
 
 
 def test_few_visits_and_equal_rewards_say_nothing():
@@ -128,4 +129,5 @@ def test_few_visits_and_equal_rewards_say_nothing():
     assert followed({**columns, "reward": np.ones(len(columns["reward"]))}) is None
     assert followed(logs(episodes=6)) is None
     assert loggers_learned(None) is None
-    assert (stretch_of(None), stretch_of(STRETCHED), about_learning(None, False)) == (1.0, 1.0, ())
+    assert (stretch_of(None, 1), stretch_of(STRETCHED, 1), about_learning(None, 1.0)) == (1.0, 1.0, ())
+    assert [stretch_of(5.0, n) for n in (1, 4)] == [2.0, 1.5]
