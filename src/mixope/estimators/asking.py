@@ -14,12 +14,14 @@ solution at once.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 
 from mixope.errors import MixopeError, UsageError
 from mixope.statistics.request import Request, content_key
@@ -76,9 +78,11 @@ def all_or_nothing(starts: Sequence[Callable[[], Any]]) -> Asking[list[Any]]:
 
 @contextmanager
 def solvable() -> Iterator[None]:
-    """Inside, equations that cannot be solved are a refusal in words."""
+    """Inside, equations that cannot be solved are a refusal in words; of badly scaled ones the checks tell."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
+            yield
     except np.linalg.LinAlgError as error:
         raise UsageError(
             f"the equations of this estimator cannot be solved on these logs ({error}): states, actions or the target's"

@@ -38,7 +38,7 @@ from mixope.estimators.feature_problem import FeatureProblem, by_label, logger_w
 from mixope.features import FittedMap
 from mixope.policies import Policy
 from mixope.policies.own_code import asking
-from mixope.solvers.linear import solve_ratio
+from mixope.solvers.linear import LEAST_RIDGE, solve_ratio
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import Rows
@@ -345,7 +345,8 @@ def _judging_value(
     """The coefficients of V; for the average, less the mean of the weighted rewards."""
     level = float(weight @ reward) / max(float(weight.sum()), 1e-300) if average else 0.0
     n, right = len(phi), phi.T @ (weight * (reward - level))
-    matrix = phi.T @ flow / n + _HELD_OUT_RIDGE * np.eye(phi.shape[1])
+    matrix = phi.T @ flow / n
+    matrix[np.diag_indices(len(matrix))] += max(_HELD_OUT_RIDGE, LEAST_RIDGE * float(np.linalg.norm(matrix)))
     return np.asarray(linalg.solve(matrix, right / n))
 
 

@@ -28,6 +28,7 @@ from mixope.estimators.feature_ratio import phi_of, scaled
 from mixope.features import FittedMap
 from mixope.features.actions import ActionMap
 from mixope.policies import Policy
+from mixope.solvers.linear import LEAST_RIDGE
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.rows import FOLDS, Rows
 from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
@@ -319,7 +320,7 @@ class ValueSystem:
             column, corner = mean, 1.0
         else:
             column, corner = (1.0 - gamma) * mean + gamma * ended, 1.0 - gamma + gamma * ends
-        matrix[np.diag_indices(len(matrix))] += ridge
+        matrix[np.diag_indices(len(matrix))] += max(ridge, LEAST_RIDGE * float(np.linalg.norm(matrix)))
         if corner == 0.0:  # no end among these rows: of a total of episodes they tell differences, and no constant
             return np.asarray(linalg.solve(matrix, right)), 0.0
         bordered = np.block([[matrix, column[:, None]], [gap[None, :], np.full((1, 1), corner)]])

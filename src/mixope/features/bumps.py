@@ -123,7 +123,10 @@ def _centres(states: FloatArray, size: int, seed: int) -> FloatArray:
     distinct = np.unique(states, axis=0)
     if len(distinct) <= size:
         return distinct
-    states = states + _MOVED * states.std(axis=0) * generator.standard_normal(states.shape)
+    spread = states.std(axis=0)
+    moved = np.zeros((states.shape[1], len(states)))
+    moved[spread > 0] = np.random.default_rng([seed, 5]).standard_normal((int((spread > 0).sum()), len(states)))
+    states = states + _MOVED * spread * moved.T
     first = _scattered(states, size, generator)
     found = KMeans(size, init=first, n_init=1, random_state=short_seed(seed), max_iter=_SWEEPS).fit(states)
     return np.asarray(found.cluster_centers_)
