@@ -187,6 +187,9 @@ class Margin:
         return (self.number - 1) * (n - self.number) / np.maximum(n - 1, 1) - w, np.maximum(w, 0.0)
 
 
+NO_TABLES = Tables(*(np.zeros(0) for _ in range(4)))
+
+
 def _tables(statistic: FloatArray, n: FloatArray, parts: Margin, kinds: Margin) -> Tables:
     """With the mean and the variance of the module; a table with one part, or one kind, has no degree of freedom."""
     degrees = np.maximum(parts.number - 1, 0) * np.maximum(kinds.number - 1, 0)
@@ -200,6 +203,8 @@ def _tables(statistic: FloatArray, n: FloatArray, parts: Margin, kinds: Margin) 
 
 def _next_states(parts: Parts) -> Tables:
     """Σ (n − e)²/e over all cells of all comparable pairs, empty ones too."""
+    if len(parts.rows) == 0:
+        return NO_TABLES
     n_pairs = int(parts.pair.max()) + 1
     key = parts.part * n_pairs + parts.pair
     of_part, of_cell, of_pair = sum_by(key, parts.rows), sum_by(parts.cell, parts.rows), sum_by(parts.pair, parts.rows)
@@ -223,6 +228,8 @@ def _margin(table: IntArray, total: FloatArray, n_tables: int) -> Margin:
 
 def _rewards(parts: Parts) -> Tables:
     """Σ n (r − r̄)²/v over the cells whose rewards are not all the same."""
+    if len(parts.rows) == 0:
+        return NO_TABLES
     rows, total = sum_by(parts.cell, parts.rows), sum_by(parts.cell, parts.reward)
     mean = np.divide(total, rows, out=np.zeros_like(total), where=rows > 0)
     lowest, highest = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
