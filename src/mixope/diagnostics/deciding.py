@@ -22,7 +22,6 @@ import numpy as np
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.intervals import standard_error
-from mixope.problem import Problem
 from mixope.statistics.skewness import deciding_events
 
 FEWEST_EPISODES = 40
@@ -64,9 +63,5 @@ def rare_ends(evidence: Evidence) -> Diagnostic | None:
 
 
 def _ends_behind(evidence: Evidence) -> float | None:
-    weights, problem = evidence.solution.weights, evidence.problem
-    if weights is None or not isinstance(problem, Problem):
-        return evidence.measures.effective_ends
-    ends = np.zeros(problem.transitions.n_groups)
-    ends[problem.transitions.terminated] = 1.0
-    return weights.effective_sample_size(ends)
+    measured = evidence.measures.effective_ends
+    return measured if evidence.readings.effective_ends is None else evidence.readings.effective_ends

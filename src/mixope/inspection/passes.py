@@ -165,7 +165,7 @@ def _remarks_on_ends(logs: Logs, dropped: Dropped | None, inside: Contents) -> l
 
 def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:
     """Episodes that are exact copies of others."""
-    repeats = seen.sum_scores(seen.rounds(), [], 0).repeats
+    repeats = seen.rounds().run(seen.structure()).repeats
     found = None if repeats is None else episodes_are_new(repeats)
     if found is None or repeats is None or found.status == "pass":
         return []
