@@ -34,6 +34,9 @@ _CSV_REASONS = ("Expected Number of Columns", "Invalid unicode", "Value with unt
 """How DuckDB begins to say what is wrong with a line."""
 SPILLED = "duckdb_temp"
 """In the names of all files that DuckDB spills to."""
+CHECKSUM = "CRC checksum verification failed"
+"""How Arrow says that a page of a Parquet file is not what was written."""
+DAMAGED = "The file is damaged: what it holds does not match the checksum that was written with it"
 _numbers = count()
 
 
@@ -52,6 +55,8 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
     except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         if SPILLED in str(error):
             raise UsageError(_no_room(where)) from error
+        if CHECKSUM in str(error):
+            raise DataError(DAMAGED, where=where, hint="copy or write the file again") from error
         raise DataError(f"{problem}: {_first_words(error)}", where=where, hint=HINT) from error
 
 
