@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from mixope.cli.streams import is_utf8
 from mixope.cli.volume import quiet, telling_times
 from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
 from mixope.files import write_whole
@@ -119,7 +120,10 @@ def present(
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object on stdout, in UTF-8 whatever the locale; what a terminal would obey is written as its number."""
+    """One JSON object on stdout, in ASCII unless the locale is UTF-8; what a terminal would obey is its number."""
+    if not is_utf8():
+        typer.echo(text.dumps(record, indent=2))
+        return
     said = text.dumps(record, indent=2, ensure_ascii=False)
     typer.echo(UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said).encode())
 
