@@ -122,3 +122,28 @@ def test_a_closed_standard_input_is_nothing_to_read(folder):
     done = shell("mixope inspect - --format csv <&-", folder)
     assert done.returncode == 3
     assert b"Nothing came from the stream" in done.stderr
+    assert b"standard input" in done.stderr
+
+
+@posix
+@pytest.mark.parametrize("words", ["--help", "--version", "evaluate --help", "estimators", "inspect log.csv --json"])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
+def test_a_full_disk_is_told_in_words(words, folder):
+    done = shell(f"mixope {words} > /dev/full", folder)
+    assert done.returncode == 2
+    assert b"the output cannot be written: No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "5", "40", "nonsense", "100000"])
+def test_nothing_is_lost_on_a_narrow_terminal(columns, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = on("utf-8", "inspect", str(folder / "log.csv")).stdout
+    assert "earned per step" in " ".join(shown.split())
+    assert len(shown.splitlines()) > 10
+
+
+def test_a_reader_that_leaves_is_no_error(folder):
+    done = shell("mixope inspect log.csv | head -1; exit ${PIPESTATUS[1]}", folder)
+    assert done.returncode == 0
+    assert done.stderr == b""

@@ -181,6 +181,12 @@ def main() -> None:
             complain("error", NOWHERE)
             raise SystemExit(UsageError.exit_code)
         app(prog_name="mixope")
+    except OSError as error:  # what was printed before a command began, such as a help text
+        words = refusal(error)
+        with suppress(OSError):
+            complain("error", words)
+        arrived(sys.stderr)
+        raise SystemExit(UsageError.exit_code) from None
     except KeyboardInterrupt:  # before or after the command itself
         finish()
         with suppress(OSError):

@@ -25,6 +25,8 @@ STATUS = {
 }
 SHOWN = 40
 """Rows of a table, or lines of remarks, that a terminal shows of a list that may be of any length."""
+LONGEST, BEGINNING, END = 1_200, 700, 200
+"""Characters of a label or sentence that a terminal shows, and of a longer one its two ends."""
 ALL = "to_json(), --json and reports have all of them"
 Cell = str | Text
 Pieces = list[RenderableType]
@@ -109,7 +111,15 @@ def heading(words: str) -> Text:
 
 
 def _cell(cell: Cell) -> Text:
-    return cell if isinstance(cell, Text) else Text(clean(cell))
+    return cell if isinstance(cell, Text) else Text(shortened(clean(cell)))
+
+
+def shortened(text: str) -> str:
+    """A text of bounded length: of a long one its beginning and its end, and how much is between them."""
+    if len(text) <= LONGEST:
+        return text
+    rest = len(text) - BEGINNING - END
+    return f"{text[:BEGINNING]} … ({rest:,} more characters) … {text[len(text) - END :]}"
 
 
 def status(name: str) -> Text:
