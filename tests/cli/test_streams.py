@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mixope.cli import app
-from mixope.cli.streams import in_ascii
+from mixope.cli.characters import in_ascii
 
 from .running import LOG, POLICY, REFERENCE, WALK, write
 

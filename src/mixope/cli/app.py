@@ -12,10 +12,11 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
+from mixope.cli.characters import accept_all
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import finish, listen, stopped
-from mixope.cli.streams import accept_all, fill
+from mixope.cli.streams import fill
 from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__

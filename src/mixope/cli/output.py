@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from mixope.cli.streams import is_utf8
+from mixope.cli.characters import is_utf8
 from mixope.cli.volume import quiet, telling_times
 from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
 from mixope.files import write_whole
