@@ -110,9 +110,12 @@ def _check_addresses() -> None:
     if limit is not None and limit - taken < ADDRESSES:
         size, left, needed = (f"{bytes_ / 1e6:,.0f} MB" for bytes_ in (limit, max(limit - taken, 0), ADDRESSES))
         raise UsageError(
-            f"this process may use {size} of addresses (ulimit -v), of which {left} are left, and DuckDB needs {needed}"
-            " to begin with, however little memory it then takes; raise that limit, and bound memory with"
-            " --memory-limit, or with a container"
+            Advice(
+                f"this process may use {size} of addresses (ulimit -v), of which {left} are left, and DuckDB needs"
+                f" {needed} to begin with, however little memory it then takes; raise that limit, and bound memory with ",
+                Setting("memory_limit"),
+                ", or with a container",
+            )
         )
 
 

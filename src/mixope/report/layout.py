@@ -27,7 +27,7 @@ SHOWN = 40
 """Rows of a table, or lines of remarks, that a terminal shows of a list that may be of any length."""
 LONGEST, BEGINNING, END = 1_200, 700, 200
 """Characters of a label or sentence that a terminal shows, and of a longer one its two ends."""
-ALL = "to_json(), --json and reports have all of them"
+ALL = "JSON and reports have all of them"
 Cell = str | Text
 Pieces = list[RenderableType]
 

@@ -226,7 +226,7 @@ def _selection(chosen: Selection, phrase: Phrase) -> Pieces:
             for chance in ["–" if r.probability_best is None else probability_words(r.probability_best)]
         ]
         names = ("#by value", "target", "#value", "#P(best)", "#places", "so")
-        pieces.append(table(names, rows, folded=("target", "so")))
+        pieces.append(table(names, rows, folded=("target", "so"), most=SHOWN))
         losses = [(str(r.k), f"{r.expected:.3g}", f"{r.bound:.3g}") for r in chosen.losses]
         at = f"#lost at most, at {chosen.level:.4g}"
         pieces += [table(("#take the first", "#lost on average", at), losses)] if losses else []

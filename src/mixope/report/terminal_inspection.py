@@ -111,7 +111,7 @@ def _state(found: Inspection) -> Pieces:
             holds = f"{column.values:,}: {most}" + (", …" if column.values > len(column.most) else "")
         name = column.name.partition(".")[2] or column.name
         lines.append((name, column.role, clean(holds), percent(column.missing / rows)))
-    shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"))
+    shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"), most=SHOWN)
     if found.contents or rows >= found.total_rows:
         return [shares]
     return [shares, Text(f"  shares are of the {rows:,} of {found.total_rows:,} rows that the scan could use")]
