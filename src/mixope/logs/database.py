@@ -112,7 +112,8 @@ def _check_addresses() -> None:
         raise UsageError(
             Advice(
                 f"this process may use {size} of addresses (ulimit -v), of which {left} are left, and DuckDB needs"
-                f" {needed} to begin with, however little memory it then takes; raise that limit, and bound memory with ",
+                f" {needed} to begin with, however little memory it takes then; raise that limit, and bound memory"
+                " with ",
                 Setting("memory_limit"),
                 ", or with a container",
             )
