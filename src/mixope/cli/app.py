@@ -12,9 +12,11 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
+from mixope.cli.characters import accept_all
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import finish, listen, stopped
+from mixope.cli.streams import fill
 from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
@@ -25,6 +27,7 @@ NO_MEMORY = (
     "there is not enough memory for this; no file is left half-written. Use --engine embedded, which spills to disk,"
     " with --threads 1, or a machine with more memory"
 )
+NOWHERE = "the output cannot be written: standard output is closed. Send it to a file or to /dev/null"
 NO_ROOM = ("failed to map segment", "can't start new thread")
 """How the loader of libraries and the threads of Python say that there is no memory for them."""
 
@@ -55,6 +58,11 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which they are added below."""
         return list(self.commands)
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run on streams that take every character."""
+        accept_all()
+        return super().main(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words as they were typed, for reports."""
@@ -167,9 +175,19 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``: the process ends with it, so at last no signal is listened to."""
+    there = fill()
     listen()
     try:
+        if not there:
+            complain("error", NOWHERE)
+            raise SystemExit(UsageError.exit_code)
         app(prog_name="mixope")
+    except OSError as error:  # what was printed before a command began, such as a help text
+        words = refusal(error)
+        with suppress(OSError):
+            complain("error", words)
+        arrived(sys.stderr)
+        raise SystemExit(UsageError.exit_code) from None
     except KeyboardInterrupt:  # before or after the command itself
         finish()
         with suppress(OSError):
