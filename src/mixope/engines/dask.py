@@ -15,7 +15,8 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import Found, WorkersEngine, in_turn
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, begin_process, search_path
+from mixope.pool import begin_process, search_path
+from mixope.processes import all_cores
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item

@@ -20,7 +20,8 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, search_path, signals_kept
+from mixope.pool import search_path
+from mixope.processes import all_cores, signals_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
