@@ -96,6 +96,11 @@ def search_path() -> list[str]:
     return [path for path in sys.path if not current_folder_implied(path)]
 
 
+def path_entries() -> str:
+    """The same as one value of PYTHONPATH."""
+    return os.pathsep.join(search_path())
+
+
 def own_modules() -> list[ModuleType]:
     """Modules that workers do not find: those in which a policy was named, and those of an implied current folder."""
     names = set(OWN_MODULES)

@@ -8,6 +8,7 @@ the processes are is said in :mod:`mixope.pool`.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -107,6 +108,20 @@ def all_cores() -> int:
 
 def _in_worker(task: Path, items: Sequence[Item]) -> list[Result]:
     return _alone(read_task(task), items)
+
+
+@contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Inside, processes that are started have these in their environment."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextmanager
