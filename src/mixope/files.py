@@ -36,6 +36,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     stem = _stem(target.name)
     _sweep(target.parent, stem)
     temporary = target.with_name(_temporary_name(stem))
+    _UNFINISHED.add(temporary)
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         with naming(target), locked(temporary):
@@ -45,6 +46,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        _UNFINISHED.discard(temporary)
 
 
 def has_text_name(path: str | os.PathLike[str]) -> bool:
@@ -83,12 +86,25 @@ def scratch_folder(parent: str | os.PathLike[str] | None = None, name: str = SCR
     where, stem = Path(parent or tempfile.gettempdir()), _stem(name)
     _sweep_once(where, stem) if parent is None else _sweep(where, stem)
     folder = where / _temporary_name(stem)
+    _UNFINISHED.add(folder)
     try:
         folder.mkdir(mode=0o700)
         with locked(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
+
+
+_UNFINISHED: set[Path] = set()
+"""Temporary files and folders of this process."""
+
+
+def remove_unfinished() -> None:
+    """Remove them all, in a process that cannot end as it should."""
+    for path in list(_UNFINISHED):
+        with suppress(OSError):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _stem(name: str) -> str:

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +65,8 @@ def folder(tmp_path):
     place.mkdir()
     (tmp_path / "ran").mkdir()
     (tmp_path / "temporary").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "mixope").write_text("from mixope.cli import main\nmain()\n")
     draw = np.random.default_rng(0)
     n = 400
     from pyarrow import parquet, table
@@ -104,10 +105,10 @@ AHEAD_OF_US = {"copyreg"}
 QUESTION = ("evaluate", "log.parquet", "--target", "policies:target", "--json")
 
 
-def started_as(how):
+def started_as(how, folder):
     """The command line of mixope as users begin it."""
     if how == "script":
-        return [str(Path(sys.executable).with_name("mixope"))]
+        return [sys.executable, str(folder.parent / "bin" / "mixope")]
     return [sys.executable, "-m", "mixope"] if how == "-m" else [sys.executable, "-c", SCRIPT]
 
 
@@ -125,7 +126,7 @@ def run(how, words, folder, **environment):
     surroundings.pop("PYTHONPATH", None)
     surroundings |= {name: value for name, value in environment.items() if value is not None}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*started_as(how), *words], cwd=folder, env=surroundings, **pipes) as child:
+    with subprocess.Popen([*started_as(how, folder), *words], cwd=folder, env=surroundings, **pipes) as child:
         said, noise = child.communicate(timeout=300)
     assert child.returncode == 0, noise
     return child.pid, json.loads(said)
