@@ -113,7 +113,8 @@ def own_modules() -> list[ModuleType]:
 
 def _home(name: str, module: object) -> str | None:
     """The folder on the search path from which a module was imported."""
-    file = ModuleType.__getattribute__(module, "__dict__").get("__file__") if isinstance(module, ModuleType) else None
+    real = issubclass(type(module), ModuleType)  # other objects may stand there, and say that they are modules
+    file = ModuleType.__getattribute__(module, "__dict__").get("__file__") if real else None
     if not isinstance(file, str):
         return None
     levels = name.count(".") + os.path.basename(file).startswith("__init__.")

@@ -5,8 +5,8 @@
 Every command runs once to its end, which says how long it takes and what it writes. Then it is started again and again,
 and stopped at a moment drawn over its whole time, or near its end, where files are written: by SIGKILL, by SIGTERM to
 the command or to all its processes, by SIGINT to all of them as Ctrl-C in a terminal sends it, or by two of those.
-What SIGKILL leaves behind is for the next run to remove: every command runs to its end once more at the last. Those that
-keep a checkpoint are taken up again after some of the kills, and must print the same bytes.
+What SIGKILL leaves behind is for the next run to remove: every command runs to its end once more at the last. Those
+that keep a checkpoint are taken up again after some of the kills, and must print the same bytes.
 """
 
 from __future__ import annotations
