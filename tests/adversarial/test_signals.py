@@ -254,6 +254,38 @@ def test_an_interruption_before_the_command_has_words_too():
     assert found.stderr.startswith("interrupted: ")
 
 
+IN_TEXT = """
+import os, signal, sys
+from mixope.cli import main
+import mixope.cli.inputs, mixope.logs
+def read(*_, **__):
+    exec("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+mixope.logs.read = read
+sys.argv = ["mixope", "inspect", "log.csv"]
+main()
+"""
+IN_THE_WORDS = """
+import os, signal, sys
+from mixope.cli import main
+app = sys.modules["mixope.cli.app"]
+app.Commands.parse_args = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+sys.argv = ["mixope", "inspect", "log.csv"]
+main()
+"""
+
+
+@pytest.mark.parametrize("program", [IN_TEXT, IN_THE_WORDS], ids=["of text that is run", "of the command line"])
+def test_an_interruption_is_said_and_has_its_exit_code(program, tmp_path):
+    """CPython dies of SIGINT where text was interrupted that is run (every data class is); Typer says nothing."""
+    (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 130
+    assert done.stderr.startswith("interrupted: ")
+    assert done.stderr.count("interrupted") == 1
+
+
 WAITS_FOR_EVER = """
 import _thread, sys, time
 from mixope.cli import app, main, stopping

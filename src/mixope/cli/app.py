@@ -14,7 +14,7 @@ from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, p
 from mixope.cli import options as o
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
-from mixope.cli.stopping import INTERRUPTED, STOPPED, finish, listen, stopped, told
+from mixope.cli.stopping import INTERRUPTED, STOPPED, finish, is_told, listen, stopped, told
 from mixope.cli.streams import open_streams
 from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
@@ -171,8 +171,10 @@ def main() -> None:
         open_streams()
         listen()
         app(prog_name="mixope")
-    except KeyboardInterrupt:  # before or after the command itself
-        _finish()
+    except (KeyboardInterrupt, SystemExit) as end:
+        if not isinstance(end, KeyboardInterrupt) and (end.code != INTERRUPTED or is_told()):
+            raise
+        _finish()  # it came before or after the command itself; Typer may have made an exit of it
         with suppress(OSError):
             complain("interrupted", STOPPED)
             told()

@@ -60,6 +60,10 @@ def finish() -> None:
         if number is not None and signal.getsignal(number) is _stop:
             signal.signal(number, signal.SIG_IGN)
     _come_again(0.0)
+    if stopped():
+        exec(
+            ""
+        )  # CPython notes an interruption of text that is run, as data classes do, and would die of it at the end
     if stopped() and hasattr(signal, "setitimer"):  # Python ends its threads before it has tidied up
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, BOUND + GRACE)
@@ -68,6 +72,11 @@ def finish() -> None:
 def told() -> None:
     """The user knows that the command was interrupted."""
     _told.append(STOPPED)
+
+
+def is_told() -> bool:
+    """Whether the user knows."""
+    return bool(_told)
 
 
 def _come_again(seconds: float) -> None:
