@@ -38,6 +38,8 @@ MARK = "MIXOPE_KILLED_RUN"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WAYS = ("SIGKILL", "SIGTERM", "SIGTERM to all", "SIGINT to all", "SIGINT to all", "SIGINT to all, twice")
 """How a run is stopped: SIGKILL and SIGTERM reach the command alone, unless said otherwise."""
+EARLY = 0.6
+"""An interruption before this share of a command's time cannot have come too late for it."""
 RESUMED = 0.25
 """After so many of the kills a command with a checkpoint is taken up again."""
 BOUND = 20.0
@@ -248,12 +250,15 @@ class Trial:
         try:
             code = child.wait(timeout=BOUND + 2 * self.seconds)
         except subprocess.TimeoutExpired:
-            found.add([f"{self.name}: goes on after {way} at {moment:.2f}"])
-            child.send_signal(signal.SIGABRT)
+            child.send_signal(signal.SIGABRT)  # Python shows where all its threads are
             code = child.wait()
+            places = (self.folder / "said").read_text(errors="replace")[-3000:]
+            found.add([f"{self.name}: goes on after {way} at {moment:.2f}: {places}"])
         found.kills += 1
         found.ends[f"{way} → {code}" if early else "was over already"] += 1
         faults = [*self._processes(mark, child.pid), *self._files(how), *self._said(how, code)]
+        if code == 0 and early and moment < EARLY:
+            faults.append("the interruption is lost")
         found.add(f"{self.name}, {way} at {moment:.2f}: {fault}" for fault in faults)
 
     def resume(self, found: Found) -> None:

@@ -60,10 +60,8 @@ def finish() -> None:
         if number is not None and signal.getsignal(number) is _stop:
             signal.signal(number, signal.SIG_IGN)
     _come_again(0.0)
-    if stopped():
-        exec(
-            ""
-        )  # CPython notes an interruption of text that is run, as data classes do, and would die of it at the end
+    if stopped():  # CPython dies of it at the end where text was interrupted that is run, unless more is run
+        exec("")
     if stopped() and hasattr(signal, "setitimer"):  # Python ends its threads before it has tidied up
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, BOUND + GRACE)
