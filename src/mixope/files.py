@@ -81,12 +81,25 @@ def scratch_folder(parent: str | os.PathLike[str] | None = None, name: str = SCR
     where, stem = Path(parent or tempfile.gettempdir()), f".{_short(name)}"
     _sweep_once(where, stem) if parent is None else _sweep(where, stem)
     folder = where / f"{stem}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    _UNFINISHED.add(folder)
     try:
         folder.mkdir(mode=0o700)
         with locked(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
+
+
+_UNFINISHED: set[Path] = set()
+"""Temporary files and folders of this process."""
+
+
+def remove_unfinished() -> None:
+    """Remove them all, in a process that cannot end as it should."""
+    for path in list(_UNFINISHED):
+        with suppress(OSError):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _short(name: str) -> str:
