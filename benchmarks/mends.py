@@ -13,7 +13,8 @@ state, and noise that nothing depends on), or *mixed* (a number with noise besid
 - *traits*: units differ for ever by what the state leaves out. *drift*: rewards fall from the first episode to the last,
   and the truth is what the last of them would earn.
 - *rare rewards*: one row in 2,000 pays. *rare ends*: a few ends are expected in all.
-- *code*: −999 in 1 % of the rows; *code among small*: −1 in 10 %; *one reward* of 10⁶; *clipped*: the highest fifth is cut off.
+- *code*: −999 in 1 % of the rows (*among counts*: of whole numbers up to 100); *code among small*: −1 in 10 %; *one
+  reward* of 10⁶; *clipped*: the highest fifth is cut off.
 - *padding*: sessions that ended are filled up with rows that earn 0 in a state of their own, and no end is marked.
 - *healthy*: the same worlds with nothing wrong.
 
@@ -41,7 +42,18 @@ VIEWS = ("ids", "factors", "vectors", "mixed")
 GAMMA = 0.95
 AVERAGE, DISCOUNTED = {}, {"estimand": "discounted", "gamma": GAMMA}
 HORIZON, EPISODE = {"estimand": "horizon"}, {"estimand": "episode"}
-HEAD = ("item", "logs", "states", "asked for", "episodes", "right", "green", "green and wrong", "right and refused", "by")
+HEAD = (
+    "item",
+    "logs",
+    "states",
+    "asked for",
+    "episodes",
+    "right",
+    "green",
+    "green and wrong",
+    "right and refused",
+    "by",
+)
 Columns = dict[str, np.ndarray]
 
 
@@ -230,6 +242,13 @@ def replaced(value: Callable[[np.ndarray], float], share: float) -> Change:
     return change
 
 
+def in_counts(log: Log, draw: np.random.Generator) -> Log:
+    """Rewards from 0 to 100 or so in whole numbers, as prices are, and −999 in 1 % of the rows."""
+    world = replace(log.world, mean=40.0 + 20.0 * log.world.mean)
+    whole = np.maximum(np.round(40.0 + 20.0 * log.rows["reward"]), 0.0)
+    return replaced(lambda r: -999.0, 0.01)(Log(world, log.target, log.rows | {"reward": whole}), draw)
+
+
 def clipped(log: Log, draw: np.random.Generator) -> Log:
     reward = log.rows["reward"]
     return Log(log.world, log.target, log.rows | {"reward": np.minimum(reward, np.quantile(reward, 0.8))})
@@ -278,6 +297,7 @@ CASES = {
     "rare ends": Case("7", rare_ends(3.0), (EPISODE,)),
     "code": Case("8", CUT, (AVERAGE,), replaced(lambda r: -999.0, 0.01)),
     "code among small": Case("8", CUT, (AVERAGE,), replaced(lambda r: -1.0, 0.1)),
+    "code among counts": Case("8", CUT, (AVERAGE,), in_counts),
     "one reward": Case("8", CUT, (AVERAGE,), replaced(lambda r: 1e6, 0.0)),
     "clipped": Case("8", CUT, (AVERAGE,), clipped),
     "code, sessions": Case("8", ENDING, (EPISODE,), replaced(lambda r: -999.0, 0.01)),
