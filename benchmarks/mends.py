@@ -1,17 +1,18 @@
-"""Faults that once were green, in worlds of this file alone: is an answer that misses the truth still called trustworthy?
+"""Faults that once were green, in worlds of this file alone: is an answer that misses the truth still trustworthy?
 
     python benchmarks/mends.py                                            # ids, small, a few minutes
     python benchmarks/mends.py --views ids factors --sizes 50 200 500 2000 --logs 40
     python benchmarks/mends.py --only padding --views vectors --sizes 50 200 --logs 10
 
-Every log has a world of its own, drawn from its seed, with the exact truth: a few states, two or three actions, one or two
-loggers without names. One world is shown in four views: its states are *ids*, two *factors*, *vectors* (a point for every
-state, and noise that nothing depends on), or *mixed* (a number with noise beside a category). Episodes are cut, or end.
+Every log has a world of its own, drawn from its seed, with the exact truth: a few states, two or three actions, one or
+two loggers without names. One world is shown in four views: its states are *ids*, two *factors*, *vectors* (a point for
+every state, and noise that nothing depends on), or *mixed* (numbers with noise beside a category). Episodes are cut, or
+end.
 
 - *counter*: the state counts steps since the last purchase, and every episode is cut: its newest value was never left.
 - *visits*: the state is the number of the visit, and a session ends by chance; the question is the total of a session.
-- *traits*: units differ for ever by what the state leaves out. *drift*: rewards fall from the first episode to the last,
-  and the truth is what the last of them would earn.
+- *traits*: units differ for ever by what the state leaves out. *drift*: rewards fall from the first episode to the
+  last, and the truth is what the last of them would earn.
 - *rare rewards*: one row in 2,000 pays. *rare ends*: a few ends are expected in all.
 - *code*: −999 in 1 % of the rows (*among counts*: of whole numbers up to 100); *code among small*: −1 in 10 %; *one
   reward* of 10⁶; *clipped*: the highest fifth is cut off.
@@ -61,7 +62,7 @@ Columns = dict[str, np.ndarray]
 class World:
     """P(s′|s,a), mean rewards, chance of an end after (s, a), law of the starts; ``steps`` until the recorder stops.
 
-    ``shown`` maps what the world is in to what the log says of it. ``restarts`` says where an average goes on after an end.
+    ``shown`` maps what the world is in to what the log says of it.
     """
 
     moves: np.ndarray
@@ -111,7 +112,9 @@ class World:
             parts.append((alive, np.full(len(s), t), s, a, reward, after, ended, ~ended & (t + 1 == self.steps)))
             state[alive], alive = after, alive[~ended]
         names = ("episode_id", "step", "state", "action", "reward", "next", "terminated", "truncated")
-        return dict(zip(names, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+        columns = list(map(np.concatenate, zip(*parts, strict=True)))
+        order = np.lexsort([columns[1], columns[0]])
+        return {name: column[order] for name, column in zip(names, columns, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -331,8 +334,8 @@ def shown_as(view: str, log: Log, draw: np.random.Generator) -> tuple[Any, Any]:
     still = n - 1 if "world" in log.truth else n  # padding is written again and again as it is
     here = places[state] + 0.1 * draw.normal(size=(len(state), 2)) * (state != still)[:, None]
     there = places[after] + 0.1 * draw.normal(size=(len(after), 2)) * (after != still)[:, None]
-    goes_on = np.flatnonzero((rows["episode_id"][1:] == rows["episode_id"][:-1]))
-    there[goes_on] = here[goes_on + 1]  # rows in order: what came next is the state of the next row
+    goes_on = np.flatnonzero(rows["episode_id"][1:] == rows["episode_id"][:-1])
+    there[goes_on] = here[goes_on + 1]
 
     def nearest(numbers: np.ndarray) -> np.ndarray:
         return ((numbers[:, None] - places[None]) ** 2).sum(axis=2).argmin(axis=1)
