@@ -24,6 +24,7 @@ from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.intervals import standard_error
 from mixope.problem import Problem
 from mixope.statistics.skewness import deciding_events
+from mixope.statistics.transitions import ENDED
 
 FEWEST_EPISODES = 40
 """Of fewer, one that stands out among healthy ones would look like a rare event."""
@@ -67,6 +68,5 @@ def _ends_behind(evidence: Evidence) -> float | None:
     weights, problem = evidence.solution.weights, evidence.problem
     if weights is None or not isinstance(problem, Problem):
         return evidence.measures.effective_ends
-    ends = np.zeros(problem.transitions.n_groups)
-    ends[problem.transitions.terminated] = 1.0
-    return weights.effective_sample_size(ends)
+    rows = problem.logged if evidence.solution.of_logged else problem.transitions
+    return weights.effective_sample_size((rows.next_state == ENDED).astype(np.float64))
