@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from mixope.inspection.records import (
     Words,
 )
 from mixope.inspection.states import categories, columns_of_counts, columns_of_rows, requests_of
-from mixope.logs import EPISODE_KEYS, Logs, LogSource, Schema, explain_episodes, explain_rows
+from mixope.logs import EPISODE_KEYS, Logs, LogSource, Schema, explain_episodes, explain_rows, missing_states
 from mixope.policies import PolicySource
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows, sample
@@ -254,11 +254,16 @@ def _vectors(schema: Schema, measured: MeasuredColumns, actions: GroupSums | Non
 
 
 def _bad_columns(logs: Logs, engine: Engine) -> Shown:
-    """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all."""
+    """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all.
+
+    What is missing is counted in all rows: a scan leaves out many of them for just that.
+    """
     try:
-        return _shown(logs.schema, engine.scan(logs, _of_columns(logs.schema)))
+        shown = _shown(logs.schema, engine.scan(logs, _of_columns(logs.schema)))
     except DataError:
         return Shown()
+    gone = missing_states(logs) if shown.state else {}
+    return shown._replace(state=tuple(replace(column, missing=gone[column.name]) for column in shown.state))
 
 
 @dataclass(frozen=True)
