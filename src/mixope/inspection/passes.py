@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from mixope.logs import (
     explain_episodes,
     explain_rows,
     look_alikes,
+    missing_states,
 )
 from mixope.policies import PolicySource
 from mixope.questions import as_logs, resolve_policy
@@ -270,11 +271,16 @@ def _vectors(schema: Schema, measured: MeasuredColumns, actions: GroupSums | Non
 
 
 def _bad_columns(logs: Logs, engine: Engine) -> Shown:
-    """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all."""
+    """Of rows that cannot be used, what can be shown; nothing where a column does not hold numbers at all.
+
+    What is missing is counted in all rows: a scan leaves out many of them for just that.
+    """
     try:
-        return _shown(logs.schema, engine.scan(logs, _of_columns(logs.schema)))
+        shown = _shown(logs.schema, engine.scan(logs, _of_columns(logs.schema)))
     except DataError:
         return Shown()
+    gone = missing_states(logs) if shown.state else {}
+    return shown._replace(state=tuple(replace(column, missing=gone[column.name]) for column in shown.state))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ logs.fragments()          # the same rows as descriptions that other processes c
 """
 
 from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, codes_of, merge_values
-from mixope.logs.checks import LARGE, explain_gaps, explain_rows
+from mixope.logs.checks import LARGE, explain_gaps, explain_rows, missing_states
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.given import LogSource
@@ -60,6 +60,7 @@ __all__ = [
     "jumps",
     "look_alikes",
     "merge_values",
+    "missing_states",
     "read",
     "reading",
     "write",

@@ -103,6 +103,7 @@ def _count(found: Inspection, roles: Container[str]) -> int:
 def _state(found: Inspection) -> Pieces:
     """The role of every column, what it holds, and how often it is missing."""
     rows = _rows_looked_at(found)
+    all_rows = rows if found.contents else found.total_rows
     lines = []
     for column in found.state:
         holds = span(column.lowest, column.highest)
@@ -110,11 +111,12 @@ def _state(found: Inspection) -> Pieces:
             most = ", ".join(f"{value} ({percent(n / rows)})" for value, n in column.most)
             holds = f"{column.values:,}: {most}" + (", …" if column.values > len(column.most) else "")
         name = column.name.partition(".")[2] or column.name
-        lines.append((name, column.role, clean(holds), percent(column.missing / rows)))
+        lines.append((name, column.role, clean(holds), percent(column.missing / max(all_rows, 1))))
     shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"), most=SHOWN)
     if found.contents or rows >= found.total_rows:
         return [shares]
-    return [shares, Text(f"  shares are of the {rows:,} of {found.total_rows:,} rows that the scan could use")]
+    could = f"the {rows:,} of {found.total_rows:,} rows that the scan could use"
+    return [shares, Text(f"  values are those of {could}; what is missing is counted in all")]
 
 
 def _rows_looked_at(found: Inspection) -> int:
