@@ -4,7 +4,8 @@
 
 Run with OMP_NUM_THREADS=1. Worlds of this file's own: a ring of ids (counted), its states as two factors, and three
 floats (vectors) on which loggers act in waves that a model of their actions follows badly. Each log is healthy, or has
-propensities that are wrong: of the other action, the target's, or one in every row. A line of the table is one kind of
+propensities that are wrong: of the other action, the target's, or one in every row. *Right, changing* are those of
+loggers whose favourite action in a state changes now and then. A line of the table is one kind of
 log and one estimator: how often the interval holds the truth, how often a right answer is refused, how often a wrong
 one is green, and which of the checks *behaviour fit*, *loggers agree*, *episodes agree*, *repeated episodes* and
 *interval width* warn.
@@ -69,6 +70,15 @@ def ring_law(state: np.ndarray, who: np.ndarray) -> np.ndarray:
     return RING[who, state]
 
 
+FAVOURITES = np.random.default_rng(11).random((8, 2, 4)) < 0.5
+
+
+def ring_changing(state: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Of two loggers that change their minds seven times."""
+    when = np.arange(len(state)) * len(FAVOURITES) // len(state)
+    return np.where(FAVOURITES[when, who, state], 0.93, 0.07)
+
+
 def ring_goal(state: np.ndarray, who: np.ndarray) -> np.ndarray:
     """Of the target."""
     return GOAL[state]
@@ -90,11 +100,13 @@ WORLDS: dict[str, tuple[Any, Law, Law]] = {
     "vectors": (waves, waves_law, waves_goal),
     "mixed": (waves, waves_law, waves_goal),
 }
+CHANGING = "right, changing"
 PROPENSITIES = ("none", "right", "other action", "target's", "one")
 PLAN = (
     *(("ids", n, kind, "emp") for n in (50, 500, 2_000) for kind in PROPENSITIES),
     *(("ids", n, kind, e) for n in (50, 500, 2_000) for kind in PROPENSITIES[1:] for e in ("bch", "wis-step")),
     *(("factors", n, kind, "dr") for n in (50, 500, 2_000) for kind in PROPENSITIES),
+    *((name, n, CHANGING, e) for name, e in (("ids", "emp"), ("factors", "dr")) for n in (50, 500, 2_000)),
     *(("vectors", n, "none", "dr") for n in (50, 200)),
     *(("mixed", n, "none", "dr") for n in (50, 200)),
     *(("vectors", 200, kind, e) for kind in PROPENSITIES[1:] for e in ("bch", "wis-step")),
@@ -110,6 +122,7 @@ def log(name: str, kind: str, columns: dict[str, np.ndarray]) -> dict[str, np.nd
     wanted = goal(columns["observation"], columns["policy_id"])
     recorded = {
         "right": taken,
+        CHANGING: taken,
         "other action": 1 - taken,
         "target's": np.where(columns["action"] == 1, wanted, 1 - wanted),
         "one": np.ones(len(up)),
@@ -170,7 +183,8 @@ def lines(given: argparse.Namespace) -> Iterator[dict[str, object]]:
         simulate, law, _ = WORLDS[name]
         held, refused, green, warned = 0, 0, 0, Counter[str]()
         for repetition in range(given.repetitions):
-            columns = simulate(law, episodes, STEPS, 1_000 * (given.seed + 1) + repetition)
+            acting = ring_changing if kind == CHANGING else law
+            columns = simulate(acting, episodes, STEPS, 1_000 * (given.seed + 1) + repetition)
             asked = {"estimand": "horizon", "horizon": STEPS} if horizon else {}
             found = mixope.evaluate(log(name, kind, columns), target(name), estimator, **asked)
             interval = found.interval

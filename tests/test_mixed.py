@@ -189,7 +189,7 @@ class TestInspection:
         columns = {"observation": np.array([[0, 1], [1, 1], [0, 0]]), "action": [0, 0, 1], "reward": [0.0, 1.0, 1.0]}
         found = mixope.inspect(mixope.read(columns))
         assert [(column.role, column.values) for column in found.state] == [("category", 2), ("category", 2)]
-        assert found.state[0].most == (("0", 1), ("1", 1))
+        assert found.state[0].most == (("0", 2), ("1", 1))
 
 
 class TestCommand:

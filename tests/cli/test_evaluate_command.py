@@ -121,7 +121,7 @@ def test_how_episodes_end_is_asked_for_and_taken(tmp_path):
         assert refused.exit_code == 3
         assert "--ends terminated" in refused.stderr
     assert run("backtest", log).exit_code == 3
-    for ends, rows in (("terminated", 6), ("truncated", 4)):
+    for ends, rows in (("terminated", 6), ("truncated", 6)):
         assert json_of("evaluate", log, "--target", target, "--ends", ends)["n_rows"] == rows
 
 

@@ -208,6 +208,47 @@ def test_propensities_that_vary_from_row_to_row_fit_if_they_are_right():
     assert np.mean(found) < 0.5  # on the safe side
 
 
+def changing(seed, switch=0.05, states=9, n=700):
+    """What one of three actions is likely in a state is drawn anew now and then; every row has its own probability."""
+    generator = np.random.default_rng(seed)
+    favourite, rows = generator.integers(3, size=states), []
+    for _ in range(n):
+        state = generator.integers(states)
+        if generator.random() < switch:
+            favourite[state] = generator.integers(3)
+        chances = np.where(np.arange(3) == favourite[state], 0.9, 0.05)
+        action = generator.choice(3, p=chances)
+        rows.append((state, action, chances[action]))
+    state, action, chance = map(np.array, zip(*rows, strict=True))
+    return {
+        "episode_id": np.arange(n) // 10,
+        "step": np.arange(n) % 10,
+        "observation": state,
+        "action": action,
+        "reward": generator.normal(size=n),
+        "next_observation": generator.permutation(state),
+        "action_prob": chance,
+    }
+
+
+def misfit(columns):
+    return misfit_of_propensities(Problem(count(columns).transitions, mixope.TabularPolicy(np.full((9, 3), 1 / 3))))
+
+
+def test_propensities_of_loggers_that_change_fit_if_they_are_right():
+    """Few rows of a state: those that were taken while an action was likely do not show that it once was not."""
+    assert max(misfit(changing(seed)).deviations for seed in range(20)) < 3.5
+    assert max(misfit(changing(seed, switch=1.0)).deviations for seed in range(20)) < 3.5
+
+
+def test_propensities_of_loggers_that_change_and_are_wrong_come_out():
+    for seed in range(5):
+        columns = changing(seed, n=2000)
+        shuffled = np.random.default_rng(seed).permutation(columns["action_prob"])
+        assert misfit({**columns, "action_prob": shuffled}).deviations > 4
+        assert misfit({**columns, "action_prob": (1 - columns["action_prob"]) / 2 + 0.01}).deviations > 10
+
+
 def test_actions_that_are_nearly_certain_raise_no_alarm():
     """One exception in a state where a fifth of one was expected is no evidence, in a hundred such states neither."""
     generator = np.random.default_rng(5)

@@ -13,6 +13,7 @@ import mixope
 from mixope.diagnostics import Verdict
 from mixope.differences import JointScores, Selection, contest, contests_of, joint, ranks, regrets, select
 from mixope.differences import selection as selecting
+from mixope.report.cards import card
 
 from .logs import chain_log
 
@@ -218,6 +219,26 @@ def test_where_one_is_left_it_is_said_to_be_the_only_one():
     ((found, _),) = contests_of(refuse(result, "t1"), 0.95)
     assert found.summary == "t0 is the only target that is ranked; not ranked: t1 (not supported by these logs)"
     assert found.advice == ()
+
+
+@pytest.mark.parametrize("refused", [1, 13])
+def test_what_is_left_alone_by_refusals_is_not_the_best_of_anything(refused):
+    """Whether the others are better is what the logs cannot tell."""
+    result = compared(refused + 1)
+    ((found, differences),) = contests_of(refuse(result, *(f"t{k}" for k in range(1, refused + 1))), 0.95)
+    (rank,) = found.ranked
+    assert (rank.target, rank.place, rank.note) == ("t0", 1, "the only one that is ranked")
+    assert (rank.probability_best, rank.expected_rank, rank.span, rank.may_be_best, rank.places) == (
+        None,
+        None,
+        "–",
+        None,
+        (),
+    )
+    assert rank.interval is not None
+    assert (found.regret, found.contenders) == ((), ())
+    assert {pair.conclusion for pair in differences.pairs} == {None}
+    assert card(found).word == "one target is ranked"
 
 
 def without_scores(estimate):

@@ -12,7 +12,10 @@ from row to row. Σ 1/p over the rows of (s, a) should be n(s), and with p̄ = �
     Σ (Σ 1/p − n(s))² p̄ / n(s)
 
 is the same sum where p is the same for all rows, with mean Σ (1 − p̄) whichever actions are in it, which stands in for
-its degrees of freedom. What is expected less than five times to happen is left out: nobody recorded the propensity of
+its degrees of freedom. Where p changes within the rows of a pair, because the logger was changed or learned, the rows that
+were taken need not show how small it was: an action that was taken often while it was likely may have no row from when
+it was not. There 1/p̄ is no less than Σ 1/p² / Σ 1/p over all rows of the logger, the mean of 1/p over everything that it
+could have done. What is expected less than five times to happen is left out: nobody recorded the propensity of
 an action that was not taken. What is expected less than five times not to happen is one sum, and counts where something
 else was done too often: propensities of 1 in every row do not pass. Both see labels that changed places. Policies also
 see actions under each other's names where all loggers share the mistake; propensities do only if they were looked up by
@@ -33,6 +36,8 @@ from mixope.statistics.transitions import Transitions
 
 LEAST = 5.0
 """Rows that must be expected of a pair for it to be judged alone."""
+CHANGES = 0.01
+"""The variance of 1/p within pairs, by its mean square, above which a logger's propensities change from row to row."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,9 @@ def _of_recorded(rows: Transitions, taken: FloatArray, inverse: FloatArray, squa
     visits = sum_by(state, taken, rows.n_states)
     known = np.isfinite(sum_by(state, inverse, rows.n_states))[state] & (taken > 0)
     mean = np.divide(inverse, squared, out=np.zeros(rows.n_pairs), where=known)
+    constant = float(np.sum(inverse[known] ** 2 / taken[known]))
+    if float(squared[known].sum()) > (1.0 + CHANGES) * constant:
+        mean = np.minimum(mean, inverse[known].sum() / squared[known].sum())
     expected = visits[state] * mean
     judged = known & (np.minimum(expected, visits[state] - expected) >= LEAST)
     n, p = visits[state[judged]], mean[judged]

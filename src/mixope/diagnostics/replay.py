@@ -86,6 +86,8 @@ def replay_ordered(
 ) -> Replays:
     """The same from rows in their order, and that of all steps where it is known; ``logger`` is of every episode."""
     rows = lay(transitions, ordered, logger, seed)
+    if not len(rows.step):
+        return Replays(whole, None, None, None, transitions.loggers)
     everything, half = np.ones(len(rows.step), dtype=np.bool_), (int(rows.step.max()) + 1) // 2
     late, usable = (found[rows.episode] for found in late_half(logger))
     return Replays(

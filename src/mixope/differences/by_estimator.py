@@ -1,7 +1,8 @@
 """What each estimator says of all targets: who may be ranked, which are the best, and their differences.
 
 A target is ranked by its value and, where it has scores, with its uncertainty. One whose verdict is a refusal is not
-ranked: it stands below the others with its value, and no probability, place or regret counts it.
+ranked: it stands below the others with its value, and no probability, place or regret counts it. One that is left
+alone is not the best of anything: there is nobody to be told apart from.
 
 Estimates of one run keep their scores, so that nothing is read again. The scores say nothing of bias: a target whose
 mass the logs do not cover is named in ``alerts``.
@@ -27,6 +28,7 @@ from mixope.intervals import Interval, block_scores, few_episodes, quantile
 UNCOVERED = 0.01
 """Target mass outside the logs above which a difference is said to be biased."""
 _APPROXIMATE = "{}: an approximation error of about {:.3g} is part of its own interval and not of its differences'"
+_LAST, _SURE = "the only one that is ranked", "the only one whose value has an interval"
 MOST_LOGGERS = 20
 """With more loggers than this, targets are set against none: a table of all of them says nothing to a reader."""
 Contested = tuple[Selection, Differences | None]
@@ -61,7 +63,7 @@ def _one(group: list[Estimate], level: float, seed: int, all_pairs: bool) -> Con
     chosen = select(group, joint, level, seed)
     if joint is None or len(usable) < 2:
         return chosen, None
-    best = next((rank.target for rank in chosen.ranks if rank.low is not None), None)
+    best = next((rank.target for rank in chosen.ranked if rank.target in joint.names), None)
     every = all_pairs or len(usable) <= MOST_PAIRED
     first = usable[0]
     return chosen, Differences(
@@ -107,6 +109,9 @@ def select(group: Sequence[Estimate], joint: JointScores | None, level: float, s
     found = contest(joint.take(with_scores), level, seed) if joint and with_scores else None
     sure = {rank.target: _spanned(rank, supported[rank.target], found, level) for rank in ranks(found)} if found else {}
     by_value = sorted(name for name in supported if name not in sure)
+    alone = len(sure) == 1 and len(group) > 1
+    if alone:
+        sure = {name: _alone(rank, _LAST if not by_value else _SURE) for name, rank in sure.items()}
     plain = [Rank(name, supported[name].value, note="by its value alone") for name in by_value]
     others = sorted((e for e in group if e.target not in supported), key=lambda e: e.target)
     apart = [Rank(e.target, e.value, note=_why_apart(e)) for e in others]
@@ -115,8 +120,15 @@ def select(group: Sequence[Estimate], joint: JointScores | None, level: float, s
         estimator=group[0].estimator,
         level=level,
         ranks=(*_numbered(placed), *_by_value(apart)),
-        regret=regrets(found, level) if found else (),
+        regret=regrets(found, level) if found and not alone else (),
         alerts=tuple(_no_scores([supported[name] for name in by_value])),
+    )
+
+
+def _alone(rank: Rank, note: str) -> Rank:
+    """Of a target that no other is held against: its value and its interval, and no chances."""
+    return replace(
+        rank, probability_best=None, expected_rank=None, low=None, high=None, may_be_best=None, places=(), note=note
     )
 
 

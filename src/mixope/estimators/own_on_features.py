@@ -40,8 +40,8 @@ MOST_FITTED = 20
 """With more loggers than this, the pool alone is fitted."""
 ROWS_PER_FEATURE = 10
 _NEGATIVE_MASS = 0.1
-_CUTOFF = 1e-9
-"""Directions of the features whose share in the system is below this are left out."""
+_CUTOFF = 1e-5
+"""Directions of the features whose share in the system is below this are left out: what rows tell of them is chance."""
 
 
 def on_policy_on_features(

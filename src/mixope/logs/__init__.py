@@ -7,11 +7,12 @@ logs.fragments()          # the same rows as descriptions that other processes c
 """
 
 from mixope.logs.categories import CODED, StateColumns, Value, code_of, coded, codes_of, merge_values
-from mixope.logs.checks import LARGE, explain_gaps, explain_rows
+from mixope.logs.checks import LARGE, explain_gaps, explain_rows, missing_states
 from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.given import LogSource
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
+from mixope.logs.labels import about_look_alikes, look_alikes
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import (
@@ -48,6 +49,7 @@ __all__ = [
     "Schema",
     "StateColumns",
     "Value",
+    "about_look_alikes",
     "code_of",
     "coded",
     "codes_of",
@@ -56,7 +58,9 @@ __all__ = [
     "explain_gaps",
     "explain_rows",
     "jumps",
+    "look_alikes",
     "merge_values",
+    "missing_states",
     "read",
     "reading",
     "write",

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from mixope.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.plan import Column, Plan
-from mixope.logs.schema import Schema
-from mixope.logs.sources import Piece, field_in, quote, reading
+from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Schema
+from mixope.logs.sources import Piece, field_in, literal, quote, reading
 from mixope.logs.types import AS_STRINGS, GREATEST, LEAST, Field
 
 if TYPE_CHECKING:
@@ -57,6 +57,27 @@ def explain_rows(logs: Logs) -> DataError | None:
             if found is not None:
                 return found
     return None
+
+
+def missing_states(logs: Logs) -> dict[str, int]:
+    """In how many of all rows each column of the state has no value, also of rows that cannot be used for it."""
+    schema = logs.schema
+    asked = ", ".join(f"count(*) FILTER ({_without(name, schema)})" for name in schema.observation)
+    with reading(logs.name), logs.connect() as connection:
+        rows = view.rows(logs.plans, schema, connection, logs.step_base, keep_all=True)
+        (found,) = connection.execute(f"SELECT {asked} FROM ({rows})").fetchall()
+    return dict(zip(schema.observation, found, strict=True))
+
+
+def _without(name: str, schema: Schema) -> str:
+    """Whether a value of the state is missing, or stands for one that was missing and was kept."""
+    column, type_ = quote(name), schema.types[name]
+    if (gap := f"{name} missing") in schema.types:
+        return f"{quote(gap)} = 1"
+    if type_ == "float":
+        return f"NOT coalesce(isfinite({column}), false)"
+    kept = f"{MISSING_NUMBER}" if type_ == "int" else literal(MISSING_WORD)
+    return f"{column} IS NULL OR {column} = {kept}" if type_ != "bool" else f"{column} IS NULL"
 
 
 def explain_gaps(logs: Logs) -> DataError | None:

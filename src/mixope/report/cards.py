@@ -175,6 +175,7 @@ def _contest(chosen: Selection, details: Sequence[folds.Fold], alerts: Sequence[
     by = f"by {chosen.estimator}, at {level_words(chosen.level)}"
     lines = tuple(Line("caution", "note", alert) for alert in alerts[:MOST_CHECKS])
     word = "one target is the best" if sure == "good" else "the best cannot be told apart" if chosen.ranked else ""
+    word = "one target is ranked" if len(chosen.ranked) == 1 and not chosen.contenders else word
     return Card(
         sure,
         word or "no target can be ranked",

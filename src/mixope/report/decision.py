@@ -62,7 +62,8 @@ def choice(compared: Comparison) -> str:
     found = next((d for d in compared.differences if d.estimator == chosen.estimator), None)
     winner = next((e for e in compared.estimates if (e.target, e.estimator) == (best[0], chosen.estimator)), None)
     verb = "is" if winner is None else _verb(winner)
-    return f"“{best[0]}” {verb} the best of {len(ranked):,} targets{_ahead(best[0], chosen, found)}"
+    of = f"{len(ranked):,} targets" if len(ranked) == len(names) else f"the {len(ranked):,} targets that are ranked"
+    return f"“{best[0]}” {verb} the best of {of}{_ahead(best[0], chosen, found)}"
 
 
 def _ahead(best: str, chosen: Selection, found: Differences | None) -> str:

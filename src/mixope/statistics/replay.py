@@ -88,10 +88,11 @@ class Laid:
 def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Laid:
     """The rows of logs, with their episodes dealt into folds; ``logger`` is that of every episode.
 
-    Rows after which nobody knows what came are left out: they are the last of their episodes.
+    Rows after which nobody knows what came are left out: they are the last of their episodes. Those that ended where
+    the recorder stopped would be left out too if they had gone on, so that as large a share of the ends is.
     """
     t, episodes = transitions, ordered.episodes
-    told = np.flatnonzero(t.next_state[ordered.group] != UNFOLLOWED)
+    told = _told(t.next_state[ordered.group], episodes.step, logger[episodes.episode], seed)
     group, episode = ordered.group[told], episodes.episode[told]
     _, cell = np.unique(transition_cells(t)[group], return_inverse=True)
     fold = dealt(logger, seed)
@@ -112,6 +113,24 @@ def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: 
         n_cells=int(cell.max(initial=-1)) + 1,
         n_loggers=len(t.loggers),
     )
+
+
+def _told(next_state: IntArray, step: IntArray, logger: IntArray, seed: int) -> IntArray:
+    """Rows that tell where they lead, and of the ends the share that would have told it at that step.
+
+    Whether the recorder stopped has nothing to do with what came of a row; whether it kept one without a next
+    observation has, because an end needs none. Of the rows of a logger at a step that did not end, u were not followed;
+    so of those that ended, a share of 1 − u is kept, by chance.
+    """
+    lost, ended = next_state == UNFOLLOWED, next_state < 0
+    if not lost.any():
+        return np.arange(len(next_state))
+    _, place = np.unique(np.stack([logger, step]), axis=1, return_inverse=True)
+    place, n = place.ravel(), int(place.max()) + 1
+    went_on = sum_by(place, (lost | ~ended).astype(np.float64), n)
+    share = sum_by(place, lost.astype(np.float64), n) / np.maximum(went_on, 1.0)
+    drawn = np.random.default_rng([seed, 59]).random(len(next_state)) < share[place]
+    return np.flatnonzero(~lost & ~(ended & drawn))
 
 
 def dealt(logger: IntArray, seed: int) -> IntArray:

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from mixope.errors import DataError, MixopeError
 from mixope.logs.sources import reading
+from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import Gate
 from mixope.logs.sources.scratch import found_once
@@ -219,7 +220,7 @@ def _summed_up(path: str, store: Store | None) -> Iterator[tuple[str, Mapping[st
     import pyarrow.parquet as pq
 
     opened = nullcontext(path) if store is None else store.open(path)
-    with reading(path), opened as stored, pq.ParquetFile(stored) as file:
+    with reading(path), opened as stored, pq.ParquetFile(stored, **VERIFIED) as file:
         present = [name for name in ACTIONS if name in file.schema_arrow.names]
         rows = file.read(columns=present).to_pylist()
     for row in rows:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mixope.errors import DataError
 from mixope.logs.sources import reading
+from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
 from mixope.logs.sources.spaces import Key
 
@@ -76,7 +77,7 @@ def _table(path: str, storage: str) -> Any:
 
     with reading(path):
         if storage == "parquet":
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, **VERIFIED) as file:
                 table = file.read()
         else:
             with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:

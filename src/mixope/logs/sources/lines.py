@@ -101,8 +101,12 @@ def _reader(connection: Any, place: str, path: str) -> str:
 
     lines = f"format='newline_delimited', records=true, hive_partitioning=false, maximum_object_size={1 << 26}"
     given = f"read_json({file_list([place])}, {lines}"
+    look = f"DESCRIBE SELECT * FROM {given}, auto_detect=true, sample_size=-1"
     try:
-        found = connection.sql(f"DESCRIBE SELECT * FROM {given}, auto_detect=true, sample_size=-1)").fetchall()
+        try:
+            found = connection.sql(f"{look})").fetchall()
+        except duckdb.BinderException:  # lines whose many keys are mostly absent pass for maps, unless told otherwise
+            found = connection.sql(f"{look}, map_inference_threshold=-1)").fetchall()
     except duckdb.BinderException as error:
         said = str(error).splitlines()[0]
         raise DataError(f"The log cannot be read: {said}", where=path, expected="one object per line") from error
