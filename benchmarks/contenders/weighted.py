@@ -63,7 +63,7 @@ class WeightedValue:
     def _on_features(self, problem: FeatureProblem) -> Asking[Solution]:
         (ratio, report), coarse, _ = yield from ratios(problem)
         design = value_design(problem)
-        moments, gram = yield WeightedSums(design, ratio), WeightedGram(design, ratio)
+        moments, gram = yield WeightedSums(design, ratio), WeightedGram(design.pairs, ratio)
         system = ValueSystem(problem, design, moments, gram["gram"])
         if self.plug_in:
             return plugged_in(Solution(0.0), system.value)

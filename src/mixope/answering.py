@@ -222,9 +222,10 @@ def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
         except StopIteration as end:
             outcomes = list(end.value)
             break
-        if isinstance(problem, Problem) and all(isinstance(request, ScoreTable) for request in wants):
+        if isinstance(problem, FeatureProblem) or all(isinstance(request, ScoreTable) for request in wants):
             problem.forget()
         answers = yield wants
+        del wants
     if not isinstance(problem, Problem):
         return outcomes
     found = [_read(problem, outcome) for outcome in outcomes]

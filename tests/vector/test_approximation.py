@@ -133,7 +133,7 @@ def value_of(gamma, ridges):
     asked = posed(lq_logs(1, 12, 30), NormalisedBumps(8), gamma=gamma)
     problem = asked.problem
     design = value_design(problem)
-    moments, gram = asked.rounds.ask([ValueSums(design), PairGram(design)])
+    moments, gram = asked.rounds.ask([ValueSums(design), PairGram(design.pairs)])
     rows = problem.known.sample
     return ValueSystem(problem, design, moments, gram["gram"], ridges), rows, problem.fold_of(rows)
 

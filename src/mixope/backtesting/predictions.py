@@ -264,10 +264,10 @@ def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy], estimand: 
 def _ask(estimator: Estimator, problem: FeatureProblem) -> Solution | Asking[Solution]:
     """A solution, or a generator on the way to one that sees the rows of the others."""
     found = estimator.solve(problem)
-    return _among(found, problem.labels, estimator.name) if isinstance(found, Generator) else found
+    return _among(found, problem, estimator.name) if isinstance(found, Generator) else found
 
 
-def _among(asking: Asking[Solution], labels: tuple[str, ...], name: str) -> Asking[Solution]:
+def _among(asking: Asking[Solution], problem: FeatureProblem, name: str) -> Asking[Solution]:
     """The same estimator, all of whose requests see the rows of some loggers only."""
     answers: Any = None
     while True:
@@ -278,7 +278,8 @@ def _among(asking: Asking[Solution], labels: tuple[str, ...], name: str) -> Aski
             return found
         if any(request.whole_episodes for request in wants):
             refuse_whole_episodes(name, wants)
-        answers = yield tuple(OfLoggers(request, labels) for request in wants)
+        problem.forget()
+        answers = yield tuple(OfLoggers(request, problem.labels) for request in wants)
 
 
 def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:

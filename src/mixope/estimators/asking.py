@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 Asked = Request | EpisodeSurvey
 """What may be asked: a statistic of rows, or what whoever holds the counts knows how to make of some."""
-Asking = Generator[tuple[Asked, ...], tuple[Any, ...], T]
+Asking = Generator[tuple[Asked, ...], Sequence[Any], T]
 Answer = Callable[[Sequence[Any]], tuple[Any, ...]]
 """Answers some requests: one scan."""
 
@@ -44,7 +44,7 @@ class _Asker:
     wants: tuple[Asked, ...] | None = None
     outcome: Any = None
 
-    def advance(self, answers: tuple[Any, ...] | None) -> None:
+    def advance(self, answers: Sequence[Any] | None) -> None:
         """To the next requests, or to the end: a solution, or the error that says why there is none."""
         try:
             with solvable():
@@ -63,10 +63,14 @@ def together(starts: Sequence[Callable[[], Any]]) -> Asking[list[Any]]:
     askers = [_begin(start) for start in starts]
     while waiting := [asker for asker in askers if asker.wants is not None]:
         answers = yield tuple(request for asker in waiting for request in asker.wants or ())
-        for asker in waiting:
+        rest = answers if isinstance(answers, list) else list(answers)
+        del answers
+        for asker in waiting:  # a list that is emptied: nothing holds an answer when its askers have advanced
             size = len(asker.wants or ())
-            mine, answers = answers[:size], answers[size:]
+            mine = rest[:size]
+            del rest[:size]
             asker.advance(mine)
+            del mine
     return [asker.outcome for asker in askers]
 
 
@@ -109,31 +113,38 @@ def _begin(start: Callable[[], Any]) -> _Asker:
 
 @dataclass
 class Rounds:
-    """Answers that were given in a run, by content, so that nothing is asked of the logs twice."""
+    """Whoever answers, one scan per round. Equal requests of a round are one.
+
+    An answer lives until those who asked for it have advanced: all who ask for it do so in the same round. Those that
+    need episodes in order are kept, by content, and so are those that are asked for outside of rounds.
+    """
 
     answer: Answer
-    given: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What whoever answers has to say about it."""
 
     def ask(self, requests: Sequence[Asked]) -> tuple[Any, ...]:
-        """The answers to some requests; those that are new cost one scan."""
-        keys = [content_key(request) for request in requests]
-        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self.given}
-        if new:
-            self.given.update(zip(new, self.answer(list(new.values())), strict=True))
-        return tuple(self.given[key] for key in keys)
+        """The answers to some requests, which are kept; those that are new cost one scan."""
+        return tuple(self._answers(requests, keep=True))
 
     def run(self, asking: Asking[T]) -> T:
         """To its end, one scan per round."""
-        answers = None
-        while True:
-            try:
-                wants = next(asking) if answers is None else asking.send(answers)
-            except StopIteration as end:
-                found: T = end.value
-                return found
-            answers = self.ask(wants)
+        try:
+            wants = next(asking)
+            while True:
+                wants = asking.send(self._answers(wants))
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+    def _answers(self, requests: Sequence[Asked], *, keep: bool = False) -> list[Any]:
+        keys = [content_key(request) for request in requests]
+        new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self.kept}
+        found = dict(zip(new, self.answer(list(new.values())), strict=True)) if new else {}
+        lasting = [key for key, request in new.items() if keep or getattr(request, "whole_episodes", False)]
+        self.kept.update((key, found[key]) for key in lasting)
+        return [found[key] if key in found else self.kept[key] for key in keys]
 
 
 def answered(start: Callable[[], Any], answer: Answer) -> Any:

@@ -24,7 +24,16 @@ from mixope.estimators.asking import Asking, all_or_nothing
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import RatioReport, calibration_requests, log_target, phi_of, solve_ratios
 from mixope.estimators.feature_scores import score
-from mixope.estimators.feature_value import PairGram, ValueDesign, ValueSums, cross, value_design, value_system
+from mixope.estimators.feature_value import (
+    PairDesign,
+    PairGram,
+    SolvedValue,
+    ValueDesign,
+    ValueSums,
+    cross,
+    value_design,
+    value_system,
+)
 from mixope.estimators.solution import Measures, Solution, combine
 from mixope.features import FittedMap
 from mixope.features.actions import DiscreteActions
@@ -109,15 +118,15 @@ def with_value(
     if not (needed or problem.drawable):
         return (*(yield requests), None)
     design = value_design(problem)
-    *found, moments, gram = yield (*requests, ValueSums(design), PairGram(design))
-    return (*found, value_system(problem, design, moments, gram))
+    *found, moments, gram = yield (*requests, ValueSums(design), PairGram(design.pairs))
+    return (*found, value_system(problem, design, moments, gram).solved)
 
 
 def lstdq_on_features(problem: FeatureProblem) -> Asking[Solution]:
     """The plug-in value of LSTD-Q: no ratio, hence no score; the interval of ``dr`` is the one to use."""
     problem.check_ends()
     design = value_design(problem)
-    moments, gram = yield ValueSums(design), PairGram(design)
+    moments, gram = yield ValueSums(design), PairGram(design.pairs)
     system, horizon = value_system(problem, design, moments, gram), problem.estimand.horizon
     value = system.value if horizon is None else system.horizon_value(horizon)
     return Solution(value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
@@ -127,7 +136,7 @@ def lstdq_on_features(problem: FeatureProblem) -> Asking[Solution]:
 class PairWeigher:
     """ζ = θ·x(s,a), or u π(a|s) with u = θ·x(s,a) where a target is given."""
 
-    design: ValueDesign
+    pairs: PairDesign
     theta: FloatArray
     target: Policy | None = None
     log_unit: float = 0.0
@@ -139,7 +148,7 @@ class PairWeigher:
 
     def weights(self, rows: Rows, fold: int | None = None) -> FloatArray:
         """ζ of every row; there are no folds."""
-        zeta = np.maximum(self.design.taken(rows) @ self.theta, 0.0) * rows.times
+        zeta = np.maximum(self.pairs.taken(rows) @ self.theta, 0.0) * rows.times
         return zeta if self.target is None else zeta * _density(self.target, rows, self.log_unit)[0]
 
 
@@ -157,7 +166,16 @@ def pair_ratio_on_features(problem: FeatureProblem, name: str, *, whiten_tests: 
     """
     problem.refuse_horizon(name)
     design = value_design(problem)
-    sums, gram = yield ValueSums(design), PairGram(design)
+    theta, report, model = _pair_ratio(
+        problem, design, whiten_tests, *(yield ValueSums(design), PairGram(design.pairs))
+    )
+    return (yield from score(problem, PairWeigher(design.pairs, theta), report, model))
+
+
+def _pair_ratio(
+    problem: FeatureProblem, design: ValueDesign, whiten_tests: bool, sums: Moments, gram: Moments
+) -> tuple[FloatArray, RatioReport, SolvedValue]:
+    """θ and the value; the moments are not held while scores are summed."""
     value = value_system(problem, design, sums, gram)
     n, average = float(sums["n"].sum()), problem.estimand.restarts
     system = sums["a"].sum(axis=0).T / n
@@ -166,7 +184,7 @@ def pair_ratio_on_features(problem: FeatureProblem, name: str, *, whiten_tests: 
     right = None if average else problem.estimand.scale * value.start
     mean, square = sums["e"].sum(axis=0) / n, gram["gram"].sum(axis=0) / n
     theta, solved, condition = solve_ratio(system, right, mean, square, whiten_tests=whiten_tests)
-    return (yield from score(problem, PairWeigher(design, theta), RatioReport(solved, condition), value))
+    return theta, RatioReport(solved, condition), value.solved
 
 
 @dataclass(frozen=True)
@@ -277,7 +295,10 @@ def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:
     right = None if average else problem.estimand.scale * start
     theta, solved, condition = solve_ratio(system / n, right, sums["e"] / n, sums["gram"] / n)
     report = RatioReport(solved, condition, capped=int(sums["capped"]))
-    return (yield from score(problem, PairWeigher(design, theta, problem.target, request.log_unit), report, model))
+    del moments, sums, system
+    return (
+        yield from score(problem, PairWeigher(design.pairs, theta, problem.target, request.log_unit), report, model)
+    )
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,10 @@ class FeatureProblem:
         found: T = self._solved[key][1]  # type: ignore[assignment]
         return found
 
+    def forget(self) -> None:
+        """Drop what was solved, and the sums behind it: all who asked for these have what they need."""
+        self._solved.clear()
+
     def __post_init__(self) -> None:
         if self.folds < 1 or FOLDS % self.folds:
             raise UsageError(f"folds must divide {FOLDS}, got {self.folds}")

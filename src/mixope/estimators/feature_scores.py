@@ -34,7 +34,7 @@ from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import RatioReport
-from mixope.estimators.feature_value import ValueFit, ValueSystem
+from mixope.estimators.feature_value import SolvedValue, ValueFit
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
@@ -154,7 +154,7 @@ def score(
     problem: FeatureProblem,
     ratio: Weigher,
     report: RatioReport,
-    model: ValueSystem | None,
+    model: SolvedValue | None,
     *,
     logged: bool = False,
     doubly_robust: bool = False,
@@ -170,7 +170,7 @@ def score(
         problem.piece_steps,
     )
     (part,) = yield (request,)
-    summed = _summed(part, request)
+    summed = _summed(problem, part, request)
     if float(summed.terms.weight.sum()) <= 0:
         raise DataError("all weights are zero: the target cannot be followed on these logs")
     found = _solution(problem, summed, model, doubly_robust=doubly_robust, crossed=request.crossed)
@@ -218,7 +218,7 @@ def _parked(problem: FeatureProblem, ratio: Weigher) -> tuple[float, float] | tu
     return float(w[still].sum()) / total, float(w[still] @ np.abs(sample.reward[still])) / total
 
 
-def _start_error(problem: FeatureProblem, model: ValueSystem, terms: EpisodeTerms) -> float | None:
+def _start_error(problem: FeatureProblem, model: SolvedValue, terms: EpisodeTerms) -> float | None:
     """The standard error of the start law, had starts the spread of the logged states; None where ends start again."""
     if problem.estimand.restarts:
         return None
@@ -226,13 +226,14 @@ def _start_error(problem: FeatureProblem, model: ValueSystem, terms: EpisodeTerm
     return float(problem.estimand.scale * worth.std() / np.sqrt(max(float(terms.starts.sum()), 1.0)))
 
 
-def _summed(part: ScorePart, request: ScoreSums) -> Summed:
+def _summed(problem: FeatureProblem, part: ScorePart, request: ScoreSums) -> Summed:
     parts = 1 if request.coarse is None else 2
     columns = [part.sums.column(f"x{k}") for k in range(request.n_columns)]
     sums = np.stack(columns, axis=1)
     count, starts, squared = sums[:, :3].T
     found = [_terms(each, count, starts, sums[:, 3:5]) for each in np.split(sums[:, 5:], parts, axis=1)]
-    weights = Weights(found[0].weight, squared, part.seen.largest)
+    by_episode = Weights(found[0].weight, squared, part.seen.largest)
+    weights = by_episode.by(_loggers(problem, part.sums), len(problem.labels))
     return Summed(found[0], found[1] if parts == 2 else None, weights, part)
 
 
@@ -243,7 +244,7 @@ def _terms(part: FloatArray, count: FloatArray, starts: FloatArray, first: Float
 
 
 def _solution(
-    problem: FeatureProblem, summed: Summed, model: ValueSystem | None, *, doubly_robust: bool, crossed: bool
+    problem: FeatureProblem, summed: Summed, model: SolvedValue | None, *, doubly_robust: bool, crossed: bool
 ) -> Solution:
     """Value, scores and measures from the sums by episode."""
     terms, total = summed.terms, float(summed.terms.weight.sum())
@@ -271,7 +272,7 @@ def _solution(
     lengths = pieces_of_episodes(summed.part.sums) if problem.piece_steps else None
     return Solution(
         value,
-        summed.weights.by(_loggers(problem, summed.part.sums), len(problem.labels)),
+        summed.weights,
         None if model is None else ClusterScores.of_pieces(scores, lengths),
         measures=measures,
         no_interval_because=_NOT_DRAWABLE if model is None else None,

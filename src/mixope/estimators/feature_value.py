@@ -42,13 +42,11 @@ _ALIKE = 1e-9
 
 
 @dataclass(frozen=True)
-class ValueDesign:
-    """x(s,a) and x(s,π) of rows for one target."""
+class PairDesign:
+    """x(s,a) of rows, whatever the target: φ(s) crossed with ψ(a)."""
 
     states: FittedMap
     actions: ActionMap
-    target: Policy
-    gamma: float
 
     @property
     def size(self) -> int:
@@ -63,6 +61,38 @@ class ValueDesign:
         """ψ(a), by which φ(s) is crossed."""
         return rows.once("taken factor", self, lambda: self.actions.of(rows.action))
 
+
+@dataclass(frozen=True)
+class ValueDesign:
+    """x(s,a) and x(s,π) of rows for one target."""
+
+    pairs: PairDesign
+    target: Policy
+    gamma: float
+
+    @property
+    def states(self) -> FittedMap:
+        """φ."""
+        return self.pairs.states
+
+    @property
+    def actions(self) -> ActionMap:
+        """ψ."""
+        return self.pairs.actions
+
+    @property
+    def size(self) -> int:
+        """Columns of x."""
+        return self.pairs.size
+
+    def taken(self, rows: Rows) -> FloatArray:
+        """x(s,a), made once for all targets."""
+        return self.pairs.taken(rows)
+
+    def taken_factor(self, rows: Rows) -> FloatArray:
+        """ψ(a), by which φ(s) is crossed."""
+        return self.pairs.taken_factor(rows)
+
     def chosen(self, rows: Rows) -> FloatArray:
         """x(s,π)."""
         return self._chosen(rows, following=False)
@@ -72,11 +102,10 @@ class ValueDesign:
         return self._chosen(rows, following=True)
 
     def _chosen(self, rows: Rows, following: bool) -> FloatArray:
-        def make() -> FloatArray:
-            at = rows.next_observation if following else rows.observation
-            return cross(phi_of(self.states, rows, following), self.actions.under(self.target, at))
-
-        return rows.once(("chosen", following), self, make)
+        """The target is asked once; its products with φ are as large as x(s,a), and are not kept."""
+        at = rows.next_observation if following else rows.observation
+        law = rows.once(("chosen", following), self, lambda: self.actions.under(self.target, at))
+        return cross(phi_of(self.states, rows, following), law)
 
     def starts(self, rows: Rows) -> Rows:
         """The rows that begin an episode."""
@@ -96,10 +125,10 @@ def value_design(problem: FeatureProblem) -> ValueDesign:
             "a value model needs a target that can be drawn from (a sample method), and this one gives densities only;"
             " use a GaussianPolicy, or an estimator without a value model such as 'emp'"
         )
-    states = problem.known.value_features(problem.actions.size)
+    states, actions = problem.known.value_features(problem.actions.size), problem.actions
+    pairs = problem.known.once(("pair design", states, actions), lambda: PairDesign(states, actions))
     return problem.known.once(
-        ("value design", problem.target, problem.gamma),
-        lambda: ValueDesign(states, problem.actions, problem.target, problem.gamma),
+        ("value design", problem.target, problem.gamma), lambda: ValueDesign(pairs, problem.target, problem.gamma)
     )
 
 
@@ -167,23 +196,23 @@ class ValueSums(MomentRequest):
 
 @dataclass(frozen=True)
 class PairGram(MomentRequest):
-    """Σ x xᵀ, by fold."""
+    """Σ x xᵀ of the logged pairs, by fold: the same for all targets."""
 
-    design: ValueDesign
+    pairs: PairDesign
 
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
         """One slice."""
-        total.add_square("gram", fold, scaled(self.design.taken(rows), np.sqrt(rows.times)))
+        total.add_square("gram", fold, scaled(self.pairs.taken(rows), np.sqrt(rows.times)))
 
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ of the states."""
-        return (self.design.states,)
+        return (self.pairs.states,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
         """The same sums, for a device."""
-        x = Columns(self.design.states, self.design.taken_factor(rows))
-        return (Square("gram", x, rows.times, self.design.actions.centre),)
+        x = Columns(self.pairs.states, self.pairs.taken_factor(rows))
+        return (Square("gram", x, rows.times, self.pairs.actions.centre),)
 
 
 @dataclass(frozen=True)
@@ -228,6 +257,15 @@ class ValueFit:
 
 
 @dataclass(frozen=True)
+class SolvedValue:
+    """What is left of a system once it is solved: small, where its moments are not."""
+
+    fit: ValueFit
+    value: float
+    ridge: float
+
+
+@dataclass(frozen=True)
 class ValueSystem:
     """The moments of a value, ready to be solved on any of the folds."""
 
@@ -236,6 +274,11 @@ class ValueSystem:
     moments: Moments
     gram: FloatArray
     ridges: tuple[float, ...] = RIDGES
+
+    @cached_property
+    def solved(self) -> SolvedValue:
+        """Without the moments."""
+        return SolvedValue(self.fit, self.value, self.ridge)
 
     @cached_property
     def start(self) -> FloatArray:

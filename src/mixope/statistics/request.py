@@ -121,11 +121,16 @@ class Batch:
         """After which rows a state came, and it is known."""
         return ~(self.rows.terminated | self.unfollowed)
 
-    @cached_property
+    @property
     def followed(self) -> Batch:
         """The other rows; this batch itself where there are no such ones."""
+        return self if self._others is None else self._others
+
+    @cached_property
+    def _others(self) -> Batch | None:
+        """A batch that held itself would not be freed when it is done with."""
         if not self.unfollowed.any():
-            return self
+            return None
         return Batch(self.table.take(np.flatnonzero(~self.unfollowed)), self.schema, self.fold)
 
     def laid(self, columns: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
@@ -261,25 +266,50 @@ def merge_in_order(parts: Iterable[Part], expected_rows: int | None = None) -> P
 
     Neighbours are merged in pairs, then pairs of pairs, as they come in: at most log₂(fragments) partials wait.
     """
-    stack: list[tuple[int, Part]] = []
+    stack: list[tuple[int, _Open]] = []
     rows = 0
     for part in in_order(parts):
         rows += part.rows
-        level, merged = 0, part
+        level, merged = 0, _Open.of(part)
+        del part
         while stack and stack[-1][0] == level:
-            level, merged = level + 1, _merged(stack.pop()[1], merged)
+            level, merged = level + 1, stack.pop()[1].taking_in(merged)
         stack.append((level, merged))
+        del merged
     if expected_rows is not None and rows != expected_rows:
         raise MixopeError(f"the engine saw {rows:,} rows in this scan, and the logs have {expected_rows:,}")
     while len(stack) > 1:
         last = stack.pop()[1]
-        stack.append((0, _merged(stack.pop()[1], last)))
-    return stack[0][1] if stack else None
+        stack.append((0, stack.pop()[1].taking_in(last)))
+        del last
+    return stack[0][1].part if stack else None
 
 
-def _merged(left: Part, right: Part) -> Part:
-    both = tuple(a.merge(b) for a, b in zip(left.partials, right.partials, strict=True))
-    return Part(right.fragment, left.rows + right.rows, both)
+@dataclass
+class _Open:
+    """A part whose partials are let go of one by one as they are merged: there is no room for all of them thrice."""
+
+    fragment: int
+    rows: int
+    partials: list[Any]
+
+    @classmethod
+    def of(cls, part: Part) -> _Open:
+        """Nobody else needs it."""
+        return cls(part.fragment, part.rows, list(part.partials))
+
+    def taking_in(self, other: _Open) -> _Open:
+        """Both together; nothing is left in either."""
+        left, right = self.partials[::-1], other.partials[::-1]
+        self.partials, other.partials, both = [], [], []
+        while left:
+            both.append(left.pop().merge(right.pop()))
+        return _Open(other.fragment, self.rows + other.rows, both)
+
+    @property
+    def part(self) -> Part:
+        """Closed again."""
+        return Part(self.fragment, self.rows, tuple(self.partials))
 
 
 Name = Callable[[Any], str]
