@@ -5,9 +5,9 @@ sums up all commits until its own. The last version is read, or one that is aske
 table that needs something that is not understood here (deletion vectors, renamed columns, unknown features) is read by
 deltalake where that is installed, and written once (:mod:`mixope.logs.sources.scratch`); else it is refused.
 
-All files are opened through the gate (:mod:`mixope.logs.sources.gate`). That library has no gate, and may follow another
-file of the log than we do: a checkpoint where we read commits. So before it is asked, every name in every file of the
-log has to be one that leads nowhere else.
+All files are opened through the gate (:mod:`mixope.logs.sources.gate`). That library has no gate, and may follow
+another file of the log than we do: a checkpoint where we read commits. So before it is asked, every name in every file
+of the log has to be one that leads nowhere else.
 """
 
 from __future__ import annotations
@@ -270,9 +270,8 @@ def _admit_log(gate: Gate) -> None:
             said = _lines(gate, name)
         elif name.endswith(".parquet"):
             said = _rows(gate, name)
-        elif "." not in name and gate.store is None and os.path.isdir(_join(gate.folder, f"{LOG}/{name}")):
-            if name != "_commits" or os.listdir(_join(gate.folder, f"{LOG}/{name}")):
-                raise _refused(gate.folder, f"folders in its log ({name})", DataError)
+        elif gate.store is None and os.path.isdir(inner := _join(gate.folder, f"{LOG}/{name}")) and os.listdir(inner):
+            raise _refused(gate.folder, f"a folder in its log ({name})", DataError)
         for path in (path for each in said for path in _named(each)):
             gate.admit_strictly(path)
 

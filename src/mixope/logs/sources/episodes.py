@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from mixope.errors import DataError
 from mixope.logs.sources import reading
+from mixope.logs.sources.gate import below
 from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
 from mixope.logs.sources.spaces import Key
 
@@ -40,8 +41,8 @@ class Episode(Protocol):
 def episode_files(folder: str, storage: str, episodes: int) -> tuple[str, ...]:
     """The files of all episodes, in order; an error where one is missing."""
     if storage == "hdf5":
-        return (os.path.join(folder, MAIN),)
-    return tuple(_file_of(folder, storage, number) for number in range(episodes))
+        return tuple(below(folder, [os.path.join(folder, MAIN)], "data set"))
+    return tuple(below(folder, (_file_of(folder, storage, number) for number in range(episodes)), "data set"))
 
 
 def _file_of(folder: str, storage: str, number: int) -> str:

@@ -201,7 +201,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def plainly(path: str) -> str:
-    """A path that no library takes for something else: ``~/a`` or ``file:/a`` may be a file of a folder of that name."""
+    """A path that no library takes for something else: ``~/a`` and ``file:/a`` may be files in folders so called."""
     return os.path.abspath(path) if path.startswith("~") or _SCHEME.match(path) else path
 
 
