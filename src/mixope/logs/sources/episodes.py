@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from mixope.errors import DataError
 from mixope.logs.sources import reading
 from mixope.logs.sources.gate import below
-from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
+from mixope.logs.sources.groups import Group, opened_hdf5
 from mixope.logs.sources.spaces import Key
 
 MAIN = "main_data.hdf5"
@@ -116,8 +116,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
     with opened_hdf5(path, path, "reading a Minari data set that is stored as hdf5") as file:
         for number in range(episodes):
             name = f"episode_{number}"
-            with reading_hdf5(path):
-                group = file.content.get(name)
+            group = file.group(name)
             if group is None:
                 raise DataError(
                     "An episode of the data set is not whole",
@@ -126,7 +125,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
                     got=f"no group {name!r}",
                     hint=AGAIN,
                 )
-            yield _Stored(Group(f"{path}, {name}", group))
+            yield _Stored(group)
 
 
 class _Stored:
