@@ -73,17 +73,18 @@ def find(path: str) -> Finds:
             return find_stored(path)
         path = here
     path = resolve_minari(path) if path.startswith(SCHEME) and not _matches(path) else os.path.expanduser(path)
-    matches = [plainly(match) for match in _matches(path)]
+    matches = _matches(path)
     if not matches:
         raise _nothing(path)
-    whole = find_whole(matches[0]) or find_database(matches[0], None) if len(matches) == 1 else None
+    single = plainly(matches[0]) if len(matches) == 1 else None
+    whole = None if single is None else find_whole(single) or find_database(single, None)
     if whole is not None:
         return whole
     refuse_parts(matches)
     root = path if os.path.isdir(path) else _fixed_part(path)
     folders = [match for match in matches if os.path.isdir(match)]
     inside = {folder: _inside(folder) for folder in folders}
-    files = [name for match in matches for name in (inside[match][0] if match in inside else [match])]
+    files = [plainly(name) for match in matches for name in (inside[match][0] if match in inside else [match])]
     if not files:
         raise no_logs(path)
     if files != matches or glob.has_magic(path):  # a single file is the user's own word, wherever it leads

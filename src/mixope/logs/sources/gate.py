@@ -202,7 +202,7 @@ def without_repeats(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 def plainly(path: str) -> str:
     """A path that no library takes for something else: ``~/a`` and ``file:/a`` may be files in folders so called."""
-    return os.path.abspath(path) if path.startswith("~") or _SCHEME.match(path) else path
+    return os.path.abspath(path) if "~" in path or ":" in path else path
 
 
 def _lies_below(root: str, path: str) -> bool:
