@@ -393,13 +393,13 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
-    warn_of_sentinels(known.sample, schema.observation)
+    sentinels = warn_of_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
-    sums = replace(sums, limit=limit, odd=odd, shifts=shifts, staleness=stale)
+    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

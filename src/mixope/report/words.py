@@ -64,6 +64,7 @@ CHECKS = {
     "sentinel rewards": "data",
     "rewards at a limit": "data",
     "dominant rewards": "data",
+    "sentinel states": "data",
     "absorbing states": "data",
     "episodes agree": "data",
     "episode lengths": "data",

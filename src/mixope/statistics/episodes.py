@@ -28,6 +28,7 @@ from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.replay import Replay
 from mixope.statistics.request import Batch, RowRequest
+from mixope.statistics.sentinels import Sentinel
 from mixope.statistics.shifts import Shifts
 from mixope.statistics.stale import Staleness
 from mixope.statistics.trajectories import OrderedRows
@@ -150,6 +151,8 @@ class EpisodeSums:
     """Where states are vectors: whether the longest episodes end because of their length."""
     odd: OddRewards | None = None
     """What is odd about the rewards, where those of single rows are at hand."""
+    sentinels: tuple[Sentinel, ...] = ()
+    """Numbers among the states that stand for something else."""
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 
