@@ -64,7 +64,7 @@ def test_a_refusal_while_tasks_are_still_handed_out_is_met_too(monkeypatch):
     from mixope.pool import Pool, Unsendable
 
     def refuse(pool, calls):
-        yield 0, [0]
+        yield 0, calls[0]()
         raise Unsendable("ModuleNotFoundError")
 
     monkeypatch.setattr(Pool, "results", refuse)

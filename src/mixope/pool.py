@@ -188,7 +188,7 @@ class Worker:
         self.gone = False
         self._outcomes: Outcomes | None = None
         command = [sys.executable, "-P", "-c", _BEGIN, str(os.getpid()), *search_path()]
-        with _signals_held():
+        with signals_held():
             self.process = subprocess.Popen(
                 command, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
@@ -356,7 +356,7 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """What is started inside takes no signals until it says so: Ctrl-C reaches all processes of a terminal."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
