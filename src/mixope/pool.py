@@ -106,13 +106,13 @@ def own_modules() -> list[ModuleType]:
     names = set(OWN_MODULES)
     if any(map(current_folder_implied, sys.path)):
         folders = {os.getcwd(), _HERE}.difference(map(os.path.abspath, search_path()))
-        names |= {name for name, module in list(sys.modules.items()) if _home(name, module) in folders}
+        names |= {name for name, module in list(sys.modules.items()) if home_of(name, module) in folders}
     names.discard("__main__")
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]
 
 
-def _home(name: str, module: object) -> str | None:
-    """The folder on the search path from which a module was imported."""
+def home_of(name: str, module: object) -> str | None:
+    """The folder on the search path from which a module was imported; None for one without a file."""
     real = issubclass(type(module), ModuleType)  # other objects may stand there, and say that they are modules
     file = ModuleType.__getattribute__(module, "__dict__").get("__file__") if real else None
     if not isinstance(file, str):
