@@ -106,13 +106,13 @@ def own_modules() -> list[ModuleType]:
     names = set(OWN_MODULES)
     if any(map(current_folder_implied, sys.path)):
         folders = {os.getcwd(), _HERE}.difference(map(os.path.abspath, search_path()))
-        names |= {name for name, module in list(sys.modules.items()) if _home(name, module) in folders}
+        names |= {name for name, module in list(sys.modules.items()) if home_of(name, module) in folders}
     names.discard("__main__")
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]
 
 
-def _home(name: str, module: object) -> str | None:
-    """The folder on the search path from which a module was imported."""
+def home_of(name: str, module: object) -> str | None:
+    """The folder on the search path from which a module was imported; None for one without a file."""
     real = issubclass(type(module), ModuleType)  # other objects may stand there, and say that they are modules
     file = ModuleType.__getattribute__(module, "__dict__").get("__file__") if real else None
     if not isinstance(file, str):
@@ -188,7 +188,7 @@ class Worker:
         self.gone = False
         self._outcomes: Outcomes | None = None
         command = [sys.executable, "-P", "-c", _BEGIN, str(os.getpid()), *search_path()]
-        with _signals_held():
+        with signals_held():
             self.process = subprocess.Popen(
                 command, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
@@ -356,7 +356,7 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """What is started inside takes no signals until it says so: Ctrl-C reaches all processes of a terminal."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

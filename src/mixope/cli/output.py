@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from mixope.cli.characters import is_utf8
+from mixope.cli.stopping import obey
 from mixope.cli.volume import quiet, telling_times
 from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
 from mixope.files import write_whole
@@ -216,6 +217,7 @@ def working(what: str) -> Iterator[Work]:
         try:
             with heard.display, telling_times(lambda kind, words: complain(kind, words, heard.display.console)):
                 yield heard
+                obey()
         except BaseException:
             tell(_messages(caught))
             raise

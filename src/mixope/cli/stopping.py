@@ -53,6 +53,12 @@ def stopped() -> bool:
     return bool(_came)
 
 
+def obey() -> None:
+    """An interruption that other code has swallowed is one all the same, before anything is shown or written."""
+    if stopped():
+        raise KeyboardInterrupt
+
+
 def finish() -> None:
     """The command is over: no signal changes how it ends."""
     for name in NAMES:
