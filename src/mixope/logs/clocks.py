@@ -47,7 +47,7 @@ def _refuse_missing(plan: Plan, connection: Any) -> None:
 
 
 def _refuse_ties(plan: Plan, connection: Any) -> None:
-    known = [name for name in ("policy_id", "episode_id") if name in plan.columns]
+    known = [name for name in ("policy_id", "episode_id") if name in plan.columns and name not in plan.derived]
     rows, keys = _rows(plan, connection), [*known, "time"]
     listed = ", ".join(keys)
     ties = f"SELECT {listed}, count(*) AS n, min({view.ROW}) AS first FROM ({rows}) GROUP BY {listed} HAVING n > 1"

@@ -52,7 +52,8 @@ def main() -> int:
         )
         lines, found = 0, Counter[str]()
         with trace.open(encoding="utf-8", errors="replace") as file:
-            for lines, line in enumerate(file, start=1):
+            for line in file:
+                lines += 1
                 if what := strange(line):
                     found[what] += 1
     print(f"{lines:,} calls of the system; {sum(found.values())} that should not be")
