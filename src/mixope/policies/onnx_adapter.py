@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,6 @@ def _chosen(network: Network, meaning: str) -> list[str]:
 SILENT = "ORT_DISABLE_TELEMETRY"
 
 
-@cache
 def _runtime() -> Any:
     """ONNX Runtime, of which some versions tell their makers of each use unless it is told not to while it loads."""
     before = os.environ.get(SILENT)
