@@ -319,7 +319,7 @@ def _by_deltalake(gate: Gate, version: int | None, refused: DataError) -> Finds:
 
 
 def _refuse_damaged(gate: Gate, name: str) -> None:
-    """An error where a data file lies elsewhere or its columns make no sense: there deltalake ends the whole process."""
+    """An error where a data file lies elsewhere, or its columns make no sense: deltalake would end the process."""
     import pyarrow.parquet as pq
 
     with reading(name):
