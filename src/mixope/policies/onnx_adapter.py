@@ -13,6 +13,7 @@ be told by their names. The policy holds the content of the file, so it can be s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,7 +108,7 @@ class Network:
 
     def _ran(self, session: Any, names: Sequence[str], fed: dict[str, AnyArray]) -> Any:
         """One batch; a network may hold a loop without end, and would hear no signal."""
-        options = import_module("onnxruntime").RunOptions()
+        options = _runtime().RunOptions()
         options.log_severity_level = 4
 
         def stop() -> None:
@@ -167,13 +168,29 @@ def _chosen(network: Network, meaning: str) -> list[str]:
     )
 
 
+SILENT = "ORT_DISABLE_TELEMETRY"
+
+
+def _runtime() -> Any:
+    """ONNX Runtime, of which some versions tell their makers of each use unless it is told not to while it loads."""
+    before = os.environ.get(SILENT)
+    os.environ[SILENT] = before or "1"
+    try:
+        found = import_module("onnxruntime")
+    except ImportError as error:
+        raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
+    finally:
+        if before is None:
+            del os.environ[SILENT]
+    if before is None:
+        found.disable_telemetry_events()  # where the program that we are part of had loaded it before
+    return found
+
+
 @lru_cache(maxsize=8)
 def _session(content: bytes, where: str) -> Any:
     """One session per file; not part of the policy, which must be fit for pickling."""
-    try:
-        onnxruntime = import_module("onnxruntime")
-    except ImportError as error:
-        raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
+    onnxruntime = _runtime()
     check_contents(content, where)
     try:
         session = _started(onnxruntime, content)

@@ -303,7 +303,7 @@ def _by_deltalake(gate: Gate, version: int | None, refused: DataError) -> Finds:
     try:
         table = deltalake.DeltaTable(folder, version=version, storage_options=_options(folder))
         for name in table.file_uris():
-            gate.admit(name)
+            _refuse_damaged(gate, name)
         read = pa.RecordBatchReader.from_stream(table.scan())
         record = {"table": gate.folder, "version": table.version()}
         return found_once(read, f"delta:{gate.folder}@{table.version()}", record)
@@ -317,6 +317,16 @@ def _by_deltalake(gate: Gate, version: int | None, refused: DataError) -> Finds:
             got=f"{refused.got}; deltalake says: {' '.join(str(error).split())[:LONGEST]}",
             hint="upgrade deltalake, or export the rows to plain Parquet files",
         ) from error
+
+
+def _refuse_damaged(gate: Gate, name: str) -> None:
+    """An error where a data file lies elsewhere, or its columns make no sense: deltalake would end the process."""
+    import pyarrow.parquet as pq
+
+    with reading(name):
+        filesystem, path = gate.open_place(name)
+        with filesystem.open_input_file(path) as stored, pq.ParquetFile(stored) as file:
+            file.schema_arrow  # noqa: B018
 
 
 def _options(folder: str) -> dict[str, str] | None:
