@@ -56,8 +56,10 @@ def law(states):
 
 found = []
 asked = (0.99, (60, 25, 12, 3.0, 12, 3.0)), (0.99, (80, 20, 15, 2.0, 12, 0.5)), (0.9, (40, 30, 14, 1.0, 30, 2.0))
-for gamma, made in asked:
-    result = mixope.evaluate(logs(*made), CallablePolicy(law, [0, 1]), estimand="discounted", gamma=gamma)
+asked += ((0.99, (30, 20, 12, 3.0, 12, 3.0), "fqe"),)
+for gamma, made, *estimator in asked:
+    target = CallablePolicy(law, [0, 1])
+    result = mixope.evaluate(logs(*made), target, *estimator, estimand="discounted", gamma=gamma)
     found.append([result.value, result.interval.high - result.interval.low, str(result.verdict), result.estimator])
 print(json.dumps(found))
 """

@@ -61,11 +61,11 @@ def test_what_another_process_cannot_load_is_done_here(tmp_path, monkeypatch):
 
 def test_a_refusal_while_tasks_are_still_handed_out_is_met_too(monkeypatch):
     """The workers may be quick enough to refuse the first task before the last one is sent."""
-    from joblib import Parallel
-    from joblib.externals.loky.process_executor import BrokenProcessPool
+    from mixope.pool import Pool, Unsendable
 
-    def refuse(pool, tasks):
-        raise BrokenProcessPool("A task has failed to un-serialize.")
+    def refuse(pool, calls):
+        yield 0, [0]
+        raise Unsendable("ModuleNotFoundError")
 
-    monkeypatch.setattr(Parallel, "__call__", refuse)
+    monkeypatch.setattr(Pool, "results", refuse)
     assert run_tasks(slow_first, range(9), jobs=2) == [n**2 for n in range(9)]

@@ -206,3 +206,17 @@ tell(first=asked(), second=asked(), many=max(pools()), cores=os.cpu_count())
     assert (free["many"] > 1) == (free["cores"] > 1)
     assert {free["first"], free["second"]} == {bound["first"], bound["second"]}
     assert free["first"] == free["second"]
+
+
+def test_what_only_claims_to_be_a_module_is_left_alone(monkeypatch):
+    """cffi puts libraries among the modules whose class says that they are one."""
+    from types import ModuleType
+
+    from mixope.threads import one_thread
+
+    class Library:
+        __class__ = ModuleType
+
+    monkeypatch.setitem(sys.modules, "a_library", Library())
+    with one_thread():
+        pass

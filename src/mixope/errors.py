@@ -25,9 +25,20 @@ UNSHOWABLE = re.compile(
 """What XML, a terminal or UTF-8 cannot hold, and what turns the direction of the text after it."""
 
 
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<![^\x00-\x7f])[\u200c\u200d\ufe00-\ufe0f]"
+)
+"""What takes no room; of joiners and variation selectors, which scripts and emoji need, those after plain letters."""
+
+
 def clean(text: object) -> str:
-    """Any text as one that can be shown: control characters and lone surrogates become �."""
-    return UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", str(text))
+    """Any text as one that can be shown: control characters and lone surrogates as �, invisible ones as [U+200B]."""
+    shown = str(text)
+    if shown.isascii() and shown.isprintable():
+        return shown
+    shown = INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", shown)
+    return UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", shown)
 
 
 @dataclass(frozen=True)

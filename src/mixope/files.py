@@ -1,7 +1,8 @@
 """Files that appear whole or not at all, and folders that are there for a while.
 
-What is being written has a temporary name that holds the number of its process, and that process holds a lock on it. So
-what a killed run left behind can be told from what is at work, and the next run removes it.
+What is being written lies in a hidden folder whose name holds the number of its process, and that process holds a lock
+in it. So what a killed run left behind can be told from what is at work, and the next run removes it. That run looks
+before it opens anything, and waits for nobody.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from pathlib import Path
 LONGEST_NAME = 180
 """Bytes of a name that a temporary name can hold besides its own; file systems allow 255 in all."""
 SCRATCH = "mixope"
+LOCK = ".mixope.lock"
+"""The file in a folder that says, while it is locked, that somebody is at work there."""
 _MADE_BY = re.compile(r"\.(\d+)-[0-9a-f]{8}\.part")
 
 
@@ -33,18 +36,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    stem = _stem(target.name)
-    _sweep(target.parent, stem)
-    temporary = target.with_name(_temporary_name(stem))
-    try:
+    with scratch_folder(target.parent, target.name) as folder:
+        temporary = folder / _short(target.name)
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        with naming(target), locked(temporary):
+        with naming(target):
             yield temporary
             _to_disk(temporary)
             os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def has_text_name(path: str | os.PathLike[str]) -> bool:
@@ -80,25 +78,34 @@ def scratch_folder(parent: str | os.PathLike[str] | None = None, name: str = SCR
 
     It lies in ``parent``, or among the temporary files of the machine (``TMPDIR`` says where these are).
     """
-    where, stem = Path(parent or tempfile.gettempdir()), _stem(name)
+    where, stem = Path(parent or tempfile.gettempdir()), f".{_short(name)}"
     _sweep_once(where, stem) if parent is None else _sweep(where, stem)
-    folder = where / _temporary_name(stem)
+    folder = where / f"{stem}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    _UNFINISHED.add(folder)
     try:
         folder.mkdir(mode=0o700)
         with locked(folder):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
 
 
-def _stem(name: str) -> str:
-    """The start of a temporary name: hidden, and of bounded length."""
+_UNFINISHED: set[Path] = set()
+"""Temporary files and folders of this process."""
+
+
+def remove_unfinished() -> None:
+    """Remove them all, in a process that cannot end as it should."""
+    for path in list(_UNFINISHED):
+        with suppress(OSError):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _short(name: str) -> str:
+    """A name of bounded length."""
     encoded = os.fsencode(name)
-    return f".{name if len(encoded) <= LONGEST_NAME else hashlib.sha256(encoded).hexdigest()}"
-
-
-def _temporary_name(stem: str) -> str:
-    return f"{stem}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    return name if len(encoded) <= LONGEST_NAME else hashlib.sha256(encoded).hexdigest()
 
 
 def _sweep(folder: Path, stem: str) -> None:
@@ -106,59 +113,70 @@ def _sweep(folder: Path, stem: str) -> None:
     with suppress(OSError):
         for path in folder.iterdir():
             made = _MADE_BY.fullmatch(path.name.removeprefix(stem)) if path.name.startswith(stem) else None
-            if made and _ours(path) and _abandoned(path, int(made[1])):
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            if made and _gone(int(made[1])):
+                if _ours(path, stat.S_ISDIR):
+                    _remove_abandoned(path)
+                elif _ours(path, stat.S_ISREG):
+                    path.unlink(missing_ok=True)
 
 
 _sweep_once = cache(_sweep)
 
 
-def _ours(path: Path) -> bool:
+def _ours(path: Path, kind: Callable[[int], bool]) -> bool:
     """Whether it is a file or folder of this user: anything else under such a name (a pipe, a link) is a trap."""
     with suppress(OSError):
-        found = path.lstat()
-        mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-        return mine and (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode))
+        entry = path.lstat()
+        return kind(entry.st_mode) and (not hasattr(os, "getuid") or entry.st_uid == os.getuid())
     return False
 
 
-def _abandoned(path: Path, process: int) -> bool:
-    """Whether the process is gone, and no process of another machine or container holds the lock."""
+def _gone(process: int) -> bool:
+    """Whether there is no such process on this machine; where that cannot be known, there may be."""
     if os.name != "posix":
         return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        with locked(path) as free:
-            return free is True
+        return True
     except (OSError, OverflowError):  # another user's process, or no number of one
-        return False
+        pass
     return False
 
 
+def _remove_abandoned(folder: Path) -> None:
+    """Remove a folder unless a process of another machine or container is at work in it."""
+    with locked(folder) as free:
+        if free:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
-def locked(path: Path) -> Iterator[bool | None]:
-    """Hold the lock of a file or folder; says whether nobody else has it, and None where there are no locks.
+def locked(folder: Path) -> Iterator[bool | None]:
+    """Hold the lock of a folder; says whether nobody else has it, and None where there are no locks.
 
-    The system frees it when the process dies.
+    The system frees it when the process dies. Nothing is opened under its name that is not a file of this user.
     """
-    if os.name != "posix":
-        yield None
-        return
-    import fcntl
+    from filelock import FileLock, Timeout
 
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)  # a pipe would be waited for
-    mine: bool | None = True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        mine = False
-    except OSError:  # this file system has no locks
-        mine = None
+    place = folder / LOCK
+    lock = FileLock(place, blocking=False, thread_local=False)
+    mine: bool | None = None
+    if _ours(place, stat.S_ISREG) or not os.path.lexists(place):
+        try:
+            lock.acquire()
+            mine = True
+        except Timeout:
+            mine = False
+        except (OSError, NotImplementedError):  # this file system has no locks, or nobody may write here
+            mine = None
     try:
         yield mine
     finally:
-        os.close(handle)
+        if mine:
+            with suppress(OSError):  # Windows removes it when it is released
+                place.unlink()
+            lock.release()
 
 
 def _to_disk(path: Path) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mixope.errors import Advice, Setting, UsageError
-from mixope.files import locked, naming, scratch_folder, write_whole
+from mixope.files import LOCK, locked, naming, scratch_folder, write_whole
 
 RECORD = ".mixope.json"
 STAGING = "mixope-part"
@@ -77,7 +77,7 @@ class Place:
         """A hidden folder to write files into; at the end they take their places, and earlier ones go."""
         with naming(self.path), scratch_folder(self.path, STAGING) as fresh:
             yield fresh
-            new = {path.name: _hash(path) for path in sorted(fresh.iterdir())}
+            new = {path.name: _hash(path) for path in sorted(fresh.iterdir()) if path.name != LOCK}
             strangers = [
                 name for name in new if _there(self.path / name) and name not in {**self.earlier, **self.files}
             ]
@@ -139,7 +139,7 @@ def _some(names: Collection[str]) -> str:
 
 
 def _hidden(name: str) -> bool:
-    return name == RECORD or name.startswith((f".{STAGING}.", f".{RECORD}."))
+    return name in (RECORD, LOCK) or name.startswith((f".{STAGING}.", f".{RECORD}."))
 
 
 def _recorded(folder: Path) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Linear algebra is held to one thread everywhere (:mod:`mixope.threads`): the sums then come out alike to the last bit
 however many processes share the work, and the cores are not fought over. A progress bar is shown on stderr if it is a
-terminal. An interruption ends the processes before it is passed on. Tasks need no guard in the caller's script.
+terminal. An interruption ends the processes before it is passed on. Tasks need no guard in the caller's script. What
+the processes are is said in :mod:`mixope.pool`.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from pickle import PicklingError
-from typing import Any, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
 
 from mixope.errors import Advice, Setting, UsageError
+from mixope.files import scratch_folder
+from mixope.pool import Killed, Unsendable, read_task, shared, write_task
 from mixope.threads import one_thread
 
 Item = TypeVar("Item")
@@ -31,8 +34,6 @@ SHORT_SECONDS = 2.0
 _LARGEST_BATCH = 25
 BARS: ContextVar[bool] = ContextVar("bars", default=True)
 """Whether bars are shown, where they could be."""
-WATCH_SECONDS = 0.5
-"""So long a process may outlive its parent."""
 _ENDED = Advice(
     "a process that shared the work was ended from outside, perhaps for want of memory; try fewer with ",
     Setting("jobs", 1),
@@ -77,34 +78,25 @@ def as_done(
     if min(jobs, len(cuts)) <= 1:
         yield from ((k, _alone(task, cut)) for k, cut in cuts)
         return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky import get_reusable_executor
-    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
-
-    with parallel_config("loky", inner_max_num_threads=1, initializer=begin_process, initargs=(os.getpid(),)):
-        pool = Parallel(n_jobs=min(jobs, len(cuts)), batch_size=1, return_as="generator_unordered")
-    lent: Generator[Any, None, None] | None = None
-    finished, left = False, dict(cuts)
+    pool, left, finished = shared(min(jobs, len(cuts))), dict(cuts), False
     try:
-        tasks = (delayed(_in_worker)(task, k, cut) for k, cut in cuts)
-        lent = pool(tasks)  # may find out that workers cannot load it
-        for k, found in lent:
-            del left[k]
-            yield k, found
+        with scratch_folder() as folder:
+            write_task(folder / "task", task)
+            calls = [partial(_in_worker, folder / "task", cut) for _, cut in cuts]
+            with closing(pool.results(calls)) as results:
+                for number, found in results:
+                    k = cuts[number][0]
+                    del left[k]
+                    yield k, found
         finished = True
-    except (BrokenProcessPool, PicklingError) as refusal:
-        if isinstance(refusal, TerminatedWorkerError):
-            raise UsageError(_ENDED) from refusal
-        if "serialize" not in str(refusal):
-            raise
+    except Unsendable:
+        finished = True
         yield from ((k, _alone(task, cut)) for k, cut in left.items())
+    except Killed:
+        raise UsageError(_ENDED) from None
     finally:
         if not finished:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that tasks were cancelled is what was wanted
-                if lent is not None:
-                    lent.close()
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+            pool.close()
 
 
 def all_cores() -> int:
@@ -114,27 +106,22 @@ def all_cores() -> int:
     return int(cpu_count())
 
 
-def search_path() -> str:
-    """Where this process looks for modules, for processes of this machine that shall find the same."""
-    return os.pathsep.join(path for path in sys.path if path)
+def _in_worker(task: Path, items: Sequence[Item]) -> list[Result]:
+    return _alone(read_task(task), items)
 
 
-def _in_worker(task: Callable[[Item], Result], place: int, items: Sequence[Item]) -> tuple[int, list[Result]]:
-    return place, _alone(task, items)
-
-
-def begin_process(parent: int) -> None:
-    """What a process does first: it leaves Ctrl-C, which reaches all processes of a terminal, to its parent; and it
-    ends when that is gone, for one that is killed has no time to end it."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH_SECONDS)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.name == "posix":
-        threading.Thread(target=watch, daemon=True).start()
+@contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Inside, processes that are started have these in their environment."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextmanager

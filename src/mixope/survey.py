@@ -21,7 +21,19 @@ import numpy as np
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.engines import Engine
 from mixope.errors import Advice, DataError, Setting
-from mixope.logs import NO_JUMPS, UNFOLLOWED, Earnings, Jumps, Logs, earnings, explain_episodes, explain_rows, jumps
+from mixope.logs import (
+    NO_JUMPS,
+    UNFOLLOWED,
+    Earnings,
+    Jumps,
+    Logs,
+    about_look_alikes,
+    earnings,
+    explain_episodes,
+    explain_rows,
+    jumps,
+    look_alikes,
+)
 from mixope.statistics.episodes import EpisodeSums, EpisodeTotals, episode_totals
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.transitions import Transitions
@@ -219,7 +231,7 @@ def _survey(
         n_rows=n_rows,
         n_episodes=len(totals.rows),
         loggers=loggers,
-        alerts=(*alerts, *_about_late(logs, late)),
+        alerts=(*alerts, *_about_late(logs, late), *about_look_alikes(look_alikes(one.label for one in loggers))),
         late=late,
         episodes=totals,
         astray=broken["next-mismatch"],

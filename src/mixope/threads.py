@@ -161,8 +161,9 @@ class _Pools:
 
 
 def _is_compiled(module: object) -> bool:
-    """By its dictionary, since attributes may load a lazy module."""
-    names = ModuleType.__getattribute__(module, "__dict__") if isinstance(module, ModuleType) else {}
+    """By its dictionary, since attributes may load a lazy module; what only says that it is a module has none."""
+    real = issubclass(type(module), ModuleType)
+    names = ModuleType.__getattribute__(module, "__dict__") if real else {}
     path = names.get("__file__")
     return isinstance(path, str) and path.endswith(tuple(EXTENSION_SUFFIXES))
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from cli.running import LOG, POLICY, run, write
 from mixope.engines import EmbeddedEngine
 from mixope.errors import UsageError
 from mixope.files import scratch_folder
+from mixope.logs import reading
 from mixope.logs.database import connect
 
 OPTIONS = {
@@ -108,9 +110,48 @@ def test_a_machine_without_memory_is_told_in_words(tmp_path):
 def test_a_long_query_draws_nothing_on_standard_output():
     """In a notebook, or with ``python -c``, DuckDB takes the reader to be watching, and would draw how far it is."""
     script = """
+from mixope.logs import reading
 from mixope.logs.database import connect
 with connect() as connection:
     print(connection.execute("SELECT current_setting('enable_progress_bar')").fetchall())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[(False,)]\n"
+
+
+FULL = """
+import errno
+from mixope.errors import UsageError
+from mixope.logs.sources.stores import reaching
+try:
+    with reaching("standard input"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_no_room_for_a_copy_is_no_wrong_address(tmp_path):
+    surroundings = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", FULL], env=surroundings, capture_output=True, text=True, check=True)
+    assert "no room" in done.stdout
+    assert str(tmp_path) in done.stdout
+    assert "address" not in done.stdout
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+@pytest.mark.parametrize("limit", [900_000, 1_100_000])
+def test_few_addresses_are_told_in_words(limit, tmp_path):
+    """DuckDB and its threads would end the process, or blame the file."""
+    write(tmp_path / "log.csv", LOG)
+    line = f'ulimit -v {limit}; "{sys.executable}" -m mixope inspect log.csv --ends truncated'
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "ulimit -v" in done.stderr or "memory" in done.stderr
+    assert "csv" not in done.stderr
+
+
+@pytest.mark.parametrize("said", ["Failed to launch worker thread", "can't start new thread"])
+def test_no_threads_is_no_fault_of_the_file(said):
+    with pytest.raises(UsageError, match="memory"), reading("log.csv"):
+        raise duckdb.IOException(said)

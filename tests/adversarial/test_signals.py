@@ -252,3 +252,109 @@ def test_an_interruption_before_the_command_has_words_too():
     found = subprocess.run([sys.executable, "-c", EARLY], check=False, capture_output=True, text=True, timeout=60)
     assert found.returncode == 130
     assert found.stderr.startswith("interrupted: ")
+
+
+IN_TEXT = """
+import os, signal, sys
+from mixope.cli import main
+import mixope.cli.inputs, mixope.logs
+def read(*_, **__):
+    exec("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+mixope.logs.read = read
+sys.argv = ["mixope", "inspect", "log.csv"]
+main()
+"""
+IN_THE_WORDS = """
+import os, signal, sys
+from mixope.cli import main
+app = sys.modules["mixope.cli.app"]
+app.Commands.parse_args = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+sys.argv = ["mixope", "inspect", "log.csv"]
+main()
+"""
+
+
+@pytest.mark.parametrize("program", [IN_TEXT, IN_THE_WORDS], ids=["of text that is run", "of the command line"])
+def test_an_interruption_is_said_and_has_its_exit_code(program, tmp_path):
+    """CPython dies of SIGINT where text was interrupted that is run (every data class is); Typer says nothing."""
+    (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 130
+    assert done.stderr.startswith("interrupted: ")
+    assert done.stderr.count("interrupted") == 1
+
+
+WAITS_FOR_EVER = """
+import _thread, sys, time
+from mixope.cli import app, main, stopping
+from mixope.files import replacing, scratch_folder
+
+def deaf():
+    with scratch_folder(), replacing("page.html"):
+        print("at work", flush=True)
+        lock = _thread.allocate_lock()
+        lock.acquire()
+        while True:
+            try:
+                lock.acquire()
+            except KeyboardInterrupt:
+                pass
+
+stopping.BOUND = 1.0
+app.command("deaf")(deaf)
+sys.argv = ["mixope", "deaf"]
+main()
+"""
+AT_THE_END = """
+import atexit, sys, time
+from mixope.cli import main, stopping
+
+def late():
+    while True:
+        time.sleep(60)
+
+atexit.register(late)
+stopping.BOUND = 1.0
+import mixope.logs
+def read(*_, **__):
+    print("at work", flush=True)
+    time.sleep(60)
+mixope.logs.read = read
+sys.argv = ["mixope", "inspect", "log.csv"]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("program", [WAITS_FOR_EVER, AT_THE_END], ids=["in a library", "at the end of the process"])
+def test_a_command_that_waits_for_ever_ends_all_the_same(program, number, tmp_path):
+    (tmp_path / "log.csv").write_text("observation,action,reward\n1,0,0.5\n")
+    (tmp_path / "temporary").mkdir()
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
+    surroundings = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    with subprocess.Popen([sys.executable, "-c", program], env=surroundings, **pipes) as child:
+        assert child.stdout.readline() == "at work\n"
+        child.send_signal(number)
+        _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert said.startswith("interrupted: ")
+    assert said.count("interrupted") == 1
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["log.csv", "temporary"]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [("estimators", 0), ("inspect nothing.csv --json", 3), ("inspect -", 3)])
+def test_a_stream_that_is_closed_is_no_traceback(words, code, closed, tmp_path):
+    line = f"exec {sys.executable} -m mixope {words} {closed}"
+    empty = subprocess.DEVNULL
+    done = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False, stdin=empty
+    )
+    nowhere = ">&-" in closed.replace("2>&-", "")  # an answer that nobody can get is an error
+    assert done.returncode == (2 if nowhere else code)
+    assert "Traceback" not in done.stderr
+    assert bool(done.stdout) == (not nowhere and words != "inspect -")
+    assert bool(done.stderr) == ((nowhere or code != 0) and "2>&-" not in closed)
+    assert list(tmp_path.iterdir()) == []

@@ -291,6 +291,7 @@ def hdf5(path, change):
         file["observations"] = np.zeros((4, 1))
         file["actions"] = np.array([[0.1], [0.2], [0.3], [0.4]])
         file["terminals"] = np.array([False, True, False, True])
+        file["timeouts"] = np.zeros(4, bool)
         file["rewards"] = np.ones(4)
         change(h5py, file)
     return str(path)

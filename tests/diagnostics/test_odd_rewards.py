@@ -44,6 +44,29 @@ def test_a_code_far_beyond_whole_numbers_is_named(value):
     assert found(with_value(value, 0.01, whole), placed=True)["sentinel rewards"].status == "warn"
 
 
+def counts(low=0, high=101):
+    return np.random.default_rng(1).integers(low, high, N).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("value", "whole"),
+    [(-999.0, counts()), (-9999.0, counts(-2000, 3000)), (-99.0, counts(-9, 10)), (-1e6, counts()), (5e5, counts())],
+)
+def test_a_code_that_stands_alone_is_named_though_others_are_large(value, whole):
+    """Ten times as large as all others is more than −999 is among rewards of up to 100."""
+    assert found(with_value(value, 0.01, whole))["sentinel rewards"].value == pytest.approx(scattered(0, 0.01).mean())
+    assert not found(with_value(value, 0.01, whole), placed=True)
+
+
+def test_two_codes_side_by_side_are_none_of_the_others():
+    codes = np.random.default_rng(2).choice([-999.0, -998.0], N)
+    assert found(with_value(codes, 0.01, counts()))["sentinel rewards"].status == "warn"
+
+
+def test_a_code_is_looked_for_among_hundreds_of_numbers_that_come_more_often():
+    assert found(with_value(32767.0, 0.004, counts(-100, 101)))["sentinel rewards"].status == "warn"
+
+
 def test_a_value_of_a_place_or_of_an_end_is_the_worlds():
     rows = scattered(0, 0.02)
     assert not found(with_value(-100.0, 0.02), ended=rows)
@@ -78,6 +101,13 @@ def healthy():
     yield "purchases of any amount", np.where(buys, draw.lognormal(3, 1, N), 0.0)
     yield "purchases at one price", np.where(buys, 30.0, 0.0)
     yield "prices in cents, 9.99 most of all", np.where(buys, draw.choice([9.99, 19.99, 4.5, 99.0], N), 0.0)
+    yield "prices of round numbers less one", draw.choice([0.0, 99.0, 199.0, 499.0, 999.0], N, p=[0.9, *[0.025] * 4])
+    yield (
+        "refunds of round numbers less one",
+        draw.choice([-99.0, 0.0, 19.0, 49.0, 99.0], N, p=[0.01, 0.9, *[0.03] * 3]),
+    )
+    yield "a fault costs 99", draw.choice([0.0, -1.0, -99.0], N, p=[0.5, 0.48, 0.02])
+    yield "amounts in whole numbers", np.where(buys, np.round(draw.lognormal(3, 1.5, N)), 0.0)
     yield "lognormal amounts", draw.lognormal(3, 2, N)
     yield "measured", draw.normal(size=N)
     yield "never above nothing", np.minimum(draw.normal(size=N), 0.0)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 from scipy import optimize, stats
 
 import mixope
@@ -14,6 +13,7 @@ from mixope.environments import simulate, truth
 from mixope.errors import DataError, UnknownName, UsageError
 from mixope.estimators import LoggedMean
 from mixope.intervals import INTERVALS, IntervalChoice, choose_interval
+from mixope.pool import shared
 from mixope.resampling import prepare
 from mixope.seen import count
 
@@ -180,7 +180,7 @@ def workers():
             command, status = (place / "cmdline").read_text(), (place / "status").read_text()
         except OSError:  # it ended meanwhile
             continue
-        if "LokyProcess" in command and f"PPid:\t{os.getpid()}\n" in status:
+        if "mixope.pool" in command and f"PPid:\t{os.getpid()}\n" in status:
             found.append(place.name)
     return found
 
@@ -188,7 +188,7 @@ def workers():
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")
 def test_an_interruption_ends_the_processes():
     _, target, _, columns = chain_log(seed=1)
-    get_reusable_executor().shutdown(wait=True)  # processes that other tests left for the next work
+    shared(0).close()  # processes that other tests left for the next work
     seen, others = [], set(workers())  # an engine may have some of its own
 
     def interrupt(done, total):

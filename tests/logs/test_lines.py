@@ -3,11 +3,13 @@
 import gzip
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import mixope
 from cli.running import run
+from mixope.errors import DataError
 
 ROWS = [
     {
@@ -53,3 +55,29 @@ def test_what_is_no_object_per_line_is_said_with_status_3(tmp_path, content):
     result = run("inspect", tmp_path / "log.jsonl")
     assert result.exit_code == 3
     assert "log.jsonl" in result.stderr
+
+
+def lines_of(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return mixope.read(path).table()
+
+
+MANY = [(190, 0, 7), (250, 0, 7), (2_000, 0, 7), (250, 11_000, 7), (250, 0, None), (250, 0, {"a": {"b": [1, 2]}})]
+
+
+@pytest.mark.parametrize(("keys", "late", "value"), MANY)
+def test_many_keys_that_most_lines_leave_out_are_columns(keys, late, value, tmp_path):
+    """Those in lines of which the first ``late`` have none of them."""
+    rng = np.random.default_rng(0)
+    rows = [{**ROWS[i % 10], "episode_id": i // 10, "reward": i % 7} for i in range(late + 400)]
+    extra = [{f"extra {key}": value for key in rng.choice(keys, keys // 20, replace=False)} for _ in rows[late:]]
+    more = [*rows[:late], *({**row, **besides} for row, besides in zip(rows[late:], extra, strict=True))]
+    assert lines_of(tmp_path / "log.jsonl", more).equals(lines_of(tmp_path / "plain.jsonl", rows))
+
+
+def test_a_line_that_is_no_object_is_still_refused_among_many_keys(tmp_path):
+    lines = [json.dumps({"reward": 1, f"extra {i}": i}) for i in range(300)]
+    (tmp_path / "log.jsonl").write_text("\n".join([*lines[:200], "[1, 2]", *lines[200:]]))
+    with pytest.raises(DataError) as refused:
+        mixope.read(tmp_path / "log.jsonl")
+    assert refused.value.expected == "one object per line"

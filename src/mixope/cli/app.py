@@ -12,19 +12,20 @@ from typer.core import TyperGroup
 
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
+from mixope.cli.characters import accept_all
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
-from mixope.cli.stopping import finish, listen, stopped
+from mixope.cli.stopping import INTERRUPTED, STOPPED, finish, is_told, listen, stopped, told
+from mixope.cli.streams import fill
 from mixope.cli.volume import set_volume
 from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
-INTERRUPTED = 130
-STOPPED = "stopped before the end; no file is left half-written"
 NO_MEMORY = (
     "there is not enough memory for this; no file is left half-written. Use --engine embedded, which spills to disk,"
     " with --threads 1, or a machine with more memory"
 )
+NOWHERE = "the output cannot be written: standard output is closed. Send it to a file or to /dev/null"
 NO_ROOM = ("failed to map segment", "can't start new thread")
 """How the loader of libraries and the threads of Python say that there is no memory for them."""
 
@@ -56,6 +57,11 @@ class Commands(TyperGroup):
         """In the order in which they are added below."""
         return list(self.commands)
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run on streams that take every character."""
+        accept_all()
+        return super().main(*args, **options)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the words as they were typed, for reports."""
         ctx.meta[ARGUMENTS] = tuple(args)
@@ -70,13 +76,14 @@ class Commands(TyperGroup):
             sys.stdout.flush()
             return found
         except BaseException as error:
-            told = _told(error)
-            if told is None:
+            outcome = _outcome(error)
+            if outcome is None:
                 raise
             finish()
-            kind, words, code = told
+            kind, words, code = outcome
             with suppress(OSError):  # nobody may be there to hear it; the exit code tells
                 complain(kind, words)
+                told()
                 if _for_programs(ctx.meta[ARGUMENTS]):
                     print_json(describe(KeyboardInterrupt() if code == INTERRUPTED else error, words, code))
             for stream in (sys.stdout, sys.stderr):
@@ -86,7 +93,7 @@ class Commands(TyperGroup):
             set_volume(None)
 
 
-def _told(error: BaseException) -> tuple[str, str, int] | None:
+def _outcome(error: BaseException) -> tuple[str, str, int] | None:
     """What is said of an error: its kind, the words, the exit code; None for a bug, and for what is no error."""
     if stopped() and not isinstance(error, typer.Exit | SystemExit):
         return "interrupted", STOPPED, INTERRUPTED
@@ -167,13 +174,33 @@ app.command("demo", short_help="The whole story on a small example.")(demo.comma
 
 def main() -> None:
     """The entry point of the script ``mixope``: the process ends with it, so at last no signal is listened to."""
-    listen()
     try:
+        there = fill()
+        listen()
+        if not there:
+            complain("error", NOWHERE)
+            raise SystemExit(UsageError.exit_code)
         app(prog_name="mixope")
-    except KeyboardInterrupt:  # before or after the command itself
-        finish()
+    except OSError as error:  # what was printed before a command began, such as a help text
+        words = refusal(error)
+        with suppress(OSError):
+            complain("error", words)
+        arrived(sys.stderr)
+        raise SystemExit(UsageError.exit_code) from None
+    except (KeyboardInterrupt, SystemExit) as end:
+        if not isinstance(end, KeyboardInterrupt) and (end.code != INTERRUPTED or is_told()):
+            raise
+        _finish()  # it came before or after the command itself; Typer may have made an exit of it
         with suppress(OSError):
             complain("interrupted", STOPPED)
+            told()
         raise SystemExit(INTERRUPTED) from None
     finally:
+        _finish()
+
+
+def _finish() -> None:
+    """The same at whatever moment a signal comes."""
+    with suppress(KeyboardInterrupt):
         finish()
+    finish()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from mixope.cli.characters import is_utf8
 from mixope.cli.volume import quiet, telling_times
 from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
 from mixope.files import write_whole
@@ -34,6 +35,8 @@ ARGUMENTS = "mixope.cli.arguments"
 """Where the context keeps the words of the command line."""
 ENDINGS = (".html", ".htm")
 WIDTH_OF_FILES = 110
+NARROWEST = 40
+"""Columns below which tables would lose what they hold; COLUMNS may be anything, 0 among it."""
 _STYLES = {"error": "bold red", "interrupted": "bold yellow", "note": "cyan", "report": "green"}
 _STYLES |= {"scan": "dim", "time": "dim"}
 PICTURES = (".png", ".svg", ".pdf")
@@ -94,7 +97,9 @@ def console(stream: TextIO | None = None) -> Console:
 
     stream = stream or sys.stdout
     fixed = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
-    return Cleaned(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
+    made = Cleaned(file=stream, markup=False, emoji=False, highlight=False, width=fixed)
+    made.width = max(made.width, NARROWEST)
+    return made
 
 
 def show(record: Record, **options: Any) -> None:
@@ -119,7 +124,10 @@ def present(
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """One JSON object on stdout, in UTF-8 whatever the locale; what a terminal would obey is written as its number."""
+    """One JSON object on stdout, in ASCII unless the locale is UTF-8; what a terminal would obey is its number."""
+    if not is_utf8():
+        typer.echo(text.dumps(record, indent=2))
+        return
     said = text.dumps(record, indent=2, ensure_ascii=False)
     typer.echo(UNSHOWABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", said).encode())
 
@@ -134,12 +142,15 @@ def describe(error: BaseException, words: str, exit_code: int) -> dict[str, Any]
 
 def complain(kind: str, words: str, screen: Console | None = None) -> None:
     """A message on stderr: its kind, then the words, unwrapped so that paths can be copied; errors only if quiet."""
-    from rich.text import Text
-
     if quiet() and kind in ASIDES:
         return
-    message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", words)
-    (screen or console(sys.stderr)).print(message, soft_wrap=True)
+    try:
+        from rich.text import Text
+
+        message = Text.assemble((f"{kind}:", _STYLES[kind]), " ", words)
+        (screen or console(sys.stderr)).print(message, soft_wrap=True)
+    except MemoryError:  # that is what it is about
+        sys.stderr.write(f"{kind}: {clean(words)}\n")
 
 
 def arrived(stream: TextIO) -> bool:
@@ -158,7 +169,8 @@ def arrived(stream: TextIO) -> bool:
 
 def refusal(error: OSError) -> str:
     """What the system refused, in words; if it was to take our output, the rest of that goes nowhere."""
-    if not arrived(sys.stdout):
+    nameless = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if not arrived(sys.stdout) or nameless:  # files that we write have names
         return f"the output cannot be written: {error.strerror or error}"
     where = "" if error.filename is None else f"{error.filename}: "
     return f"{where}{error.strerror or error}{remedy(error)}"

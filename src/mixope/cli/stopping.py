@@ -2,17 +2,25 @@
 
 Other code may catch an interruption and pass it on as an error of its own, or lose it: DuckDB does the one, finalisers
 the other. So it is written down that one came, and one that was lost comes again. Python's import system must not be
-interrupted at all; there it waits for a moment.
+interrupted at all; there it waits for a moment. And whatever waits for ever, in a library or at the end of the process,
+a command ends within :data:`BOUND` seconds: then a thread removes what is half-written and ends the process.
 """
 
 from __future__ import annotations
 
+import _thread
+import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from mixope.files import remove_unfinished
+
+INTERRUPTED = 130
+STOPPED = "stopped before the end; no file is left half-written"
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 GRACE = 2.0
 """Seconds after a signal in which others change nothing: that is for tidying up."""
@@ -23,7 +31,10 @@ IMPORTS = "<frozen importlib"
 waits for ever."""
 INSIST = 5.0
 """Seconds after which it comes again in any case, as long as the command runs: other code may have swallowed it."""
+BOUND = 10.0
+"""Seconds after the first signal in which a command ends, one way or the other."""
 _came: list[float] = []
+_told: list[str] = []
 
 
 def listen() -> None:
@@ -49,6 +60,21 @@ def finish() -> None:
         if number is not None and signal.getsignal(number) is _stop:
             signal.signal(number, signal.SIG_IGN)
     _come_again(0.0)
+    if stopped():  # CPython dies of it at the end where text was interrupted that is run, unless more is run
+        exec("")
+    if stopped() and hasattr(signal, "setitimer"):  # Python ends its threads before it has tidied up
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, BOUND + GRACE)
+
+
+def told() -> None:
+    """The user knows that the command was interrupted."""
+    _told.append(STOPPED)
+
+
+def is_told() -> bool:
+    """Whether the user knows."""
+    return bool(_told)
 
 
 def _come_again(seconds: float) -> None:
@@ -63,12 +89,24 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    if not _came:
+        _thread.start_new_thread(_enforce, ())  # what is above this in the library takes locks, here of all places
     _came.append(time.monotonic())
     if frame is not None and frame.f_code.co_filename.startswith(IMPORTS) and hasattr(signal, "setitimer"):
         _come_again(AGAIN)
         return
     _come_again(INSIST)
     raise KeyboardInterrupt
+
+
+def _enforce() -> None:
+    """End this process in time. Nothing is imported, and no lock is taken: somebody may hold it for ever."""
+    time.sleep(BOUND)
+    remove_unfinished()
+    if not _told:
+        with suppress(OSError):
+            os.write(2, f"interrupted: {STOPPED}\n".encode())
+    os._exit(INTERRUPTED)
 
 
 def _lost(found: Any) -> None:

@@ -8,19 +8,26 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import Found, WorkersEngine, in_turn
 from mixope.errors import MissingExtra, UsageError
+from mixope.files import scratch_folder
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, begin_process, search_path
+from mixope.pool import begin_process, path_entries
+from mixope.processes import all_cores, environment
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
 
 CONNECT_SECONDS = 20
+CLOSE_SECONDS = 5
+DRIVER = "MIXOPE_DRIVER"
+"""The variable that tells processes of a cluster for whom they work."""
 
 
 class DaskEngine(WorkersEngine):
@@ -82,8 +89,8 @@ class DaskEngine(WorkersEngine):
     def client(self) -> Any:
         """Connected when it is first used."""
         if self._client is None:
-            self._client, ours = _connected(self.cluster, self.workers)
-            self._end = weakref.finalize(self, _ended, self._client) if ours else None
+            self._client, end = _connected(self.cluster, self.workers)
+            self._end = None if end is None else weakref.finalize(self, end)
         return self._client
 
     def _in_turn(self, futures: Iterable[Any]) -> Iterator[Any]:
@@ -92,69 +99,121 @@ class DaskEngine(WorkersEngine):
         return in_turn(futures, workers, _result, self.client.cancel)
 
 
-def _connected(cluster: Any, workers: int | None) -> tuple[Any, bool]:
-    """A client, and whether it is ours to close."""
+def _connected(cluster: Any, workers: int | None) -> tuple[Any, Callable[[], Any] | None]:
+    """A client, and how to end it where it is ours."""
     try:
         import distributed
     except ImportError:
         raise MissingExtra("dask", "the engine 'dask'") from None
     if isinstance(cluster, distributed.Client):
-        return cluster, False
+        return cluster, None
     if isinstance(cluster, str):
         try:
-            return distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False), True
+            client = distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False)
+            return client, partial(_quietly, client.close)
         except (OSError, TimeoutError) as error:
             raise UsageError(f"no Dask scheduler answers at {cluster!r} ({error}); check the address") from None
     try:
-        return distributed.get_client(), False
+        return distributed.get_client(), None
     except ValueError:
-        return _local(workers or all_cores()), True
+        return _local(workers or all_cores())
 
 
-def _local(workers: int) -> Any:
-    """A cluster of processes of one thread each; they need no guard in the caller's script."""
+def _local(workers: int) -> tuple[Any, Callable[[], Any]]:
+    """A cluster of processes of one thread each, and how to end it; they need no guard in the caller's script.
+
+    It listens on loopback alone and speaks to nobody who lacks its key, which nobody but this user can read; its pages
+    are not served. All its files lie in one folder, which is removed at the end.
+    """
     import distributed
     from distributed.deploy.subprocess import SubprocessCluster
 
-    with _told("DASK_LOGGING", "{'distributed': 'critical', 'distributed.preloading': 'critical'}"):
-        cluster = SubprocessCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-            scheduler_kwargs={"preload": [__name__]},
-            worker_kwargs={"preload_nanny": [__name__], "preload": [__name__], "env": {"PYTHONPATH": search_path()}},
-        )
-    return distributed.Client(cluster, set_as_default=False)
-
-
-@contextmanager
-def _told(name: str, value: str) -> Iterator[None]:
-    """Inside, processes that are started find this in their environment."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+    kept = ExitStack()
+    folder = kept.enter_context(scratch_folder())
+    kept.callback(_kill_those_of, folder)
+    security, settings = _own_certificate(distributed.Security, folder)
+    shared = {"preload": [__name__], "dashboard_address": "127.0.0.1:0", "dashboard": False}
     try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
+        with environment(**settings):
+            cluster = SubprocessCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                silence_logs=logging.CRITICAL,
+                security=security,
+                scheduler_kwargs={**shared, "protocol": "tls", "scheduler_file": str(folder / "scheduler")},
+                worker_kwargs={**shared, "preload_nanny": [__name__], "local_directory": str(folder)},
+            )
+        kept.callback(_quietly, cluster.close)
+        client = distributed.Client(cluster, security=security, set_as_default=False)
+        kept.callback(_quietly, client.close)
+    except BaseException:
+        kept.close()
+        raise
+    return client, kept.close
+
+
+def _own_certificate(kind: Any, folder: Path) -> tuple[Any, dict[str, str]]:
+    """A certificate of this cluster alone, and the environment that tells it to the processes of the cluster.
+
+    In that environment no process looks for modules in the current folder.
+    """
+    try:
+        security = kind.temporary()
+    except ImportError:
+        raise MissingExtra("dask", "a Dask cluster of this machine, which needs a certificate of its own,") from None
+    (folder / "certificate").write_text(security.tls_ca_file)
+    (folder / "key").write_text(security.tls_client_key)
+    certificate, key = str(folder / "certificate"), str(folder / "key")
+    roles = {
+        f"DASK_DISTRIBUTED__COMM__TLS__{role}__{what}": {"CERT": certificate, "KEY": key}[what]
+        for role in ("SCHEDULER", "WORKER", "CLIENT")
+        for what in ("CERT", "KEY")
+    }
+    return security, {
+        **roles,
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": certificate,
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
+        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
+        "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
+        "DASK_LOGGING": "{'distributed': 'critical', 'distributed.preloading': 'critical'}",
+        "DASK_TEMPORARY_DIRECTORY": str(folder),
+        DRIVER: str(os.getpid()),
+        "PYTHONPATH": path_entries(),
+        "PYTHONSAFEPATH": "1",
+    }
 
 
 def dask_setup(service: Any) -> None:
     """What Dask calls in the processes that it starts for us, because they are told to load this module first."""
-    begin_process(os.getppid())
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path += [path for path in known if path and path not in sys.path]  # a worker is told when it runs already
+    begin_process(os.getppid(), partial(_is_gone, int(os.environ[DRIVER])))
 
 
-def _ended(client: Any) -> None:
+def _is_gone(process: int) -> bool:
+    """Whether it has ended: the parent of a worker is another process of the cluster, and may end after it."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def _kill_those_of(folder: Path) -> None:
+    """End what was started for this cluster, also where it was interrupted before there was a cluster."""
+    import psutil
+
+    with suppress(psutil.Error):
+        for process in psutil.Process().children():
+            with suppress(psutil.Error):
+                if str(folder) in " ".join(process.cmdline()):
+                    for each in (*process.children(recursive=True), process):
+                        each.kill()
+                    process.wait(CLOSE_SECONDS)
+
+
+def _quietly(close: Callable[[], Any]) -> None:
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
-        cluster = client.cluster
-        client.close()
-        if cluster is not None:
-            cluster.close()
+        close()
 
 
 @contextmanager

@@ -6,23 +6,23 @@ go through files in the same folder. It is gone when the pass is over.
 
 from __future__ import annotations
 
-import os
 import pickle
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.engines.work import Job, answered, gathered, packed, split
+from mixope.engines.work import Job, answered, gathered, packed, split, unsendable
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import Advice, MixopeError, Setting, UsageError
 from mixope.files import scratch_folder, write_whole
 from mixope.logs.gathering import Bucket, Load, Share
-from mixope.processes import all_cores, begin_process
+from mixope.pool import Killed, Pool, Unsendable
+from mixope.processes import all_cores
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -41,7 +41,7 @@ class ProcessesEngine(WorkersEngine):
     """``workers`` processes, by default as many as there are cores; ``memory_limit`` is for each of them."""
 
     name = "processes"
-    _pool: Any = None
+    _pool: Pool | None = None
     _end: Callable[[], Any] | None = None
 
     def mapped(self, job: Job, items: Sequence[Item]) -> Iterator[Found]:
@@ -68,29 +68,21 @@ class ProcessesEngine(WorkersEngine):
         self._pool = self._end = None
 
     def _run(self, calls: Sequence[Callable[[], Any]]) -> Iterator[Any]:
-        """The results of some calls, in order. Calls that died with a process are made again by another one."""
-        from concurrent.futures.process import BrokenProcessPool
-
-        waiting, left, failures, finished = deque[Any](), deque(calls), 0, False
+        """The results of some calls, in order. One that died with a process is made again by another one."""
+        early = dict[int, Any]()
+        following, finished = 0, False
         try:
-            while waiting or left:
-                try:
-                    while left and len(waiting) < AHEAD * self.count:
-                        waiting.append((left[0], self._started().submit(left[0])))
-                        left.popleft()
-                    result = waiting[0][1].result()
-                except BrokenProcessPool as broken:
-                    failures += 1
-                    if failures > TRIES:
-                        raise UsageError(_KILLED) from broken
-                    left.extendleft(call for call, _ in reversed(waiting))
-                    waiting.clear()
-                    self.close()
-                    continue
-                failures = 0
-                waiting.popleft()
-                yield result
+            with closing(self._started().results(calls, TRIES, AHEAD * self.count)) as results:
+                for number, result in results:
+                    early[number] = result
+                    while following in early:
+                        yield early.pop(following)
+                        following += 1
             finished = True
+        except Killed:
+            raise UsageError(_KILLED) from None
+        except Unsendable as error:
+            raise unsendable(error) from error
         finally:
             if not finished:
                 self.close()
@@ -100,13 +92,11 @@ class ProcessesEngine(WorkersEngine):
         """How many processes share the work."""
         return self.workers or all_cores()
 
-    def _started(self) -> Any:
+    def _started(self) -> Pool:
         """Processes that need no guard in the caller's script, and that end when this engine or its process does."""
         if self._pool is None:
-            from joblib.externals.loky.process_executor import ProcessPoolExecutor
-
-            self._pool = ProcessPoolExecutor(self.count, initializer=begin_process, initargs=(os.getpid(),))
-            self._end = weakref.finalize(self, self._pool.shutdown, wait=True, kill_workers=True)
+            self._pool = Pool(self.count)
+            self._end = weakref.finalize(self, self._pool.close)
         return self._pool
 
 

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
+import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import Found, WorkersEngine, in_turn
 from mixope.errors import MissingExtra, UsageError
+from mixope.files import scratch_folder
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, search_path, signals_kept
+from mixope.pool import path_entries
+from mixope.processes import all_cores, environment, signals_kept
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
 
 RETRIES = 3
+LONGEST_FOLDER = 16
+"""Bytes of the folder of temporary files in which there is room for the names of Ray's sockets: 107 in all."""
 
 
 class RayEngine(WorkersEngine):
@@ -73,8 +81,8 @@ class RayEngine(WorkersEngine):
             raise MissingExtra("ray", "the engine 'ray'") from None
         if not ray.is_initialized():
             with signals_kept():
-                _begin(ray, self.address, self.workers or all_cores())
-            self._end = weakref.finalize(self, ray.shutdown)
+                end = _begin(ray, self.address, self.workers or all_cores())
+            self._end = weakref.finalize(self, end)
         return ray
 
     def _in_turn(self, references: Iterable[Any]) -> Iterator[Any]:
@@ -89,21 +97,81 @@ class RayEngine(WorkersEngine):
         return in_turn(references, cores, partial(_result, ray), cancel)
 
 
-def _begin(ray: Any, address: str | None, workers: int) -> None:
-    """Connect to a cluster, or start one of this machine's cores; its workers find what this process can import."""
+def _begin(ray: Any, address: str | None, workers: int) -> Callable[[], Any]:
+    """Connect to a cluster, or start one of this machine's cores; gives back how to leave it."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None:
-        env = {"env_vars": {"PYTHONPATH": search_path()}}
-        ray.init(num_cpus=workers, include_dashboard=False, runtime_env=env, **quiet)
-        return
+        return _begin_here(ray, workers, **quiet)
     try:
         ray.init(address, **quiet)
+        return ray.shutdown  # type: ignore[no-any-return]
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         if "ray[client]" in reason:
             raise MissingExtra("ray", "a Ray cluster at an address") from None
         raise UsageError(f"no Ray cluster answers at {address!r} ({reason}); check the address") from None
+
+
+def _begin_here(ray: Any, workers: int, **quiet: Any) -> Callable[[], None]:
+    """A cluster of this machine, on loopback alone, that answers only who has its token; gives back how to end it.
+
+    The token is in the environment of its processes, which nobody but this user and root can read. Workers look for
+    modules where :func:`path_entries` says, and not in the current folder, which Ray adds to every job that has no
+    folder of its own.
+    """
+    constants, config, loader = _places(ray)
+
+    class Job(ray.job_config.JobConfig):  # type: ignore[misc]
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True
+
+    kept = ExitStack()
+    here = {"PYTHONPATH": path_entries(), "PYTHONSAFEPATH": "1"}
+    folder = kept.enter_context(scratch_folder(None if len(tempfile.gettempdir()) < LONGEST_FOLDER else "/tmp"))
+    kept.callback(lambda: (config.initialize(""), loader.reset_cache()))
+    kept.enter_context(environment(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32)))
+    kept.callback(ray.shutdown)
+    with environment(**here), _on_loopback(constants):
+        config.initialize("")  # it was read when Ray was imported
+        loader.reset_cache()
+        try:
+            job = Job(runtime_env={"env_vars": here})
+            ray.init(
+                num_cpus=workers,
+                include_dashboard=False,
+                job_config=job,
+                _node_ip_address="127.0.0.1",
+                _temp_dir=str(folder),
+                **quiet,
+            )
+        except BaseException:
+            kept.close()
+            raise
+    return kept.close
+
+
+def _places(ray: Any) -> tuple[Any, Any, Any]:
+    """Where Ray keeps what has to be set: there is no other way to set it in a process that has imported Ray."""
+    try:
+        inside = import_module("ray._raylet")
+        return import_module("ray._private.ray_constants"), inside.Config, inside.AuthenticationTokenLoader.instance()
+    except (ImportError, AttributeError):
+        raise UsageError(
+            f"Ray {ray.__version__} cannot ask for a token, so that anybody who reaches this machine could run code in"
+            " a cluster started here; install ray>=2.52, or start a cluster yourself and name it: ray://HOST:PORT"
+        ) from None
+
+
+@contextmanager
+def _on_loopback(constants: Any) -> Iterator[None]:
+    """Inside, Ray takes this machine for one whose clusters nobody else can join, as it does on macOS."""
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 @lru_cache(maxsize=4)

@@ -8,6 +8,7 @@ partitions arrive, and its last digits would be others in every run.
 from __future__ import annotations
 
 import pickle
+import secrets
 import sys
 import warnings
 import weakref
@@ -20,7 +21,8 @@ from mixope.engines.work import Job, answered, gathered, packed, share_for, spli
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
 from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.processes import all_cores, search_path, signals_kept
+from mixope.pool import path_entries
+from mixope.processes import all_cores, signals_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,7 +104,11 @@ def _begin(sessions: Any, master: str) -> Any:
         "spark.log.level": "ERROR",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
-        "spark.executorEnv.PYTHONPATH": search_path(),
+        "spark.executorEnv.PYTHONPATH": path_entries(),
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
+        "spark.authenticate": "true" if master.startswith("local") else None,
+        "spark.authenticate.secret": secrets.token_hex(32) if master.startswith("local") else None,
+        "spark.network.crypto.enabled": "true" if master.startswith("local") else None,
         "spark.driver.host": "localhost" if master.startswith("local") else None,
         "spark.driver.bindAddress": "127.0.0.1" if master.startswith("local") else None,
     }

@@ -9,19 +9,19 @@ What a user can mend is brought home as a value: workers that fail are tried aga
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from mixope import pool
 from mixope.engines.pieces import ORDER
 from mixope.engines.sums import group_by
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
-from mixope.policies.own_code import OWN_MODULES, said
+from mixope.policies.own_code import said
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.request import Part, Request, partials
 from mixope.threads import one_thread
@@ -116,23 +116,18 @@ def share_for(bucket: int, shares: list[Share] | MixopeError) -> Share | MixopeE
 
 def packed(job: Job) -> bytes:
     """The job as bytes for any worker: what the user wrote in a script or in a file of this folder goes with it."""
-    import cloudpickle
-
-    modules = [sys.modules[name] for name in OWN_MODULES if name in sys.modules]
-    known = set(cloudpickle.list_registry_pickle_by_value())
     try:
-        for module in modules:
-            cloudpickle.register_pickle_by_value(module)
-        return bytes(cloudpickle.dumps(job))
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
-        raise UsageError(
-            f"what is asked of the rows cannot be sent to workers: {said(error)}; write the policy as a function or"
-            " class of a module, or use an engine of this process: 'embedded' or 'memory'"
-        ) from error
-    finally:
-        for module in modules:
-            if module.__name__ not in known:
-                cloudpickle.unregister_pickle_by_value(module)
+        return pool.packed(job)
+    except pool.UNSENDABLE as error:
+        raise unsendable(error) from error
+
+
+def unsendable(error: Exception) -> UsageError:
+    """What is said where workers cannot be sent what they shall do."""
+    return UsageError(
+        f"what is asked of the rows cannot be sent to workers: {said(error)}; write the policy as a function or"
+        " class of a module, or use an engine of this process: 'embedded' or 'memory'"
+    )
 
 
 @lru_cache(maxsize=2)

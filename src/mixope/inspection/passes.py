@@ -37,7 +37,17 @@ from mixope.inspection.records import (
     Words,
 )
 from mixope.inspection.states import categories, columns_of_counts, columns_of_rows, requests_of
-from mixope.logs import EPISODE_KEYS, Logs, LogSource, Schema, explain_episodes, explain_rows, missing_states
+from mixope.logs import (
+    EPISODE_KEYS,
+    Logs,
+    LogSource,
+    Schema,
+    about_look_alikes,
+    explain_episodes,
+    explain_rows,
+    look_alikes,
+    missing_states,
+)
 from mixope.policies import PolicySource
 from mixope.questions import as_logs, resolve_policy
 from mixope.seen import Counted, Sampled, count, no_rows, sample
@@ -99,6 +109,7 @@ def inspect(
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
     if contents is not None:
         remarks += _remarks_on_ends(logs, dropped, contents)
+        remarks += _remarks_on_labels([logger.label for logger in contents.loggers])
         fit = check and all(finding.error is None for finding in findings)
         remarks += _remarks_on_copies(counted or sample(logs, chosen)) if fit else []
     elif bad_rows is not None:
@@ -161,6 +172,12 @@ def _remarks_on_ends(logs: Logs, dropped: Dropped | None, inside: Contents) -> l
         judged = judge_dropped(dropped, inside.lowest_reward, inside.highest_reward, counted=logs.schema.discrete)
         found.append(Remark("dropped-rows", _SEVERITY[judged.status], dropped.rows, judged.sentence))
     return found
+
+
+def _remarks_on_labels(labels: Sequence[str]) -> list[Remark]:
+    """Loggers that a reader takes for one."""
+    groups = look_alikes(labels)
+    return [Remark("look-alikes", "warning", sum(map(len, groups)), said) for said in about_look_alikes(groups)]
 
 
 def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:

@@ -12,6 +12,7 @@ from mixope.logs.earnings import Earnings, earnings
 from mixope.logs.fragments import Fragment
 from mixope.logs.given import LogSource
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
+from mixope.logs.labels import about_look_alikes, look_alikes
 from mixope.logs.logs import Logs
 from mixope.logs.readers import read
 from mixope.logs.schema import (
@@ -48,6 +49,7 @@ __all__ = [
     "Schema",
     "StateColumns",
     "Value",
+    "about_look_alikes",
     "code_of",
     "coded",
     "codes_of",
@@ -56,6 +58,7 @@ __all__ = [
     "explain_gaps",
     "explain_rows",
     "jumps",
+    "look_alikes",
     "merge_values",
     "missing_states",
     "read",

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from typing import Any
 
 from mixope.errors import Advice, Setting, UsageError
@@ -26,6 +27,8 @@ OFFLINE = dict.fromkeys(
 SHARE = 0.7
 """Of what is left, the part that DuckDB may count."""
 LEAST = 128_000_000
+ADDRESSES = 1_000_000_000
+"""Bytes of addresses that the first database and its threads reserve, most of which they never use."""
 MOST_IDLE = 2
 """Databases that are kept for the next question."""
 MOST_HELD = 16_000_000
@@ -92,11 +95,29 @@ def _borrowed(new: bool) -> Iterator[Any]:
 def _new() -> Any:
     import duckdb
 
+    _check_addresses()
     database = duckdb.connect(":memory:", config=OFFLINE)
     database.execute("SET enable_progress_bar = false")  # in notebooks DuckDB would draw one on standard output
     with suppress(duckdb.CatalogException):  # versions before 1.3 have none
         database.execute("SET enable_external_file_cache = false")
     return database
+
+
+@cache
+def _check_addresses() -> None:
+    """Refuse to begin where the addresses that a process may use would end in the middle: libraries end it there."""
+    limit, taken = address_space()
+    if limit is not None and limit - taken < ADDRESSES:
+        size, left, needed = (f"{bytes_ / 1e6:,.0f} MB" for bytes_ in (limit, max(limit - taken, 0), ADDRESSES))
+        raise UsageError(
+            Advice(
+                f"this process may use {size} of addresses (ulimit -v), of which {left} are left, and DuckDB needs"
+                f" {needed} to begin with, however little memory it takes then; raise that limit, and bound memory"
+                " with ",
+                Setting("memory_limit"),
+                ", or with a container",
+            )
+        )
 
 
 def _cleared(database: Any) -> bool:
@@ -159,6 +180,20 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return _peak_bytes()
+
+
+def address_space() -> tuple[int | None, int]:
+    """The most addresses that this process may use, None without a limit, and how many it uses, in bytes."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None, 0
+        with open("/proc/self/statm", "rb") as file:
+            return limit, int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, AttributeError, OSError, ValueError, IndexError):
+        return None, 0
 
 
 def release_unused() -> None:

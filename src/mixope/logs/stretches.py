@@ -18,6 +18,7 @@ from mixope.logs.logs import Logs
 from mixope.logs.plan import Plan
 from mixope.logs.sources import Piece, reading
 from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.parquet import ParquetFiles
 
 GOLDEN = 0.618033988749895
@@ -97,7 +98,7 @@ def _some_rows(name: str, group: int, columns: Sequence[str], rows: int, skipped
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with reading(name), pq.ParquetFile(name) as file:
+    with reading(name), pq.ParquetFile(name, **VERIFIED) as file:
         batch = next(islice(file.iter_batches(rows, [group], list(columns)), skipped, None), None)
         return file.schema_arrow.empty_table() if batch is None else pa.Table.from_batches([batch])
 

@@ -12,8 +12,6 @@ from typing import Any
 from mixope.errors import DataError, MixopeError
 
 OURS = "mixope"
-OWN_MODULES: set[str] = set()
-"""Modules that a policy was named in: other processes may not find them."""
 _FOLDER = str(Path(__file__).parents[1])
 _PYTHON = sysconfig.get_path("stdlib")
 

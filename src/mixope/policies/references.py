@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from mixope.errors import DataError, UnknownName, UsageError
-from mixope.policies.own_code import OWN_MODULES, running, said
+from mixope.policies.own_code import running, said
+from mixope.pool import OWN_MODULES
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -47,6 +48,7 @@ def _import(name: str) -> Any:
     try:
         with _here_importable():
             _forget_other_folders()
+            before = set(sys.modules)
             found = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
@@ -57,7 +59,8 @@ def _import(name: str) -> Any:
         raise UsageError(f"importing {name!r} failed: {error}. Install what it needs.") from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything while it is imported
         raise UsageError(f"importing {name!r} failed with {said(error)}") from error
-    _remember_folder(name.partition(".")[0])
+    for loaded in {name.partition(".")[0], *(set(sys.modules) - before)}:
+        _remember_folder(loaded)
     return found
 
 

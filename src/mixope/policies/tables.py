@@ -98,7 +98,7 @@ def read_parquet(path: Path, names: Names) -> Table:
     """A Parquet file."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    table = pq.read_table(path, page_checksum_verification=True)
     table.validate(full=True)
     return from_arrow(table, str(path))
 

@@ -23,12 +23,33 @@ STATUS = {
     "warning": ("warn", "yellow"),
     "note": ("note", "cyan"),
 }
+SHOWN = 40
+"""Rows of a table, or lines of remarks, that a terminal shows of a list that may be of any length."""
+LONGEST, BEGINNING, END = 1_200, 700, 200
+"""Characters of a label or sentence that a terminal shows, and of a longer one its two ends."""
+ALL = "JSON and reports have all of them"
 Cell = str | Text
 Pieces = list[RenderableType]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Container[str] = ()) -> Table:
-    """A table with a rule under its head; columns whose names start with # hold numbers, ``folded`` ones may wrap."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    folded: Container[str] = (),
+    *,
+    most: int | None = None,
+    last: int = 0,
+) -> Table:
+    """A table with a rule under its head; columns whose names start with # hold numbers, ``folded`` ones may wrap.
+
+    Of more than ``most`` rows it has the first and the ``last`` ones, and says how many are between them.
+    """
+    rows = list(rows)
+    rest = 0 if most is None else max(len(rows) - most, 0)
+    if rest:
+        rest += 1  # for the row that says so
+        place = len(rows) - rest - last
+        rows = [*rows[:place], [more(rest), *[""] * (len(columns) - 1)], *rows[place + rest :]]
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name in columns:
         made.add_column(
@@ -40,7 +61,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], folded: Contai
         )
     for row in rows:
         made.add_row(*map(_cell, row))
+    if rest:
+        made.caption, made.caption_justify = ALL, "left"
     return made
+
+
+def more(rest: int) -> str:
+    """In the place of what is not shown."""
+    return f"… and {rest:,} more"
 
 
 def facts(pairs: Iterable[tuple[str, Cell]]) -> Table:
@@ -54,7 +82,9 @@ def bullets(lines: Iterable[str]) -> Table:
 
 
 def remarks(lines: Sequence[tuple[str, str]], phrase: Phrase = in_python) -> Pieces:
-    """(status, sentence), one per line; nothing where there are none."""
+    """(status, sentence), one per line; nothing where there are none, and a bounded number where there are many."""
+    if len(lines) > SHOWN:
+        lines = [*lines[: SHOWN - 1], ("note", f"{more(len(lines) - SHOWN + 1)}: {ALL}")]
     return [grid(((status(name), phrased(line, phrase)) for name, line in lines), gap=2)] if lines else []
 
 
@@ -81,7 +111,15 @@ def heading(words: str) -> Text:
 
 
 def _cell(cell: Cell) -> Text:
-    return cell if isinstance(cell, Text) else Text(clean(cell))
+    return cell if isinstance(cell, Text) else Text(shortened(clean(cell)))
+
+
+def shortened(text: str) -> str:
+    """A text of bounded length: of a long one its beginning and its end, and how much is between them."""
+    if len(text) <= LONGEST:
+        return text
+    rest = len(text) - BEGINNING - END
+    return f"{text[:BEGINNING]} … ({rest:,} more characters) … {text[len(text) - END :]}"
 
 
 def status(name: str) -> Text:

@@ -26,7 +26,7 @@ from mixope.estimators import Entry
 from mixope.inspection import Inspection
 from mixope.logs import UNLABELLED
 from mixope.planning import Plan
-from mixope.report.layout import STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
+from mixope.report.layout import SHOWN, STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
 from mixope.report.plans import plan_view
 from mixope.report.returned import returns_view, risk_pieces
 from mixope.report.terminal_inspection import inspection_view
@@ -136,7 +136,7 @@ def _against_each(estimate: Estimate) -> Pieces:
     ]
     head = heading(f"what loggers earn themselves ({estimate.unit}, {estimate.estimand}), and the target less that")
     names = ("logger", "earns", "target − logger", "#P(better)", "so")
-    return [head, table(names, rows, folded=("logger", "so"))]
+    return [head, table(names, rows, folded=("logger", "so"), most=SHOWN, last=1)]
 
 
 def _confounding(found: Confounding) -> Pieces:
@@ -154,7 +154,7 @@ def _shares(estimate: Estimate) -> Table:
     rows = [
         (j.label, whole(j.rows), percent(j.weight_share, 1), whole(j.effective_sample_size)) for j in estimate.loggers
     ]
-    return table(("logger", "#rows", "#share of weight", "#effective rows"), rows)
+    return table(("logger", "#rows", "#share of weight", "#effective rows"), rows, ("logger",), most=SHOWN)
 
 
 @view.register
@@ -226,7 +226,7 @@ def _selection(chosen: Selection, phrase: Phrase) -> Pieces:
             for chance in ["–" if r.probability_best is None else probability_words(r.probability_best)]
         ]
         names = ("#by value", "target", "#value", "#P(best)", "#places", "so")
-        pieces.append(table(names, rows, folded=("target", "so")))
+        pieces.append(table(names, rows, folded=("target", "so"), most=SHOWN))
         losses = [(str(r.k), f"{r.expected:.3g}", f"{r.bound:.3g}") for r in chosen.losses]
         at = f"#lost at most, at {chosen.level:.4g}"
         pieces += [table(("#take the first", "#lost on average", at), losses)] if losses else []
@@ -259,7 +259,7 @@ def _pairs(pairs: Sequence[Difference]) -> Table:
             (pair.first, pair.second, value, around, times(pair.narrower), chance, pair.conclusion or NO_CONCLUSION)
         )
     names = ("A", "B", "#A − B", "interval", "#narrower", "#P(A > B)", "so")
-    return table(names, rows, folded=("A", "B", "so"))
+    return table(names, rows, folded=("A", "B", "so"), most=SHOWN)
 
 
 @view.register
@@ -270,7 +270,7 @@ def _(backtest: Backtest, *, phrase: Phrase = in_python) -> Group:
     reasons = notes(f"{row.label}: {row.note}" for row in backtest.rows if not row.supported and row.note)
     pieces: Pieces = [
         Text(clean(f"what each logger earns: {backtest.subject}")),
-        table(names, rows, folded=("logger", "agrees\nverdict")),
+        table(names, rows, folded=("logger", "agrees\nverdict"), most=SHOWN),
         Text(clean(backtest.summary), style="bold"),
     ]
     return Group(*pieces, *remarks([*reasons, *notes(backtest.notes)], phrase))

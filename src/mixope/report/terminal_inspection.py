@@ -11,11 +11,11 @@ from rich.text import Text
 from mixope.errors import Phrase, Setting, clean
 from mixope.inspection import Columns, Component, Contents, Coverage, Inspection, Vectors
 from mixope.logs import CANONICAL
-from mixope.report.layout import Cell, Pieces, facts, grid, heading, notes, remarks, table
+from mixope.report.layout import SHOWN, Cell, Pieces, facts, grid, heading, notes, remarks, table
 from mixope.report.words import number, percent, span, state_words, whole
 
 BAR_WIDTH = 30
-OF_ENDS = ("ends-unsaid", "dropped-rows")
+HARMLESS = ("ends-unsaid", "dropped-rows", "look-alikes")
 """Remarks that say nothing against the rows that can be used."""
 SHOWN_SOURCES = 3
 SHOWN_ACTIONS = 12
@@ -31,7 +31,7 @@ def inspection_view(found: Inspection, phrase: Phrase) -> Group:
         pieces += [heading(_sources(found, group)), _mapping(group)]
     if found.contents:
         earned = [(j.label, whole(j.rows), whole(j.episodes), number(j.logged_mean)) for j in found.contents.loggers]
-        pieces.append(table(("logger", "#rows", "#episodes", "#earned per step"), earned))
+        pieces.append(table(("logger", "#rows", "#episodes", "#earned per step"), earned, ("logger",), most=SHOWN))
         pieces += [Text("episode lengths", style="bold"), *_lengths(found.contents)]
     if found.state:
         pieces += [heading("columns of the state"), *_state(found)]
@@ -43,7 +43,7 @@ def inspection_view(found: Inspection, phrase: Phrase) -> Group:
     lines += [(remark.status, remark.sentence) for remark in found.remarks if remark.name != "bad-rows"]
     if found.error is not None:
         lines.append(("error", "these logs cannot be used as they are; the error says why"))
-    elif found.checked and not any(remark.name not in OF_ENDS for remark in found.remarks):
+    elif found.checked and not any(remark.name not in HARMLESS for remark in found.remarks):
         usable = "every row can be used, and the" if not found.dropped else "the other"
         lines.append(("pass", f"{usable} rows of every episode follow one another"))
     return Group(*pieces, *([Text()] if lines else []), *remarks(lines, phrase))
@@ -112,7 +112,7 @@ def _state(found: Inspection) -> Pieces:
             holds = f"{column.values:,}: {most}" + (", …" if column.values > len(column.most) else "")
         name = column.name.partition(".")[2] or column.name
         lines.append((name, column.role, clean(holds), percent(column.missing / max(all_rows, 1))))
-    shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"))
+    shares = table(("column", "role", "values", "#missing"), lines, folded=("column", "values"), most=SHOWN)
     if found.contents or rows >= found.total_rows:
         return [shares]
     could = f"the {rows:,} of {found.total_rows:,} rows that the scan could use"

@@ -31,7 +31,7 @@ import numpy as np
 
 from mixope.arrays import FloatArray, IntArray
 from mixope.processes import run_tasks
-from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, single, valued
+from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, valued
 
 Tick = Callable[[int, int], None]
 STEEPEST = 1.25
@@ -160,7 +160,7 @@ class Units:
         own = 1.0 if rows.horizon is not None or rows.average else 1.0 - rows.going
         reward = (rows.reward - own * self.level) / self.size
         low, high = (rows.low - self.level) / self.size, (rows.high - self.level) / self.size
-        return replace(rows, reward=single(reward), going=single(rows.going), low=low, high=high)
+        return replace(rows, reward=reward, low=low, high=high)
 
     def outside(self, parameters: list[FloatArray]) -> tuple[FloatArray, ...]:
         """A network whose values are in the units of the question, in double precision."""
@@ -248,20 +248,20 @@ class _Learner:
     def renewed(self, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
         """Inputs and new goals y of the chosen rows, after slope and level of the network were set right."""
         rows, chosen, clock = self.rows, drawn.chosen, drawn.clock
-        x = with_clock(rows.inputs[chosen], clock, rows.horizon)
+        x = with_clock(rows.inputs[chosen], clock, rows.horizon).astype(np.float64)
         reward, going = rows.reward[chosen], rows.going[chosen]
         if rows.horizon is not None:
-            reward, going = single(reward / clock), single(going * (clock - 1.0) / clock)
+            reward, going = reward / clock, going * (clock - 1.0) / clock
         if rows.average:
             going = np.ones_like(going)
         q, v = valued(self.parameters, x), self._ahead(drawn)
         slope, level = self._rescaled(reward, going, q, v)
         shift = -slope * float(q.mean(dtype=np.float64)) if rows.average else level
-        self.parameters[-2] *= np.float32(slope)
-        self.parameters[-1] *= np.float32(slope)
-        self.parameters[-1] += np.float32(shift)
-        ahead = np.clip(v * np.float32(slope) + np.float32(shift), rows.low, rows.high)
-        return x, single(reward + going * ahead - (level if rows.average else 0.0))
+        self.parameters[-2] *= slope
+        self.parameters[-1] *= slope
+        self.parameters[-1] += shift
+        ahead = np.clip(v * slope + shift, rows.low, rows.high)
+        return x, reward + going * ahead - (level if rows.average else 0.0)
 
     def average(self, weights: FloatArray) -> float:
         """η by the network as it is: the mean of r + V(s′) − q(s,a) over its rows; 0 where it is not asked for."""
@@ -279,7 +279,7 @@ class _Learner:
         left = np.maximum(drawn.clock - 1.0, 0.0)
         if drawn.one is not None:
             each = with_clock(pairs[chosen, drawn.one], left, rows.horizon)
-            found = valued(self.parameters, each) * shares[:, 0] * np.float32(pairs.shape[1])
+            found = valued(self.parameters, each) * shares[:, 0] * pairs.shape[1]
             return self._restarted(chosen, found)
         timed = with_clock(pairs[chosen], left[:, None], rows.horizon)
         return self._restarted(chosen, self._expected(timed, shares))
@@ -296,7 +296,7 @@ class _Learner:
             return v
         ended = rows.going[chosen] == 0.0
         first = float(self._expected(rows.starts, rows.start_shares).mean()) if ended.any() else 0.0
-        return np.where(ended, np.float32(first), v)
+        return np.where(ended, first, v)
 
     def _rescaled(self, reward: FloatArray, going: FloatArray, q: FloatArray, v: FloatArray) -> tuple[float, float]:
         """a and c such that a q + c has Bellman residuals of mean zero, and uncorrelated with q as far as a allows."""

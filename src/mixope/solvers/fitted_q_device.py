@@ -3,7 +3,7 @@
     processor    draws rows, clocks and pairs ahead for the next renewal, while the device works on the last one
     device       keeps the rows; takes those that were drawn, sets slope and level right, and makes the steps
 
-Draws are those of the other trainer, in the same order, and all numbers are in single precision with full products (no
+Draws are those of the other trainer, in the same order, in single precision with full products (no
 TF32), so that both find the same networks up to rounding. Sums are made in a fixed order, by the same kernels every
 time: on one device the same seed gives the same bits. What is dear to compile, the steps, does not depend on how many
 rows there are, and is compiled once for all targets and logs of one shape.
@@ -134,7 +134,7 @@ class _Trainer:
         self, draws: Sequence[Draws], settings: FittedQSettings, report: Callable[[int, int], None] | None
     ) -> Parameters:
         """The mean of the parameters of the last steps, of every network."""
-        begin = self._put(tuple(np.stack(p) for p in zip(*(each.network() for each in draws), strict=True)))
+        begin = self._put(tuple(_single(np.stack(p)) for p in zip(*(each.network() for each in draws), strict=True)))
         zeros = tuple(map(jnp.zeros_like, begin))
         state, drawn = State(begin, zeros, zeros, zeros), _stacked([each.renewal() for each in draws])
         for number, schedule in enumerate(_schedule(settings), start=1):

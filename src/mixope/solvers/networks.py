@@ -5,8 +5,8 @@
 Gradients are written out, so that a plain install has them; at this size a matrix product takes longer than what
 compiling it would save. Normalisation keeps h₂ bounded wherever x goes, which is what keeps a value that is fitted to
 its own predictions from running away; the first layer has none, because a normalised one sees directions and hardly any
-sizes of x. A network is trained in single precision, with sums in a fixed order, so that the same seed gives the same
-bits; values are given in double precision, so that they do not depend on the rows beside them.
+sizes of x. Sums are in a fixed order, so that the same seed gives the same bits, and in double precision: thousands of
+steps magnify a rounding a million-fold, so that in single precision another processor finds another network.
 """
 
 from __future__ import annotations
@@ -41,25 +41,19 @@ class Networks:
         return np.stack([valued(parameters, inputs) for parameters in self.members])
 
 
-def single(values: FloatArray) -> FloatArray:
-    """In single precision."""
-    found: FloatArray = values.astype(np.float32)
-    return found
-
-
 def new_network(inputs: int, width: int, generator: np.random.Generator) -> list[FloatArray]:
     """Parameters to begin with: variances of He, and a last layer of zeros, so that −y is learned as y is."""
 
     def normal(*shape: int, scale: float) -> FloatArray:
-        return single(scale * generator.standard_normal(shape))
+        return scale * generator.standard_normal(shape)
 
     return [
         normal(inputs, width, scale=float(np.sqrt(2.0 / max(inputs, 1)))),
         normal(width, scale=_FIRST_BIAS),
         normal(width, width, scale=float(np.sqrt(2.0 / width))),
-        np.zeros(width, dtype=np.float32),
-        np.zeros(width, dtype=np.float32),
-        np.zeros(1, dtype=np.float32),
+        np.zeros(width),
+        np.zeros(width),
+        np.zeros(1),
     ]
 
 
@@ -72,7 +66,7 @@ def forward(parameters: Parameters, x: FloatArray) -> tuple[FloatArray, FloatArr
     normed = one @ second
     normed += second_bias
     normed -= normed.mean(axis=1, keepdims=True)
-    scale = np.sqrt(np.einsum("ij,ij->i", normed, normed) / np.float32(normed.shape[1]) + np.float32(EPSILON))[:, None]
+    scale = np.sqrt(np.einsum("ij,ij->i", normed, normed) / normed.shape[1] + EPSILON)[:, None]
     normed /= scale
     return one, np.maximum(normed, 0.0), normed, scale
 
@@ -81,10 +75,10 @@ def gradients(parameters: Parameters, x: FloatArray, y: FloatArray) -> list[Floa
     """Of the mean square of q(x) − y, half of it."""
     *_, second, _, last, level = parameters
     one, two, normed, scale = forward(parameters, x)
-    off = (two @ last + level - y) / np.float32(len(y))
+    off = (two @ last + level - y) / len(y)
     back = off[:, None] * last
     back *= normed > 0.0
-    along = np.einsum("ij,ij->i", back, normed)[:, None] / np.float32(normed.shape[1])
+    along = np.einsum("ij,ij->i", back, normed)[:, None] / normed.shape[1]
     back -= back.mean(axis=1, keepdims=True)
     back -= normed * along
     back /= scale
@@ -120,14 +114,14 @@ class Adam:
         """One step along the gradients; weights, not biases, decay."""
         self._count += 1
         first, second = 1.0 - 0.9**self._count, 1.0 - 0.999**self._count
-        size = np.float32(rate / first)
+        size = rate / first
         for k, gradient in enumerate(found):
             mean, square = self._mean[k], self._square[k]
-            mean += np.float32(0.1) * (gradient - mean)
-            square += np.float32(0.001) * (gradient * gradient - square)
+            mean += 0.1 * (gradient - mean)
+            square += 0.001 * (gradient * gradient - square)
             if decay and k % 2 == 0:
-                self.parameters[k] *= np.float32(1.0 - rate * decay)
-            self.parameters[k] -= size * mean / (np.sqrt(square / np.float32(second)) + np.float32(1e-8))
+                self.parameters[k] *= 1.0 - rate * decay
+            self.parameters[k] -= size * mean / (np.sqrt(square / second) + 1e-8)
 
 
 class Average:

@@ -3,7 +3,8 @@
 From the rewards of all rows where these are in order, or of a sample. Three things are looked for:
 
     sentinel    one exact value in many rows, among rewards of which hardly two are alike (−1 among measured ones), or
-                one written as a code (−999, 32767) far beyond all others. A value that the world gives belongs to an
+                one written as a code (−999, 32767) far beyond all others, or one that stands alone: apart from all
+                others by many times what these are apart. A value that the world gives belongs to an
                 end of episodes, or to a place: most rows of the same transition (or, where states are numbers, the
                 nearest rows) have it too. A code comes in any row. 0 is never one: nothing happened.
     limit       a share of the rows has exactly the highest reward, or the lowest, and the others come close to it and
@@ -33,6 +34,12 @@ ALIKE = 0.1
 """Of rewards that are measured, hardly two are alike: no more than this share repeat."""
 CODE, BEYOND = 999, 10.0
 """A number of nines from here on, or the end of a range of integers, so many times as large as all other rewards."""
+APART = {2: 3.0, 3: 1.0}
+"""A negative number of so many nines is one that far from all others, in ranges of these; and not where it belongs."""
+ALONE, VARIED = 10.0, 20
+"""So is any number that far from so many others: it lies beyond them by ten times what they span."""
+TOGETHER = 3
+"""So many numbers at most may lie there side by side, as −998 and −999 do."""
 AT_LIMIT = 0.05
 NEAR = 0.1
 """Of a limit the nearest other reward is no farther than this share of the range of the others."""
@@ -108,7 +115,9 @@ class _Seen:
         """The most frequent value that is one."""
         n = len(self.reward)
         enough = (self.counts >= FEWEST) & (self.counts <= MOST_REPEATED * n) & (self.values != 0.0)
-        for k in np.flatnonzero(enough)[np.argsort(-self.counts[enough], kind="stable")][:20]:
+        often = np.flatnonzero(enough)[np.argsort(-self.counts[enough], kind="stable")][:20]
+        edges = [k for k in (*range(TOGETHER), *range(-TOGETHER, 0)) if -len(enough) <= k < len(enough) and enough[k]]
+        for k in dict.fromkeys([*often.tolist(), *(k % len(enough) for k in edges)]):
             if self._is_sentinel(int(k)):
                 return self._odd(int(k))
         return None
@@ -116,9 +125,33 @@ class _Seen:
     def _is_sentinel(self, k: int) -> bool:
         coded = self._is_code(k)
         hidden = self.counts[k] >= REPEATED * len(self.reward) and self._measured(k) and not self._is_limit(k)
-        if not (coded or hidden) or self._at_ends(k):
+        if not (coded or hidden or self._is_apart(k)) or self._at_ends(k):
             return False
         return coded or not self.placed(self.which == k)
+
+    def _is_apart(self, k: int) -> bool:
+        """Whether a value lies so far from all others that nothing leads there; sooner where it is a negative code."""
+        far, others = self._apart(k)
+        value = float(self.values[k])
+        digits = str(int(-value)) if value < 0 and value == int(value) and value > -1e15 else ""
+        enough = APART.get(min(len(digits), max(APART)), ALONE) if set(digits) == {"9"} else ALONE
+        return others >= (VARIED if enough == ALONE else 3) and far >= enough
+
+    def _apart(self, k: int) -> tuple[float, int]:
+        """How far a value at either edge lies from the others, in ranges of these, and how many others there are.
+
+        The few values beside it that repeat exactly, too, are no others.
+        """
+        n, found = len(self.values), (0.0, 0)
+        for values, counts, place in (
+            (self.values, self.counts, k),
+            (-self.values[::-1], self.counts[::-1], n - 1 - k),
+        ):
+            for size in range(place + 1, min(TOGETHER, n - 2) + 1):
+                span = float(values[-1] - values[size])
+                if counts[:size].min() >= FEWEST and span > 0.0:
+                    found = max(found, (float(values[size] - values[size - 1]) / span, n - size))
+        return found
 
     def limit(self) -> OddValue | None:
         """The highest or the lowest value, where so many rows have it that something may be cut off."""

@@ -34,6 +34,11 @@ _CSV_REASONS = ("Expected Number of Columns", "Invalid unicode", "Value with unt
 """How DuckDB begins to say what is wrong with a line."""
 SPILLED = "duckdb_temp"
 """In the names of all files that DuckDB spills to."""
+NO_THREAD = re.compile("worker thread|start new thread|[Rr]esource temporarily unavailable")
+"""How libraries say that the system gives them no more threads, each of which takes memory."""
+CHECKSUM = "CRC checksum verification failed"
+"""How Arrow says that a page of a Parquet file is not what was written."""
+DAMAGED = "The file is damaged: what it holds does not match the checksum that was written with it"
 _numbers = count()
 
 
@@ -50,8 +55,10 @@ def reading(where: str, problem: str = "The log cannot be read") -> Iterator[Non
     except (duckdb.InterruptException, duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
         raise  # nothing about the data
     except (duckdb.Error, pyarrow.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
-        if SPILLED in str(error):
+        if SPILLED in str(error) or NO_THREAD.search(str(error)):
             raise UsageError(_no_room(where)) from error
+        if CHECKSUM in str(error):
+            raise DataError(DAMAGED, where=where, hint="copy or write the file again") from error
         raise DataError(f"{problem}: {_first_words(error)}", where=where, hint=HINT) from error
 
 

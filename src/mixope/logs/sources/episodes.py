@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from mixope.errors import DataError
 from mixope.logs.sources import reading
-from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
+from mixope.logs.sources.checksums import VERIFIED
+from mixope.logs.sources.gate import below
+from mixope.logs.sources.groups import Group, opened_hdf5
 from mixope.logs.sources.spaces import Key
 
 MAIN = "main_data.hdf5"
@@ -40,8 +42,8 @@ class Episode(Protocol):
 def episode_files(folder: str, storage: str, episodes: int) -> tuple[str, ...]:
     """The files of all episodes, in order; an error where one is missing."""
     if storage == "hdf5":
-        return (os.path.join(folder, MAIN),)
-    return tuple(_file_of(folder, storage, number) for number in range(episodes))
+        return tuple(below(folder, [os.path.join(folder, MAIN)], "data set"))
+    return tuple(below(folder, (_file_of(folder, storage, number) for number in range(episodes)), "data set"))
 
 
 def _file_of(folder: str, storage: str, number: int) -> str:
@@ -76,7 +78,7 @@ def _table(path: str, storage: str) -> Any:
 
     with reading(path):
         if storage == "parquet":
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, **VERIFIED) as file:
                 table = file.read()
         else:
             with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
@@ -115,8 +117,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
     with opened_hdf5(path, path, "reading a Minari data set that is stored as hdf5") as file:
         for number in range(episodes):
             name = f"episode_{number}"
-            with reading_hdf5(path):
-                group = file.content.get(name)
+            group = file.group(name)
             if group is None:
                 raise DataError(
                     "An episode of the data set is not whole",
@@ -125,7 +126,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
                     got=f"no group {name!r}",
                     hint=AGAIN,
                 )
-            yield _Stored(Group(f"{path}, {name}", group))
+            yield _Stored(group)
 
 
 class _Stored:

@@ -14,6 +14,7 @@ from typing import Any
 
 from mixope.logs.database import connect
 from mixope.logs.sources import file_list, literal, reading
+from mixope.logs.sources.checksums import carries_checksums
 from mixope.logs.sources.stamps import version_in
 from mixope.logs.sources.stores import Store, all_at_once
 from mixope.logs.types import Field, fields_of
@@ -79,6 +80,8 @@ class Summary:
     full: frozenset[str]
     no_true: frozenset[str]
     digest: str
+    checksums: bool
+    """Whether its pages carry checksums; only of a file on this disk, others are held against them as they are read."""
 
 
 def summed_up(name: str, store: Store) -> Summary:
@@ -87,6 +90,7 @@ def summed_up(name: str, store: Store) -> Summary:
 
     with reading(name), store.open(name) as stored, pq.ParquetFile(stored) as file:
         metadata, schema, version = file.metadata, file.schema_arrow, version_in(stored)
+        checksums = store.on_disk and carries_checksums(metadata, stored)
     with reading(name):
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         chunks = [group.column(number) for group in groups for number in range(metadata.num_columns)]
@@ -95,7 +99,7 @@ def summed_up(name: str, store: Store) -> Summary:
     true = {c for c, type_, known in said if type_ != "BOOLEAN" or known is None or not known.has_min_max or known.max}
     columns, rows = frozenset(column for column, _, _ in said), tuple(int(group.num_rows) for group in groups)
     digest = hashlib.sha256(repr((os.path.basename(name), version, str(schema), rows)).encode()).hexdigest()
-    return Summary(fields_of(schema), rows, columns - gaps, columns - true, digest)
+    return Summary(fields_of(schema), rows, columns - gaps, columns - true, digest, checksums)
 
 
 def _metadata(name: str, store: Store) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixope.errors import DataError
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, file_list, outside, plain, reading, unique
+from mixope.logs.sources.checksums import VERIFIED, carries_checksums, verify
 from mixope.logs.sources.footers import Footers, StoredFooters, join, runs, summed_up
 from mixope.logs.sources.stores import Store, all_at_once
 from mixope.logs.types import Field, Kind, fields_of
@@ -48,6 +49,8 @@ class ParquetFiles:
     """Where the files lie; None for this machine."""
     known: tuple[str, ...] = field(default=(), repr=False)
     """Hashes of files of a store."""
+    checksums: bool = False
+    """Whether pages of a file carry checksums."""
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"footers": None}
@@ -55,6 +58,8 @@ class ParquetFiles:
     def relation(self, connection: Any) -> str:
         """The files, matched by column name; some row groups of one by the numbers of their rows."""
         on_disk = self.store is None or self.store.on_disk
+        if on_disk and self.checksums:
+            self._verify()
         if self.chosen is None:
             files = f"read_parquet({file_list(self._paths())}, hive_partitioning=false)"
             return files if on_disk else self._dataset().relation(connection)
@@ -65,6 +70,12 @@ class ParquetFiles:
         name = unique("row_groups")
         connection.register(name, self.table([name for name, field in self.fields.items() if field.kind != "other"]))
         return name
+
+    def _verify(self) -> None:
+        """Of the columns that can have a meaning, as DuckDB reads them."""
+        columns = [name for name, field in self.fields.items() if field.kind != "other"]
+        for name, path in zip(self.files, self._paths(), strict=True):
+            verify(name, path, self.chosen, columns)
 
     def _paths(self) -> list[str]:
         return [name if self.store is None else self.store.path(name) for name in self.files]
@@ -79,7 +90,9 @@ class ParquetFiles:
 
         from mixope.logs.sources.arrow import ArrowDataset
 
-        format_, filesystem = ds.ParquetFileFormat(), self.store.filesystem if self.store else None
+        options = ds.ParquetFragmentScanOptions(**VERIFIED)
+        format_ = ds.ParquetFileFormat(default_fragment_scan_options=options)
+        filesystem = self.store.filesystem if self.store else None
         with reading(self.files[0]), self._open(self.files[0]) as stored, pq.ParquetFile(stored) as file:
             schema = file.schema_arrow.remove_metadata()
         parts = [format_.make_fragment(path, filesystem) for path in self._paths()]
@@ -92,7 +105,7 @@ class ParquetFiles:
 
         tables = []
         for name in self.files:
-            with reading(name), self._open(name) as stored, pq.ParquetFile(stored) as file:
+            with reading(name), self._open(name) as stored, pq.ParquetFile(stored, **VERIFIED) as file:
                 chosen = range(file.num_row_groups) if self.chosen is None else self.chosen
                 tables.append(plain(file.read_row_groups(list(chosen), columns=list(columns))))
         return pa.concat_tables(tables)
@@ -169,16 +182,18 @@ def open_parquet(
 
     opened = []
     for path in paths:
-        with reading(path), pq.ParquetFile(path) as file:
-            opened.append((path, fields_of(file.schema_arrow), file.metadata))
+        with reading(path), open(path, "rb") as stored, pq.ParquetFile(stored) as file:
+            carries = carries_checksums(file.metadata, stored)
+            opened.append((path, fields_of(file.schema_arrow), file.metadata, carries))
         if opened[-1][2].num_rows == 0:
             raise _empty(path)
     for fields, group in groupby(opened, key=lambda each: each[1]):
-        files, _, metadata = zip(*group, strict=True)
+        files, _, metadata, checksums = zip(*group, strict=True)
         groups = tuple(tuple(m.row_group(g).num_rows for g in range(m.num_row_groups)) for m in metadata)
         footers, chunks = Footers(files), sum(m.num_row_groups * m.num_columns for m in metadata)
         full, no_true = footers.facts() if chunks <= MAX_CHUNKS else (frozenset[str](), frozenset[str]())
-        yield ParquetFiles(files, fields, groups, outside(constants, fields), full, no_true, footers=footers)
+        columns = outside(constants, fields)
+        yield ParquetFiles(files, fields, groups, columns, full, no_true, footers=footers, checksums=any(checksums))
 
 
 def open_stored(paths: Sequence[str], constants: Mapping[str, str | int], store: Store) -> Iterator[ParquetFiles]:
@@ -199,6 +214,7 @@ def open_stored(paths: Sequence[str], constants: Mapping[str, str | int], store:
             footers=StoredFooters(files, store),
             store=store,
             known=tuple(footer.digest for footer in footers) if not store.on_disk else (),
+            checksums=any(footer.checksums for footer in footers),
         )
 
 

@@ -10,10 +10,12 @@ A file of a store is called by its address. Where a reader needs a file on the d
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mixope.errors import DataError
+from mixope.errors import DataError, UsageError
 from mixope.files import scratch_folder
 from mixope.logs.sources.stamps import stamped_in
 
@@ -236,6 +238,10 @@ REASONS: tuple[tuple[str, str, str], ...] = (
 """What the libraries say, what that means, and what to do."""
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Of a disk; copies of what is in a store, or comes as a stream, lie on this one."""
+
+
 @contextmanager
 def reaching(where: str) -> Iterator[None]:
     """Inside, what goes wrong between here and a store is a ``DataError`` in words."""
@@ -245,6 +251,11 @@ def reaching(where: str) -> Iterator[None]:
         yield
     except (OSError, pyarrow.ArrowException) as error:
         said = " ".join(str(error).split())
+        if getattr(error, "errno", None) in FULL:
+            raise UsageError(
+                f"there is no room for a copy of {where} among the temporary files, in {tempfile.gettempdir()}; make"
+                " room there, or set TMPDIR to a folder that has some"
+            ) from error
         found = ((problem, hint) for pattern, problem, hint in REASONS if re.search(pattern, said))
         problem, hint = next(found, ("The store cannot be read", "check the address"))
         raise DataError(problem, where=where, got=said[:LONGEST], hint=hint) from error

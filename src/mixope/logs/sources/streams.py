@@ -14,7 +14,8 @@ from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.scratch import Scratch
 from mixope.logs.sources.stores import BLOCK, Store, reaching
 
-STANDARD = "<stdin>"
+STANDARD = ("<stdin>", 0)
+"""By its name in Python, and by its number."""
 
 
 def is_stream(given: Any) -> bool:
@@ -40,7 +41,7 @@ def find_stream(given: Any) -> Finds:
 def stream_name(given: Any) -> str:
     """For messages, and for the format that a name may say."""
     name = getattr(given, "name", None)
-    return "standard input" if name == STANDARD else name if isinstance(name, str) and name else "stream"
+    return "standard input" if name in STANDARD else name if isinstance(name, str) and name else "stream"
 
 
 def _block(given: Any, name: str) -> bytes:
