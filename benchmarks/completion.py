@@ -21,6 +21,7 @@ import csv
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from mixope.estimand import Estimand
 from mixope.estimators import DoublyRobust, state_ratio
 from mixope.estimators.completed_part import part_to_complete
 from mixope.estimators.completion import complete
+from mixope.estimators.counted import without_scores
 from mixope.estimators.kriging import Likeness
 from mixope.problem import Problem
 from mixope.seen import count
@@ -56,9 +58,9 @@ def noisy(share: float) -> Callable[[Problem], float]:
 
 
 WAYS: dict[str, Callable[[Problem], float]] = {
-    "emp": lambda problem: state_ratio.emp().solve(problem).value,
-    "linear": lambda problem: DoublyRobust(value="linear").solve(problem).value,
-    "measured": lambda problem: DoublyRobust().solve(problem).value,
+    "emp": lambda problem: without_scores(partial(state_ratio.emp().solve, problem)).value,
+    "linear": lambda problem: without_scores(partial(DoublyRobust(value="linear").solve, problem)).value,
+    "measured": lambda problem: without_scores(partial(DoublyRobust().solve, problem)).value,
     "ρ = .5": alike(0.5),
     "ρ = .8": alike(0.8),
     "ρ = .9": alike(0.9),

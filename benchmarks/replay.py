@@ -134,7 +134,7 @@ BROKEN: Mapping[str, Write] = {
 def judged(columns: Columns, level: float = 0.95) -> tuple[dict[str, bool], float]:
     """Whether each check is alarmed, and the level out of time against what was seen."""
     counted = count(columns)
-    sums = counted.sum_scores(counted.rounds(), [], 0)
+    sums = counted.rounds().run(counted.structure())
     found = replay_logs(counted.transitions, sums)
     around = clustered_interval(*earned(sums.totals, sums.totals, None), level)
     half = None if around is None else around.width / 2

@@ -19,6 +19,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from mixope.answering import answer as run
 from mixope.engines import MemoryEngine
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
+from mixope.estimators.counted import without_scores
 from mixope.problem import Problem
 from mixope.seen import count
 from tables import markdown
@@ -117,7 +119,7 @@ def measure(settings: Settings) -> Report:
     new = targets["target-0"]
 
     def solve(form: str) -> None:
-        state_ratio.emp(form=form).solve(Problem(count(logs).transitions, new, estimand))
+        without_scores(partial(state_ratio.emp(form=form).solve, Problem(count(logs).transitions, new, estimand)))
 
     def evaluate(some: Sequence[str]) -> int:
         engine = CountingEngine()

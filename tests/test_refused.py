@@ -9,6 +9,7 @@ import pytest
 import mixope
 from mixope.diagnostics import Verdict
 from mixope.estimators import Solution
+from mixope.statistics.scores import ClusterScores
 
 RARE = mixope.TabularPolicy([[0.0, 1.0]] * 3)
 USUAL = mixope.TabularPolicy([[0.9, 0.1]] * 3)
@@ -137,7 +138,7 @@ class Corrected:
 
     def solve(self, problem):
         scores = np.random.default_rng(0).normal(size=60)
-        return Solution(self.value, episode_scores=self.spread * (scores - scores.mean()) / 60)
+        return Solution(self.value, scores=ClusterScores(self.spread * (scores - scores.mean()) / 60))
 
 
 @pytest.mark.parametrize("asked", [{}, {"gamma": 0.9}], ids=str)

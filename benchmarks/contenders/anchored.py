@@ -19,8 +19,10 @@ from scipy import linalg
 
 from mixope.arrays import AnyArray, FloatArray, sum_by
 from mixope.behaviours import CountedMixture
+from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
 from mixope.estimators.completion import Completed, Completion, Map, _less, _solve, make_map
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.doubly_robust import _scores, _weights
 from mixope.estimators.kriging import Likeness, first_guess, measure_likeness
 from mixope.estimators.solution import Measures, Solution
@@ -36,8 +38,11 @@ class Anchored:
 
     name: str = "anchored dr"
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem) -> Asking[Solution]:
         """Likeness from a first guess, then the value."""
+        return scored(problem, self._on_counts(problem))
+
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         part = part_to_complete(problem)
         if not part.n_unseen:
             return solve_on_counts(problem, CountedMixture())
@@ -46,15 +51,14 @@ class Anchored:
         likeness = _likeness(_solve(anchored_map(less, first_guess(part.factors.shape[1]))))
         found = replace(_solve(anchored_map(less, likeness)), zero=mean)
         unit = found.pair_weight / part.pair_rows
-        return Solution(
+        solution = Solution(
             value=found.value + mean,
-            weights=_weights(part, unit),
-            scores=_scores(found, unit),
             uncovered_mass=float(np.abs(found.law) @ part.uncovered / np.abs(found.law).sum()),
             solved=found.solved,
             measures=Measures(approximation=found.unseen_error()),
             corrects_coverage=True,
         )
+        return CountedSolution(solution, _scores(found, unit), _weights(part, unit))
 
 
 class AnchoredMap(Map):

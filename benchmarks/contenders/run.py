@@ -31,6 +31,7 @@ from mixope.answering import answer
 from mixope.choosing import answer_automatically
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, state_ratio
+from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust
 from mixope.intervals import IntervalChoice
 from mixope.problem import Problem
@@ -49,12 +50,10 @@ class StartsKnown:
 
     name: str = "emp, starts known"
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem) -> Asking[Solution]:
         """With the law in place of the logged starts."""
         n = problem.transitions.n_states
-        found = state_ratio.emp().solve(replace(problem, start_law=np.full(n, 1.0 / n)))
-        assert isinstance(found, Solution)
-        return found
+        return state_ratio.emp().solve(replace(problem, start_law=np.full(n, 1.0 / n)))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from benchmarks.contenders.weighted import ratios
 
 from mixope.arrays import FloatArray
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.doubly_robust import _corrected
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_scores import Weigher, score
 from mixope.estimators.flow import Flow
 from mixope.estimators.occupancy import Occupancy, pooled
-from mixope.estimators.solution import Solution
+from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import state_ratio, state_ratio_solution
 from mixope.estimators.value_model import fit_value
 from mixope.problem import Problem
@@ -42,15 +43,17 @@ class TruncatedWeights:
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """All levels, and the one that seems best."""
-        return self._on_features(problem) if isinstance(problem, FeatureProblem) else self._on_counts(problem)
+        if isinstance(problem, FeatureProblem):
+            return self._on_features(problem)
+        return scored(problem, self._on_counts(problem))
 
-    def _on_counts(self, problem: Problem) -> Solution:
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)
         fit, plain = fit_value(flow), state_ratio_solution(flow, occupancy)
         found = [_corrected(cut(flow, occupancy, level), occupancy, plain, fit) for level in (*LEVELS, np.inf)]
         by_row = [row_scores(flow, each) for each in found]
-        chosen = self._choose(found, by_row)
-        return replace(chosen, corrects_coverage=True)
+        best, measures = self._choose([each.solution for each in found], by_row)
+        return found[best].saying(corrects_coverage=True, measures=measures)
 
     def _on_features(self, problem: FeatureProblem) -> Asking[Solution]:
         (ratio, report), coarse, model = yield from ratios(problem)
@@ -59,18 +62,17 @@ class TruncatedWeights:
             fewer = None if coarse is None else (CutRatio(coarse[0], level), coarse[1])
             cut_ratio = CutRatio(ratio, level)
             found.append((yield from score(problem, cut_ratio, report, model, doubly_robust=True, coarse=fewer)))
-        return self._choose(found, [np.asarray(each.episode_scores) for each in found])
+        scores = [each.scores.by_cluster for each in found if each.scores is not None]
+        best, measures = self._choose(found, scores)
+        return replace(found[best], measures=measures)
 
-    def _choose(self, found: Sequence[Solution], scores: Sequence[FloatArray]) -> Solution:
+    def _choose(self, found: Sequence[Solution], scores: Sequence[FloatArray]) -> tuple[int, Measures]:
         errors, biases = estimated_errors([each.value for each in found], scores)
         best = int(np.argmin(errors))
-        if not self.owns:
-            return found[best]
         known = found[best].measures
-        return replace(
-            found[best],
-            measures=replace(known, approximation=float(np.hypot(known.approximation or 0.0, biases[best]))),
-        )
+        if not self.owns:
+            return best, known
+        return best, replace(known, approximation=float(np.hypot(known.approximation or 0.0, biases[best])))
 
 
 def estimated_errors(values: Sequence[float], scores: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
@@ -91,7 +93,7 @@ def cut(flow: Flow, occupancy: Occupancy, level: float) -> Flow:
     return replace(flow, ratio=flow.ratio * kept, ratio_reward=flow.ratio_reward * kept)
 
 
-def row_scores(flow: Flow, found: Solution) -> FloatArray:
+def row_scores(flow: Flow, found: CountedSolution) -> FloatArray:
     """Scores of the kept groups, as many as they have rows: residuals of different rows are uncorrelated."""
     table, rows = np.asarray(found.scores)[flow.groups], flow.rows
     each = table[:, BASIS.index("rows")] + table[:, BASIS.index("reward")] * rows.reward / rows.rows

@@ -16,6 +16,7 @@ import numpy as np
 from mixope.arrays import FloatArray
 from mixope.behaviours import DefaultMixture
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.doubly_robust import _corrected
 from mixope.estimators.feature_estimators import with_value
 from mixope.estimators.feature_problem import FeatureProblem
@@ -48,14 +49,16 @@ class WeightedValue:
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """On factors the linear value, on vectors that of bumps."""
-        return self._on_features(problem) if isinstance(problem, FeatureProblem) else self._on_counts(problem)
+        if isinstance(problem, FeatureProblem):
+            return self._on_features(problem)
+        return scored(problem, self._on_counts(problem))
 
-    def _on_counts(self, problem: Problem) -> Solution:
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)
         fit = fit_value(weighted(flow, occupancy))
         found = _corrected(flow, occupancy, state_ratio_solution(flow, occupancy), fit)
-        found = replace(found, corrects_coverage=True)
-        return plugged_in(found, fit.value) if self.plug_in else found
+        found = found.saying(corrects_coverage=True)
+        return CountedSolution(plugged_in(found.solution, fit.value)) if self.plug_in else found
 
     def _on_features(self, problem: FeatureProblem) -> Asking[Solution]:
         (ratio, report), coarse, _ = yield from ratios(problem)

@@ -16,7 +16,7 @@ from mixope.arrays import FloatArray
 from mixope.estimand import Estimand
 from mixope.estimate import Advantage, Earned
 from mixope.estimators import Solution
-from mixope.estimators.own_values import Own, Pieces
+from mixope.estimators.own_values import OnPolicyValue
 from mixope.intervals import (
     IntervalChoice,
     Scores,
@@ -44,15 +44,15 @@ class Contest:
     choice: IntervalChoice
     level: float
     estimand: Estimand
-    pieces: Pieces | None = None
     stretch: float = 1.0
     """By how much the target's scores are stretched already, because loggers learned; those of others are alike."""
 
-    def against(self, own: Own | str) -> Earned:
+    def against(self, own: OnPolicyValue | str) -> Earned:
         """What somebody earned, and the target less that; or why not."""
         if isinstance(own, str):
             return Earned(because=own)
-        steps = None if self.by_step is None or self.pieces is None else self.stretch * self.pieces.scores(own)
+        pieces = None if self.by_step is None else own.by_piece
+        steps = None if pieces is None else self.stretch * pieces
         own = replace(own, scores=self.stretch * own.scores)
         sure = self._judge(own.value, self._own_scores(own, steps), int(own.mine.sum()))
         found = self._difference(own, steps)
@@ -65,15 +65,15 @@ class Contest:
             own.scores,
         )
 
-    def _own_scores(self, own: Own, steps: FloatArray | None) -> Scores:
+    def _own_scores(self, own: OnPolicyValue, steps: FloatArray | None) -> Scores:
         """Of its own episodes alone."""
         by_episode = own.scores[own.mine]
-        if steps is None or self.pieces is None or self.by_step is None:
+        if steps is None or own.pieces is None or self.by_step is None:
             return Scores(by_episode)
-        lengths = self.pieces.lengths
+        lengths = own.pieces.lengths
         return Scores(by_episode, steps[np.repeat(own.mine, lengths)], lengths[own.mine], self.by_step.steps)
 
-    def _difference(self, own: Own, steps: FloatArray | None) -> Advantage | str:
+    def _difference(self, own: OnPolicyValue, steps: FloatArray | None) -> Advantage | str:
         """The target less somebody, or why that cannot be judged."""
         if self.solution.is_reference:
             return REFERENCE

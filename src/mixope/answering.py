@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,31 +35,41 @@ from mixope.diagnostics import (
 )
 from mixope.diagnostics.absorbing import parked_on_counts
 from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
+from mixope.diagnostics.evidence import Readings
 from mixope.diagnostics.replay import replay_logs
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
-from mixope.estimators.asking import Rounds, together
+from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
+from mixope.estimators.counted import CountedSolution
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
-from mixope.estimators.occupancy import forget_pooled
-from mixope.estimators.own_values import Own, Pieces, own_values
-from mixope.estimators.solution import of_logged
+from mixope.estimators.own_values import OnPolicyValues
 from mixope.estimators.trajectory import Trajectory
 from mixope.intervals import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
-from mixope.pictures import Pictures, ReturnBar, growth, loggers_in_turn, reliability, replayed_means, returns, visits
+from mixope.pictures import (
+    Pictures,
+    ReturnBar,
+    Visits,
+    growth,
+    loggers_in_turn,
+    reliability,
+    replayed_means,
+    returns,
+    visits,
+)
 from mixope.problem import Problem
 from mixope.questions import Question, ask, naming_targets, target_named
-from mixope.resampling import CountedRefit, FeatureRefit, Refit, episode_counts_request, refitted_uncertainty
+from mixope.resampling import refit_of, refitted_uncertainty
 from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
 from mixope.statistics.episodes import EpisodeSums
 from mixope.statistics.replay import Replays
-from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import start_error
-from mixope.statistics.weights import WeightBin, weight_bins
+from mixope.statistics.scores import ScoreTable
+from mixope.statistics.transitions import ENDED
+from mixope.statistics.weights import WeightBin
 from mixope.survey import Survey
 from mixope.threads import one_thread
 from mixope.version import __version__
@@ -100,10 +111,6 @@ class Task:
         check_takes(self.estimator, "features" if isinstance(self.problem, FeatureProblem) else "counts")
         return self.estimator.solve(self.problem)
 
-    def as_logged(self, solution: Solution) -> Solution:
-        """The solution, whose weights and scores are of the rows as they were logged."""
-        return of_logged(solution, self.problem.followed) if isinstance(self.problem, Problem) else solution
-
 
 def answer(
     seen: Counted | Sampled,
@@ -127,54 +134,149 @@ def answer(
     questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
     made = [(make(name), interval) for name in estimators]
     companions = [(make(name), interval.without_refits) for name in beside]
-    tasks = [
-        Task(question, problem, estimator, choice)
-        for question in questions
-        for problem in [_problem(seen, question, interval)]
-        for estimator, choice in (*made, *companions)
-    ]
-    with one_thread(), naming_targets(questions):
-        return _answered(seen, tasks, {id(estimator) for estimator, _ in companions}, seed, skipped)
-
-
-def _answered(
-    seen: Counted | Sampled, tasks: Sequence[Task], others: set[int], seed: int, skipped: Skipped | None
-) -> list[Estimate]:
-    """All tasks in common rounds; ``others`` are the estimators that are shown beside the rest."""
-    if not tasks:
+    if not (questions and (made or companions)):
         return []
-    rounds = seen.rounds(tasks[0].question.device)
-    estimand, piece_steps = tasks[0].question.estimand, _piece_steps(seen, tasks)
+    with one_thread(), naming_targets(questions):
+        rounds = seen.rounds(device)
+        choices = {choice for _, choice in (*made, *companions)}
+        blocks = any(seen.wants_blocks(choice, estimand, rounds, seed) for choice in choices)
+        tasks = [
+            Task(question, problem, estimator, choice)
+            for question in questions
+            for problem in [seen.problem(question, blocks=blocks, reader=read_flow)]
+            for estimator, choice in (*made, *companions)
+        ]
+        solved, logs = _solved(seen, rounds, tasks, skipped, blocks=blocks)
+        shown: dict[str, list[Estimate]] = {}
+        others = {id(estimator) for estimator, _ in companions}
+        for task, solution in solved:
+            if id(task.estimator) in others:
+                shown.setdefault(task.question.name, []).append(_estimate(task, solution, logs, rounds))
+        return [
+            _estimate(task, solution, logs, rounds, tuple(shown.get(task.question.name, ())))
+            for task, solution in solved
+            if id(task.estimator) not in others
+        ]
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What is known of the logs once all rows were read, whatever was asked of them: the same for all estimates."""
+
+    seen: Counted | Sampled
+    survey: Survey
+    sums: EpisodeSums
+    on_policy: OnPolicyValues
+
+    @cached_property
+    def checks(self) -> tuple[Diagnostic, ...]:
+        """What is found about them."""
+        return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
+
+    @cached_property
+    def replays(self) -> Replays | None:
+        """What the counts predict of the logs themselves; None where nothing was counted."""
+        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+
+    @cached_property
+    def in_turn(self) -> IntArray:
+        """The episodes, the loggers in turn."""
+        return loggers_in_turn(self.survey.episodes.logger)
+
+    @cached_property
+    def returns(self) -> tuple[ReturnBar, ...]:
+        """How much episodes earned."""
+        return returns(self.survey.episodes.reward)
+
+
+def _solved(
+    seen: Counted | Sampled, rounds: Rounds, tasks: Sequence[Task], skipped: Skipped | None, *, blocks: bool
+) -> tuple[list[tuple[Task, Solution]], LogFacts]:
+    """All tasks in common rounds, with what the logs are and what those who wrote them earn."""
+    question = tasks[0].question
+    estimand, seed = question.estimand, question.seed
     fit = any(not isinstance(task.estimator, Trajectory | LoggedMean) for task in tasks)  # these see logged steps only
-    own = partial(seen.own_chains, estimand, piece_steps, fit)
+    by_question = [list(group) for _, group in groupby(tasks, key=lambda task: id(task.question))]
     # Their own chains come first: they are solved before the flows of the targets are there.
-    earned, *outcomes = rounds.run(together([own, *(task.solve for task in tasks)]))
-    if isinstance(earned, MixopeError):
-        raise earned
-    solved = _those_solved(tasks, outcomes, skipped)
-    _use_flows(solved)
-    sums = seen.sum_scores(rounds, [*(solution for _, solution in solved), *earned.to_sum], seed, estimand)
-    returns = sums.returns if earned.returns is None else earned.returns
-    owners = own_values(estimand, sums.totals, earned, returns, sums.scores[:, len(solved) :])
-    run = Run(seen, rounds, seen.survey(sums), sums, owners, earned.pieces)
-    shown: dict[str, list[Estimate]] = {}
-    for number, (task, solution) in enumerate(solved):
-        if id(task.estimator) in others:
-            shown.setdefault(task.question.name, []).append(run.estimate(number, task, solution))
-    return [
-        run.estimate(number, task, solution, tuple(shown.get(task.question.name, ())))
-        for number, (task, solution) in enumerate(solved)
-        if id(task.estimator) not in others
+    starts: list[Callable[[], Any]] = [
+        partial(seen.on_policy, estimand, blocks=blocks, fit=fit, seed=seed),
+        partial(seen.structure, seed, estimand),
+        *(partial(_of_question, group) for group in by_question),
     ]
+    values, sums, *outcomes = rounds.run(all_or_nothing(starts))
+    solved = _without_refusals(tasks, [outcome for group in outcomes for outcome in group], skipped)
+    return solved, LogFacts(seen, seen.survey(sums), sums, values)
 
 
-def _those_solved(
+def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
+    """All estimators of one question: their solutions or refusals, with what is read off the flows behind them.
+
+    Flows are dropped before a scan for which nobody needs them any more: it needs the memory.
+    """
+    problem = tasks[0].problem
+    asking: Asking[list[Any]] = together([task.solve for task in tasks])
+    answers: Any = None
+    while True:
+        try:
+            wants = asking.send(answers)
+        except StopIteration as end:
+            outcomes = list(end.value)
+            break
+        if isinstance(problem, Problem) and all(isinstance(request, ScoreTable) for request in wants):
+            problem.forget()
+        answers = yield wants
+    if not isinstance(problem, Problem):
+        return outcomes
+    found = [_read(problem, outcome) for outcome in outcomes]
+    problem.forget()
+    return found
+
+
+def _read(problem: Problem, outcome: Any) -> Any:
+    """With what is read off the flow, for estimators that did not end by asking for their scores."""
+    if isinstance(outcome, MixopeError) or outcome.readings is not None:
+        return outcome
+    return replace(outcome, readings=read_flow(problem, CountedSolution(outcome)))
+
+
+@dataclass(frozen=True)
+class FlowReadings:
+    """All that is read off the flow of a target, or off weights by transition."""
+
+    checks: Readings = field(default_factory=Readings)
+    band: Band | None = None
+    visits: Visits | None = None
+
+
+def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
+    """For the checks, the outer band and the pictures of one solution; each is made once for a question."""
+    solution, weights = found.solution, found.weights
+    if solution.is_reference:
+        return FlowReadings()
+    ends = None
+    if weights is not None and problem.estimand.needs_ends:
+        ends = weights.effective_sample_size((problem.logged.next_state == ENDED).astype(np.float64))
+    checks = Readings(
+        parked=problem.once(parked_on_counts),
+        coverage_shift=problem.once(coverage_shift) if is_small(solution.uncovered_mass) else None,
+        lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
+        effective_ends=ends,
+    )
+    band = problem.once(problem_band) if _open_ended(solution) else None
+    return FlowReadings(checks, band, visits(problem.logged, weights))
+
+
+def _open_ended(solution: Solution) -> bool:
+    """Whether the target does something that was not seen, or comes where nobody went on: there is an outer band."""
+    return solution.uncovered_mass + solution.outside_mass + (solution.measures.frontier_mass or 0.0) > ROUNDING
+
+
+def _without_refusals(
     tasks: Sequence[Task], outcomes: Sequence[Any], skipped: Skipped | None
 ) -> list[tuple[Task, Solution]]:
     """The tasks that have a solution; a refusal that is not the same for all of several targets names its own."""
-    refusals = [
-        (task, outcome) for task, outcome in zip(tasks, outcomes, strict=True) if isinstance(outcome, MixopeError)
-    ]
+    both = list(zip(tasks, outcomes, strict=True))
+    refusals = [(task, outcome) for task, outcome in both if isinstance(outcome, MixopeError)]
     alike = Counter((task.estimator.name, outcome.reason) for task, outcome in refusals)
     targets = {task.question.name for task in tasks}
     for task, outcome in refusals:
@@ -183,219 +285,102 @@ def _those_solved(
         if skipped is None:
             raise outcome
         skipped.append(Refusal(task.estimator.name, outcome.named_reason, task.question.name, outcome))
-    found = zip(tasks, outcomes, strict=True)
-    return [(task, task.as_logged(outcome)) for task, outcome in found if not isinstance(outcome, MixopeError)]
+    return [(task, outcome) for task, outcome in both if not isinstance(outcome, MixopeError)]
 
 
-def _use_flows(solved: Sequence[tuple[Task, Solution]]) -> None:
-    """All that is read off the flows of the targets; then they are dropped: the last scan needs the memory."""
-    counted = [(task.problem, solution) for task, solution in solved if isinstance(task.problem, Problem)]
-    for problem, solution in counted:
-        if not solution.is_reference:
-            problem.once(parked_on_counts)
-        if _open_ended(solution):
-            problem.once(problem_band)
-        if is_small(solution.uncovered_mass):
-            problem.once(coverage_shift)
-        if is_middling(solution):
-            problem.once(lone_shift)
-    for problem, _ in counted:
-        forget_pooled(problem)
+def _estimate(
+    task: Task, solution: Solution, logs: LogFacts, rounds: Rounds, beside: tuple[Estimate, ...] = ()
+) -> Estimate:
+    """Interval, checks, verdict and band of one solution."""
+    question, sums, survey = task.question, logs.sums, logs.survey
+    readings = solution.readings or FlowReadings()
+    stretch = stretch_of(sums.learning, len(logs.seen.labels)) if task.interval.name == AUTO else 1.0
+    by_episode = None if solution.scores is None else stretch * solution.scores.by_cluster
+    usable = by_episode if by_episode is not None and bool(np.isfinite(by_episode).all()) else None
+    by_step = _block_scores(task, solution, survey, stretch)
+    if task.interval.refits:  # which need no scores
+        refit = refit_of(logs.seen, rounds, task.problem, task.estimator)
+        sure = refitted_uncertainty(refit, task.interval, question.level)
+    elif solution.no_interval_because:
+        sure = Uncertainty(because=solution.no_interval_because)
+    else:
+        scores = replace(by_step or Scores(None), by_episode=by_episode, degrees=solution.degrees)
+        sure = judge_scores(task.interval, solution.value, scores, question.level, question.estimand, survey.n_episodes)
+    if not (solution.no_interval_because and not task.interval.refits):
+        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, survey.n_episodes)
+    evidence = Evidence(
+        solution,
+        sure,
+        survey,
+        task.problem,
+        sums,
+        usable,
+        None if solution.scores is None else solution.scores.late,
+        logs.checks,
+        question.estimand,
+        readings.checks,
+        None if solution.is_reference else logs.replays,
+    )
+    nearest = replace(solution, value=within_possible(evidence).value)
+    # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
+    blocked = by_step if sure.n_blocks is not None and question.estimand.restarts else None
+    contest = Contest(nearest, usable, blocked, task.interval, question.level, question.estimand, stretch)
+    *earned, pooled = (contest.against(own) for own in logs.on_policy)
+    return build(
+        question,
+        task.estimator.name,
+        evidence,
+        _shares(solution, survey, earned),
+        pooled,
+        choice=task.interval,
+        beside=beside,
+        band=readings.band,
+        weights=solution.weight_bins,
+        pictures=_pictures(task, nearest, logs, usable, readings.visits),
+        step_scores=None if blocked is None else blocked.by_step,
+        notes=(*about_learning(sums.learning, stretch), *rounds.notes),
+    )
 
 
-def _open_ended(solution: Solution) -> bool:
-    """Whether the target does something that was not seen, or comes where nobody went on: there is an outer band."""
-    unknown = solution.uncovered_mass + solution.outside_mass + (solution.measures.frontier_mass or 0.0)
-    return not solution.is_reference and unknown > ROUNDING
+def _block_scores(task: Task, solution: Solution, survey: Survey, stretch: float) -> Scores | None:
+    """Scores by step (or by pieces of a few) where blocks of them are wanted."""
+    scores, estimand = solution.scores, task.question.estimand
+    if scores is None or scores.by_piece is None:
+        return None
+    if not task.interval.wants_blocks(survey.n_episodes, survey.n_rows, estimand):
+        return None
+    if scores.start_error is None and not estimand.restarts:
+        return None
+    steps, starts = task.problem.piece_steps or 1, scores.start_error or 0.0
+    return Scores(None, stretch * scores.by_piece, scores.lengths, steps, start_error=starts)
 
 
-def _piece_steps(seen: Counted | Sampled, tasks: Sequence[Task]) -> int | None:
-    """How many steps go into a piece of the features' scores, where any task wants blocks of them."""
-    problems = (task.problem for task in tasks)
-    return next((p.piece_steps for p in problems if isinstance(p, FeatureProblem) and p.piece_steps), None)
+def _pictures(
+    task: Task, solution: Solution, logs: LogFacts, scores: FloatArray | None, visited: Visits | None
+) -> Pictures:
+    """What a report draws besides, from what is there."""
+    if solution.is_reference:
+        return Pictures(returns=logs.returns)
+    level, off = task.question.level, solution.measures.approximation or 0.0
+    return Pictures(
+        growth=() if scores is None else growth(solution.value, scores[logs.in_turn], level, off),
+        returns=logs.returns,
+        visits=visited,
+        reliability=reliability(task.problem),
+        replay=replayed_means(logs.replays),
+    )
 
 
-def _problem(seen: Counted | Sampled, question: Question, interval: IntervalChoice) -> Problem | FeatureProblem:
-    """With scores in pieces of a few steps where blocks of them are wanted."""
-    if isinstance(seen, Counted):
-        return seen.problem(question)
-    blocks = interval.wants_blocks(seen.facts.n_episodes, seen.facts.n_rows, question.estimand)
-    return seen.problem(question, seen.piece_steps if blocks else None)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the estimates of a run share."""
-
-    seen: Counted | Sampled
-    rounds: Rounds
-    survey: Survey
-    sums: EpisodeSums
-    owners: tuple[Own | str, ...] = ()
-    """What every logger earned by itself, and all of them together."""
-    pieces: Pieces | None = None
-
-    @cached_property
-    def of_logs(self) -> tuple[Diagnostic, ...]:
-        """What is found about the logs, whatever was asked of them."""
-        return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
-
-    @cached_property
-    def replays(self) -> Replays | None:
-        """What the counts predict of the logs themselves; None where nothing was counted."""
-        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
-
-    def estimate(self, number: int, task: Task, solution: Solution, beside: tuple[Estimate, ...] = ()) -> Estimate:
-        """Interval, checks, verdict and band of one solution."""
-        stretch = stretch_of(self.sums.learning, len(self.seen.labels)) if task.interval.name == AUTO else 1.0
-        by_episode = stretch * self.sums.scores[:, number]
-        usable = by_episode if bool(np.isfinite(by_episode).all()) else None
-        by_step = self._by_step(task, solution)
-        if by_step is not None and by_step.by_step is not None:
-            by_step = replace(by_step, by_step=stretch * by_step.by_step)
-        sure = self._uncertainty(task, solution, by_episode, by_step)
-        steps, asked = self.sums.steps_of(number), task.question.estimand
-        evidence = Evidence(solution, sure, self.survey, task.problem, self.sums, usable, steps, self.of_logs, asked)
-        if not solution.is_reference:
-            evidence = replace(evidence, replays=self.replays)
-        nearest = replace(solution, value=within_possible(evidence).value)
-        # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
-        blocked = by_step if sure.n_blocks is not None and asked.restarts else None
-        *earned, pooled = self._against(task, nearest, usable, blocked, stretch)
-        return build(
-            task.question,
-            task.estimator.name,
-            evidence,
-            self._shares(solution, earned),
-            pooled,
-            choice=task.interval,
-            beside=beside,
-            band=self._band(task, solution),
-            weights=self._bins(solution),
-            pictures=self._pictures(task, nearest, usable),
-            step_scores=None if blocked is None else blocked.by_step,
-            notes=(*about_learning(self.sums.learning, stretch), *self.rounds.notes),
-        )
-
-    @cached_property
-    def _in_turn(self) -> IntArray:
-        return loggers_in_turn(self.survey.episodes.logger)
-
-    @cached_property
-    def _returns(self) -> tuple[ReturnBar, ...]:
-        return returns(self.survey.episodes.reward)
-
-    def _pictures(self, task: Task, solution: Solution, scores: FloatArray | None) -> Pictures:
-        """What a report draws besides, from what is there."""
-        if solution.is_reference:
-            return Pictures(returns=self._returns)
-        level, off = task.question.level, solution.measures.approximation or 0.0
-        return Pictures(
-            growth=() if scores is None else growth(solution.value, scores[self._in_turn], level, off),
-            returns=self._returns,
-            visits=visits(self.seen.transitions, solution) if isinstance(self.seen, Counted) else None,
-            reliability=reliability(task.problem),
-            replay=replayed_means(self.replays),
-        )
-
-    def _against(
-        self, task: Task, solution: Solution, scores: FloatArray | None, by_step: Scores | None, stretch: float
-    ) -> tuple[Earned, ...]:
-        """Every logger, and all of them together, against the target."""
-        pieces = None if by_step is None else self.pieces or self._step_by_step(task)
-        question = task.question
-        contest = Contest(solution, scores, by_step, task.interval, question.level, question.estimand, pieces, stretch)
-        return tuple(contest.against(own) for own in self.owners)
-
-    def _step_by_step(self, task: Task) -> Pieces | None:
-        """Rewards by step, where states are counted and scores by step were read for blocks."""
-        if not isinstance(task.problem, Problem):
-            return None
-        ordered = self._in_order(task.problem)
-        reward, length = ordered.episodes.reward, ordered.episodes.length
-        return Pieces(reward, np.ones(len(reward)), length, ordered.scores)
-
-    def _by_step(self, task: Task, solution: Solution) -> Scores | None:
-        """Scores by step (or by pieces of a few) where blocks of them are wanted."""
-        if not task.interval.wants_blocks(self.survey.n_episodes, self.survey.n_rows, task.question.estimand):
-            return None
-        if isinstance(task.problem, FeatureProblem):
-            starts, steps = solution.measures.start_error, task.problem.piece_steps or 1
-            if solution.pieces is None or (starts is None and not task.question.estimand.restarts):
-                return None
-            starts = starts or 0.0
-            return Scores(None, solution.episode_scores, solution.pieces, steps, start_error=starts)
-        if solution.scores is None:
-            return None
-        ordered, rows = self._in_order(task.problem), task.problem.transitions
-        starts = 0.0 if task.question.estimand.restarts else start_error(solution.scores, rows.rows, rows.starts)
-        return Scores(None, ordered.scores(solution.scores), ordered.episodes.length, start_error=starts)
-
-    def _in_order(self, problem: Problem) -> OrderedRows:
-        """All rows in order; those of logs that are not too long were put in order with the last scan."""
-        if self.sums.ordered is not None:
-            return self.sums.ordered
-        (steps,) = self.rounds.ask([problem.steps_in_order()])
-        found: OrderedRows = steps.in_key_order()
-        return found
-
-    def _uncertainty(
-        self, task: Task, solution: Solution, by_episode: FloatArray, by_step: Scores | None
-    ) -> Uncertainty:
-        """The interval that was chosen, or why there is none."""
-        question, choice = task.question, task.interval
-        if choice.refits:  # which need no scores
-            sure = refitted_uncertainty(self._refit(task), choice, question.level)
-        elif solution.no_interval_because:
-            return Uncertainty(because=solution.no_interval_because)
-        else:
-            given = solution.scores is not None or solution.episode_scores is not None
-            scores = replace(
-                by_step or Scores(None), by_episode=by_episode if given else None, degrees=solution.degrees
-            )
-            sure = judge_scores(
-                choice, solution.value, scores, question.level, question.estimand, self.survey.n_episodes
-            )
-        return widen(sure, solution.value, solution.measures.approximation or 0.0, self.survey.n_episodes)
-
-    def _refit(self, task: Task) -> Refit:
-        if isinstance(task.problem, FeatureProblem):
-            return FeatureRefit.prepare(self.seen.logs, task.problem, task.estimator)
-        assert isinstance(self.seen, Counted)
-        (groups,) = self.rounds.ask([episode_counts_request(self.seen)])
-        rows: Callable[[], Any] = partial(self.rounds.ask, [task.problem.steps_in_order()])
-        return CountedRefit.prepare(task.problem, task.estimator, groups, rows)
-
-    def _band(self, task: Task, solution: Solution) -> Band | None:
-        """Where something is uncovered: the least and the most the target could earn, whatever was not seen."""
-        if not isinstance(task.problem, Problem) or not _open_ended(solution):
-            return None
-        return task.problem.once(problem_band)
-
-    def _bins(self, solution: Solution) -> tuple[WeightBin, ...]:
-        """How the weights are spread; rows of one transition by one logger are taken to weigh the same."""
-        if solution.weights is None or not isinstance(self.seen, Counted):
-            return solution.weight_bins
-        rows = self.seen.transitions.rows
-        return weight_bins(solution.weights.total / rows, rows)
-
-    def _shares(self, solution: Solution, earned: Sequence[Earned]) -> tuple[LoggerShare, ...]:
-        """Rows and earnings of every logger; where weights are known, how much of the weight rests on it."""
-        weights, logger = solution.weights, None
-        if weights is not None and isinstance(self.seen, Counted):
-            logger = self.seen.transitions.logger
-        elif solution.episode_weights is not None:
-            weights, pieces = solution.episode_weights, solution.pieces
-            logger = self.sums.totals.logger if pieces is None else np.repeat(self.sums.totals.logger, pieces)
-        shares = []
-        for j, found in enumerate(self.survey.loggers):
-            share = size = None
-            if weights is not None and logger is not None:
-                mine = (logger == j).astype(np.float64)
-                share = float(weights.total @ mine / weights.total.sum())
-                size = weights.effective_sample_size(mine)
-            shares.append(LoggerShare(found.label, found.rows, found.mean, share, size, earned[j]))
-        return tuple(shares)
+def _shares(solution: Solution, survey: Survey, earned: Sequence[Earned]) -> tuple[LoggerShare, ...]:
+    """Rows and earnings of every logger; where weights are known, how much of the weight rests on it."""
+    shares, weights = [], solution.weights
+    for j, logger in enumerate(survey.loggers):
+        share = size = None
+        if weights is not None:
+            share = float(weights.total[j] / weights.total.sum())
+            size = weights.effective_sample_size(np.arange(len(weights.total)) == j)
+        shares.append(LoggerShare(logger.label, logger.rows, logger.mean, share, size, earned[j]))
+    return tuple(shares)
 
 
 def build(

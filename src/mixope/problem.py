@@ -39,6 +39,10 @@ class Problem:
     """The question of which this is a part: its target has been asked about all pairs already."""
     followed: Followed | None = field(default=None, repr=False, compare=False)
     """Where the transitions come from, if after some of the logged rows nobody knows what came."""
+    piece_steps: int | None = None
+    """1 where scores of single steps are wanted besides, for blocks of them."""
+    reader: Reader | None = field(default=None, repr=False, compare=False)
+    """What whoever asks wants to read off a solution on counts while the flow behind it is there."""
 
     @classmethod
     def of_logged(
@@ -123,12 +127,9 @@ class Problem:
         found: T = self._kept[make]
         return found
 
-    def forget(self, make: Callable[[Problem], Any] | None = None) -> None:
-        """Drop what was kept, or what ``make`` made. It refers back to the question: memory would be freed late."""
-        if make is None:
-            self._kept.clear()
-        else:
-            self._kept.pop(make, None)
+    def forget(self) -> None:
+        """Drop what was kept. It refers back to the question: memory would be freed late."""
+        self._kept.clear()
 
     @cached_property
     def _kept(self) -> dict[Callable[[Problem], Any], Any]:
@@ -154,6 +155,10 @@ class Problem:
                 ),
             )
         return law
+
+
+Reader = Callable[[Problem, Any], Any]
+"""Of a question and a solution on its counts, what is wanted of the flow behind it."""
 
 
 def pair_probabilities(policy: Policy, transitions: Transitions, who: str) -> FloatArray:

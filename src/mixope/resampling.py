@@ -24,9 +24,9 @@ from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, must_fit
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, make
-from mixope.estimators.asking import answered
+from mixope.estimators.asking import Rounds, answered
+from mixope.estimators.counted import without_scores
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
-from mixope.estimators.solution import of_logged
 from mixope.intervals import Interval, IntervalChoice, Uncertainty, bca_interval, few_episodes, percentile_interval
 from mixope.intervals.refits import Method
 from mixope.logs import EPISODE_KEYS, Logs
@@ -36,13 +36,14 @@ from mixope.policies.protocol import DiscretePolicy
 from mixope.problem import Problem, pair_probabilities
 from mixope.processes import Progress, run_tasks
 from mixope.questions import ask
-from mixope.seen import Counted
+from mixope.seen import Counted, Sampled
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums
 from mixope.statistics.request import Request, merge_in_order, partials
 from mixope.statistics.rows import TIMES, episode_hash, unfollowed_of
+from mixope.statistics.scores import ClusterScores, ScoreTable
 from mixope.statistics.trajectories import TRANSITION, NumberedSteps, OrderedRows
-from mixope.statistics.transitions import BASIS, Transitions, restrict, transition_grouping
+from mixope.statistics.transitions import Transitions, restrict, transition_grouping
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,14 +132,9 @@ class EpisodeCounts:
         }
         return restrict(replace(rows, **totals), np.flatnonzero(totals["rows"] > 0))
 
-    def scores(self, table: FloatArray) -> FloatArray:
-        """A score table (groups × basis) summed by episode."""
-        cells = np.zeros(len(self.group))
-        for position, basis in enumerate(BASIS):
-            coefficient = table[:, position]
-            if coefficient.any():
-                cells += coefficient[self.group] * self.sums[basis]
-        return sum_by(self.episode, cells, self.n_episodes)
+    def scores(self, table: ScoreTable) -> ClusterScores:
+        """A score table summed by episode."""
+        return ClusterScores(sum_by(self.episode, table.over(self.group, self.sums), self.n_episodes))
 
 
 def episode_counts_request(counted: Counted) -> Grouped:
@@ -183,14 +179,15 @@ class CountedRefit(Refit):
         cls, problem: Problem, estimator: Estimator, groups: GroupSums, rows: Callable[[], tuple[OrderedRows]]
     ) -> CountedRefit:
         """Policies become tables, and rows in order are asked for only if the estimator wants them."""
-        refit = cls(tabulate(problem), estimator, episode_counts(groups, problem.logged), None)
+        plain = replace(problem, reader=None, piece_steps=None)
+        refit = cls(tabulate(plain), estimator, episode_counts(groups, problem.logged), None)
         asked: list[Request] = []
 
         def note(requests: Sequence[Request]) -> tuple[Any, ...]:
             asked.extend(requests)
             return rows()
 
-        answered(lambda: estimator.solve(problem), note)
+        without_scores(lambda: estimator.solve(refit.problem), note)
         return replace(refit, rows=rows()[0].in_key_order()) if asked else refit
 
     def solve(self, weight: FloatArray) -> Solution:
@@ -206,14 +203,16 @@ class CountedRefit(Refit):
             bare = replace(repeated.episodes, keys=None)  # the order is that of the repetition
             return (OrderedRows(bare, number[repeated.group], repeated.propensity),) * len(requests)
 
-        return of_logged(answered(lambda: self.estimator.solve(problem), answer), problem.followed)
+        return without_scores(lambda: self.estimator.solve(problem), answer)
 
     def influence(self) -> FloatArray | None:
         """The scores of the whole log, by episode."""
-        solution = self.whole
-        if solution.episode_scores is not None:
-            return solution.episode_scores
-        return None if solution.scores is None else self.counts.scores(solution.scores)
+
+        def answer(requests: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(self.counts.scores(one) if isinstance(one, ScoreTable) else self.rows for one in requests)
+
+        scores = answered(lambda: self.estimator.solve(self.problem), answer).scores
+        return None if scores is None else scores.by_cluster
 
 
 def prepare(
@@ -234,6 +233,15 @@ def prepare(
     if groups is None:
         (groups,) = rounds.ask([episode_counts_request(counted)])
     return CountedRefit.prepare(problem, make(estimator), groups, lambda: rounds.ask([problem.steps_in_order()]))
+
+
+def refit_of(seen: Counted | Sampled, rounds: Rounds, problem: Problem | FeatureProblem, estimator: Estimator) -> Refit:
+    """What is needed to refit an estimator, whatever the states are made of."""
+    if isinstance(seen, Counted) and isinstance(problem, Problem):
+        (groups,) = rounds.ask([episode_counts_request(seen)])
+        return CountedRefit.prepare(problem, estimator, groups, lambda: rounds.ask([problem.steps_in_order()]))
+    assert isinstance(problem, FeatureProblem)
+    return FeatureRefit.prepare(seen.logs, problem, estimator)
 
 
 def tabulate(problem: Problem) -> Problem:
@@ -322,7 +330,7 @@ class FeatureRefit(Refit):
 
     def influence(self) -> FloatArray | None:
         """The scores of the whole log, by episode."""
-        return self.whole.episode_scores
+        return None if self.whole.scores is None else self.whole.scores.by_cluster
 
 
 @dataclass(frozen=True)

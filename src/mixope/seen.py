@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -20,53 +20,36 @@ from mixope.arrays import FloatArray, sum_by
 from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators.asking import Asking, Rounds
+from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows
-from mixope.estimators.own_on_features import own_on_features
-from mixope.estimators.own_values import OwnChains, own_on_counts
-from mixope.estimators.solution import Solution
+from mixope.estimators.own_on_features import on_policy_on_features
+from mixope.estimators.own_values import OnPolicyValues, on_policy_on_counts
 from mixope.features import FeatureMap
+from mixope.intervals import IntervalChoice
+from mixope.intervals.choice import BLOCKS
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
-from mixope.problem import Problem
+from mixope.problem import Problem, Reader
 from mixope.questions import Question, as_logs, check_seed
 from mixope.sizes import refuse_too_large
 from mixope.solvers.devices import Device
 from mixope.statistics.checksum import Checksum, Sums
-from mixope.statistics.early_steps import early_steps
-from mixope.statistics.episodes import (
-    EpisodeShape,
-    EpisodeSums,
-    episode_sums,
-    misfits_of_rows,
-    return_of,
-    score_lookup,
-    sums_of_counts,
-    sums_of_episodes,
-)
+from mixope.statistics.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.learning import luck_followed
+from mixope.statistics.joined import Joined
 from mixope.statistics.limits import limit_of
 from mixope.statistics.moments import Moments
-from mixope.statistics.odd_rewards import odd_in_order, odd_in_sample
-from mixope.statistics.probes import make_probes
-from mixope.statistics.repeats import make_marks, repeats_of_counts, repeats_of_rows
-from mixope.statistics.replay import MOST_ROWS
+from mixope.statistics.odd_rewards import odd_in_sample
+from mixope.statistics.repeats import repeats_of_rows
 from mixope.statistics.request import Request
 from mixope.statistics.sample import SAMPLE_ROWS, Sample
+from mixope.statistics.scores import ScoreTable
 from mixope.statistics.sentinels import warn_of_sentinels
 from mixope.statistics.shifts import shifts_of_vectors
 from mixope.statistics.spread import Spread, spread_grouping, useful_knots
 from mixope.statistics.stale import stale_vectors
 from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
-from mixope.statistics.transitions import (
-    ENDED,
-    Transitions,
-    encode,
-    transition_cells,
-    transition_grouping,
-    transition_keys,
-)
+from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.threads import one_thread
@@ -138,8 +121,11 @@ class Counted:
         table = self.groups.keyed_by(keys)
         return Lookup(table.append_column(TRANSITION, pa.array(np.arange(table.num_rows))), keys)
 
-    def problem(self, question: Question) -> Problem:
-        """The question as estimators see it."""
+    def problem(self, question: Question, *, blocks: bool = False, reader: Reader | None = None) -> Problem:
+        """The question as estimators see it; with scores by step where ``blocks`` of them are wanted.
+
+        ``reader`` says what is wanted of the flow behind a solution.
+        """
         return Problem.of_logged(
             self.transitions,
             question.target,
@@ -147,11 +133,44 @@ class Counted:
             question.loggers,
             seed=question.seed,
             numbers=self.numbers,
+            piece_steps=1 if blocks else None,
+            reader=reader,
         )
 
     def rounds(self, device: Device = "cpu") -> Rounds:
         """Answers requests by scans of these logs; counts need no device."""
-        return Rounds(_answerer(self.logs, self.engine, int(self.transitions.n_rows)))
+        return Rounds(partial(self._answer, _answerer(self.logs, self.engine, int(self.transitions.n_rows))))
+
+    def _answer(self, scan: Answer, requests: Sequence[Any]) -> tuple[Any, ...]:
+        """One scan per call; score tables and the survey of the episodes are one lookup.
+
+        Logs that are not too long are put in order with the survey, for checks that need to know which row follows
+        which.
+        """
+        tables = [request for request in requests if isinstance(request, ScoreTable)]
+        surveys = [request for request in requests if isinstance(request, EpisodeSurvey)]
+        others = [request for request in requests if not isinstance(request, ScoreTable | EpisodeSurvey)]
+        joined = [
+            Joined.of(self.logs, self.groups, self.transitions, () if number else tables, survey)
+            for number, survey in enumerate(surveys or ([EpisodeSurvey()] if tables else []))
+        ]
+        checked = bool(surveys) and self.transitions.n_rows <= MOST_ORDERED
+        steps = [request for request in others if isinstance(request, NumberedSteps)]
+        if not steps and (checked or any(table.by_step for table in tables)):
+            steps = [NumberedSteps(self.numbers)]
+        rest = [request for request in others if not isinstance(request, NumberedSteps)]
+        found = iter(scan([*(each.request for each in joined), *steps[:1], *rest]))
+        groups = [next(found) for _ in joined]
+        rows = next(found) if steps else None
+        answers: dict[int, Any] = {id(request): next(found) for request in rest}
+        ordered = None if rows is None else rows.in_key_order()
+        answers.update((id(request), rows) for request in steps)
+        if joined:
+            answers.update(zip(map(id, tables), joined[0].scores(groups[0], ordered), strict=True))
+        in_turn = ordered if checked else None
+        for survey, each, sums in zip(surveys, joined, groups, strict=False):
+            answers[id(survey)] = each.surveyed(sums, in_turn)
+        return tuple(answers[id(request)] for request in requests)
 
     def reward_spread(self) -> Spread:
         """How the rewards of every transition are spread: one more scan, where any of them differ."""
@@ -163,45 +182,27 @@ class Counted:
             raise MixopeError("the logs changed while they were read: counts of the same transitions differ")
         return Spread(knots, np.stack([found.column(f"above {k}") for k in range(len(knots))], axis=1))
 
-    def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> OwnChains:
-        """What those who wrote the logs earn by themselves, as far as counts tell."""
-        return own_on_counts(self.transitions, estimand)
+    def on_policy(
+        self, estimand: Estimand, *, blocks: bool = False, fit: bool = True, seed: int = 0
+    ) -> Asking[OnPolicyValues]:
+        """What those who wrote the logs earn by themselves; with scores by step where ``blocks`` of them are wanted."""
+        return on_policy_on_counts(self.transitions, self.numbers, estimand, by_step=blocks, seed=seed)
 
-    def sum_scores(
-        self, rounds: Rounds, solutions: Sequence[Solution], seed: int, estimand: Estimand = Estimand()
-    ) -> EpisodeSums:
-        """The last scan: all score tables by episode. Scores that are by episode already are in the same order.
+    def structure(self, seed: int = 0, estimand: Estimand = Estimand()) -> Asking[EpisodeSums]:
+        """What the logs are, episode by episode: it comes with the scan for the scores."""
+        (sums,) = yield (EpisodeSurvey(seed, estimand),)
+        found: EpisodeSums = sums
+        return found
 
-        Logs that are not too long are put in order besides, for checks that need to know which row follows which.
-        """
-        tables = [s.scores for s in solutions if s.scores is not None]
-        schema, rows = self.logs.schema, self.transitions
-        besides = () if estimand.restarts else (return_of(estimand, self.logs.step_base),)
-        probes, marks = make_probes(rows, seed), make_marks(rows, seed)
-        in_order = [NumberedSteps(self.numbers)] if rows.n_rows <= MOST_ORDERED else []
-        early = early_steps(rows, self.logs.step_base) if rows.n_rows > MOST_ROWS else None
-        marks = marks if early is None else marks.beside(early.probes)
-        lookup, grouping = score_lookup(rows, self.groups, schema, tables, seed, probes, besides, marks)
-        groups, *ordered = rounds.ask([Grouped(grouping, lookup), *in_order])
-        sums_of_counts(rows, seed).refuse_other(sums_of_episodes(groups), self.logs.name)
-        in_turn = ordered[0].in_key_order() if ordered else None
-        sums = episode_sums(groups, rows, len(tables), self.logs.step_base, seed)
-        learning = None if in_turn is None else luck_followed(rows, in_turn)
-        odd = None if in_turn is None else odd_in_order(in_turn, transition_cells(rows), rows.next_state == ENDED)
-        repeats = repeats_of_counts(groups, rows, in_turn)
-        sums = replace(sums, ordered=in_turn, repeats=repeats, learning=learning, odd=odd)
-        if early is not None:
-            sums = replace(sums, early=early.read(groups, int(sums.rows.max(initial=0.0))))
-        scores, by_step = (np.full((len(sums.rows), len(solutions)), np.nan) for _ in range(2))
-        summed = iter(range(len(tables)))
-        for column, solution in enumerate(solutions):
-            if solution.scores is not None:
-                table = next(summed)
-                scores[:, column] = sums.scores[:, table]
-                by_step[:, column] = np.nan if sums.by_step is None else sums.by_step[:, table]
-            elif solution.episode_scores is not None:
-                scores[:, column] = solution.episode_scores
-        return replace(sums, scores=scores, by_step=by_step)
+    def wants_blocks(self, choice: IntervalChoice, estimand: Estimand, rounds: Rounds, seed: int = 0) -> bool:
+        """Whether an interval may rest on blocks of steps; where counts cannot tell, episodes are counted first."""
+        begun, rows = max(int(self.transitions.starts.sum()), 1), int(self.transitions.n_rows)
+        if not choice.wants_blocks(begun, rows, estimand):  # there are no fewer episodes than starts
+            return False
+        if choice.name == BLOCKS or rows <= MOST_ORDERED:
+            return True
+        (sums,) = rounds.ask([EpisodeSurvey(seed, estimand)])
+        return choice.wants_blocks(len(sums.rows), rows, estimand)
 
     def survey(self, sums: EpisodeSums) -> Survey:
         """What the logs are."""
@@ -317,14 +318,17 @@ class Sampled:
         """The default estimator, and what is shown beside it."""
         return ("dr", "emp")
 
-    def problem(self, question: Question, piece_steps: int | None = None) -> FeatureProblem:
-        """The question as estimators see it."""
+    def problem(self, question: Question, *, blocks: bool = False, reader: Reader | None = None) -> FeatureProblem:
+        """The question as estimators see it; with scores by pieces of a few steps where blocks of them are wanted.
+
+        There is no flow behind a solution, and nothing for a ``reader``.
+        """
         return FeatureProblem(
             self.rows,
             question.target,
             question.estimand,
             question.loggers,
-            piece_steps=piece_steps,
+            piece_steps=self.piece_steps if blocks else None,
             device=question.device,
         )
 
@@ -340,19 +344,21 @@ class Sampled:
         """How many steps go into a piece where blocks of steps are wanted."""
         return max(1, self.facts.n_rows // MOST_PIECES)
 
-    def own_chains(self, estimand: Estimand, piece_steps: int | None = None, fit: bool = True) -> Asking[OwnChains]:
+    def on_policy(
+        self, estimand: Estimand, *, blocks: bool = False, fit: bool = True, seed: int = 0
+    ) -> Asking[OnPolicyValues]:
         """What those who wrote the logs earn by themselves, on the way to it."""
-        return own_on_features(self.rows, self.facts.episodes, estimand, self.logs.step_base, piece_steps, fit)
+        pieces = self.piece_steps if blocks else None
+        return on_policy_on_features(self.rows, self.facts.episodes, estimand, self.logs.step_base, pieces, fit)
 
-    def sum_scores(
-        self, rounds: Rounds, solutions: Sequence[Solution], seed: int, estimand: Estimand = Estimand()
-    ) -> EpisodeSums:
-        """Scores came by episode (or in pieces of it) with the solutions."""
-        scores = np.full((self.facts.n_episodes, len(solutions)), np.nan)
-        for column, solution in enumerate(solutions):
-            if solution.episode_scores is not None:
-                scores[:, column] = solution.whole_episodes
-        return replace(self.sums, scores=scores)
+    def structure(self, seed: int = 0, estimand: Estimand = Estimand()) -> Asking[EpisodeSums]:
+        """What the logs are, episode by episode: it came with the sample."""
+        yield from ()
+        return self.sums
+
+    def wants_blocks(self, choice: IntervalChoice, estimand: Estimand, rounds: Rounds, seed: int = 0) -> bool:
+        """Whether an interval is to rest on blocks of steps."""
+        return choice.wants_blocks(self.facts.n_episodes, self.facts.n_rows, estimand)
 
     def survey(self, sums: EpisodeSums) -> Survey:
         """What the logs are."""
@@ -395,7 +401,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     )
     sentinels = warn_of_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
-    sums = EpisodeSums(np.zeros((facts.n_episodes, 0)), totals, irregular, broken, repeats=repeats)
+    sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)

@@ -33,7 +33,7 @@ def repeated(columns, times=2, share=1.0, seed=0, label=None):
 def check(columns, engine=None):
     """What is said of repeated episodes."""
     seen = look(mixope.read(columns), engine)
-    sums = seen.sum_scores(seen.rounds(), [], 0)
+    sums = seen.rounds().run(seen.structure())
     (found,) = [d for d in check_logs(getattr(seen, "transitions", None), sums) if d.name == "repeated episodes"]
     return found
 

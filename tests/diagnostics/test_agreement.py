@@ -120,7 +120,7 @@ def test_loggers_that_never_meet_cannot_be_compared():
 
 def halves(columns):
     counted = count(columns)
-    sums = counted.sum_scores(counted.rounds(), [], 0)
+    sums = counted.rounds().run(counted.structure())
     return halves_agree(counted.transitions, sums.ordered, sums.totals.logger)
 
 

@@ -104,7 +104,7 @@ def test_episodes_that_end_as_their_states_say_raise_no_alarm(name):
 
 
 def counted_totals(counted):
-    return counted.sum_scores(counted.rounds(), [], 0).totals
+    return counted.rounds().run(counted.structure()).totals
 
 
 @pytest.mark.parametrize("name", ["sessions", "survival", "queue", "frozenlake"])

@@ -61,13 +61,13 @@ def customers(episodes, weeks, seed, chances=(0.1,), fade=0.0, longest=10):
 
 def laid(columns):
     counted = count(columns)
-    sums = counted.sum_scores(counted.rounds(), [], 0)
+    sums = counted.rounds().run(counted.structure())
     return lay(counted.transitions, sums.ordered, sums.totals.logger)
 
 
 def replayed(columns):
     counted = count(columns)
-    sums = counted.sum_scores(counted.rounds(), [], 0)
+    sums = counted.rounds().run(counted.structure())
     return replay_logs(counted.transitions, sums)
 
 
@@ -289,7 +289,7 @@ def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
 
 
 def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
-    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.statistics.joined.MOST_ROWS"):
         monkeypatch.setattr(limit, 0)
     steady = checks(wander(120, 20, 4, loggers=2))
     assert {name: check.status for name, check in steady.items()} == {"replay": "pass"}
@@ -300,7 +300,7 @@ def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
 
 
 def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
-    for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+    for limit in ("mixope.seen.MOST_ORDERED", "mixope.statistics.joined.MOST_ROWS"):
         monkeypatch.setattr(limit, 0)
     columns = wander(40, 12, 15, ends=0.05)
     # of a bandit nothing lies ahead: residuals are rewards less the mean of their action
@@ -318,7 +318,7 @@ def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
 
 def test_of_many_rows_some_episodes_are_compared_and_all_rows_summed(monkeypatch):
     columns = wander(200, 20, 10, loggers=2, shift=lambda t, e: 0.01 * e)
-    for limit in ("mixope.seen.MOST_ROWS", "mixope.diagnostics.replay.MOST_ROWS"):
+    for limit in ("mixope.statistics.joined.MOST_ROWS", "mixope.diagnostics.replay.MOST_ROWS"):
         monkeypatch.setattr(limit, 2000)
     found = replayed(columns)
     assert found.whole.rows.sum() == pytest.approx(4000)

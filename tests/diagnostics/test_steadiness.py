@@ -179,7 +179,7 @@ def test_rewards_that_fall_with_the_step_come_out():
 def test_too_few_episodes_are_not_judged():
     episodes = EpisodeTotals(*(np.zeros(4, dtype=int), *(np.ones(4),) * 5))
     none = np.zeros(4, dtype=bool)
-    sums = EpisodeSums(np.zeros((4, 1)), episodes, none, none)
+    sums = EpisodeSums(episodes, none, none)
     for scores in (np.arange(4.0), None, np.full(4, np.nan)):
         assert value_is_steady(judged(sums, scores)) == ()
 
@@ -193,7 +193,7 @@ def test_scores_that_are_rounding_alone_are_not_judged():
     """Where every episode earns the same there is nothing to chance; what floats leave is all on one side."""
     episodes = EpisodeTotals(np.zeros(20, dtype=int), np.full(20, 5.0), *(np.ones(20),) * 4)
     none = np.zeros(20, dtype=bool)
-    sums = EpisodeSums(np.zeros((20, 1)), episodes, none, none)
+    sums = EpisodeSums(episodes, none, none)
     for size, checks in ((1e-17, 0), (1e-3, 2)):
         scores = np.full(20, size)
         assert len(value_is_steady(judged(sums, scores, 3 * scores))) == checks

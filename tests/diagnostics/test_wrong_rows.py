@@ -96,7 +96,7 @@ def cuts_marked(columns, share=0.3):
 def checked(columns, engine=None):
     seen = look(columns, engine)
     transitions = getattr(seen, "transitions", None)
-    sums = seen.sum_scores(seen.rounds(), [], 0)
+    sums = seen.rounds().run(seen.structure())
     return {check.name: check for check in check_logs(transitions, sums)}
 
 

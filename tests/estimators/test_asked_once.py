@@ -9,6 +9,7 @@ from mixope.diagnostics.coverage import coverage_shift
 from mixope.estimators import make, occupancy
 from mixope.problem import Problem
 from mixope.seen import count
+from solving import solved
 
 
 class Asked(mixope.TabularPolicy):
@@ -43,7 +44,7 @@ def problem():
 
 
 def ask_all(problem):
-    values = {name: make(name).solve(problem).value for name in ("emp", "model", "mwl", "sadl", "dualdice")}
+    values = {name: solved(make(name), problem).value for name in ("emp", "model", "mwl", "sadl", "dualdice")}
     return values, coverage_shift(problem), problem_band(problem)
 
 
@@ -69,4 +70,4 @@ def test_a_part_has_the_probabilities_of_the_whole(problem):
 
 def test_other_questions_share_nothing(problem):
     other = Problem(problem.transitions, problem.target, mixope.Estimand("discounted", gamma=0.5))
-    assert make("emp").solve(problem).value != make("emp").solve(other).value
+    assert solved(make("emp"), problem).value != solved(make("emp"), other).value

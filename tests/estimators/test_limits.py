@@ -14,6 +14,7 @@ from mixope.estimators.value_model import _MOST_COLUMNS
 from mixope.inspection import coverage
 from mixope.problem import Problem
 from mixope.seen import count
+from solving import solved
 
 SIDE = 46
 
@@ -55,7 +56,7 @@ def test_lstdq_leaves_out_interactions_that_would_exceed_its_limit():
     """46 × 46 states × 2 actions: all pairs of factors would be 4,418 columns of at most 4,000."""
     problem = Problem(count(mixope.read(torus())).transitions, Half())
     start = time.process_time()
-    solution = LstdQ().solve(problem)
+    solution = solved(LstdQ(), problem)
     assert solution.measures.order == 1.0
     assert time.process_time() - start < 3.0
 
@@ -67,7 +68,7 @@ def test_lstdq_refuses_at_once_where_not_even_main_effects_fit():
     problem = Problem(count(mixope.read(logs)).transitions, Half())
     start = time.process_time()
     with pytest.raises(UsageError, match=rf"4,326 columns .* at most {_MOST_COLUMNS:,} .* MB each. Use 'emp'"):
-        LstdQ().solve(problem)
+        solved(LstdQ(), problem)
     assert time.process_time() - start < 1.0
 
 
@@ -99,4 +100,4 @@ def test_a_law_of_all_actions_in_all_states_that_does_not_fit_is_refused(monkeyp
     problem = Problem(count(mixope.read(torus(side=7, rows=300))).transitions, Half())
     monkeypatch.setattr("mixope.errors.MOST_BYTES", 100)
     with pytest.raises(UsageError, match=r"the target's law in every state would be a table of 49 × 2 .* Use 'emp'"):
-        mixope.estimators.DoublyRobust().solve(problem)
+        solved(mixope.estimators.DoublyRobust(), problem)

@@ -12,6 +12,7 @@ from mixope.estimators import make
 from mixope.problem import Problem
 from mixope.seen import count
 from mixope.solvers.components import long_runs
+from solving import solved
 
 START, FREE, PAID, NEW = 0, (1, 2), (3, 4), (5, 6)
 NAMES = ("episode_id", "step", "observation", "action", "reward", "next_observation", "truncated")
@@ -119,7 +120,7 @@ def test_a_loop_at_the_end_of_one_episode_is_no_long_run():
 def test_where_no_start_is_known_the_part_with_the_most_rows_is_taken_and_that_is_said():
     columns = plans()
     rows = count(columns).transitions
-    found = make("emp").solve(Problem(replace(rows, starts=np.zeros_like(rows.starts)), LEANS))
+    found = solved(make("emp"), Problem(replace(rows, starts=np.zeros_like(rows.starts)), LEANS))
     assert found.value == pytest.approx(of_part(columns, FREE), abs=1e-9)
     assert any("the part with the most rows was taken" in note for note in found.notes)
     assert found.outside_mass > 0.2

@@ -12,6 +12,7 @@ from mixope.estimators import make
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.problem import Problem
 from mixope.seen import count
+from solving import solved
 
 HOME, OUT, FAR, CORNER = 0, 1, 2, 3
 STAY, GO = 0, 1
@@ -95,7 +96,7 @@ def test_what_leads_out_of_the_part_is_counted_where_the_target_is():
     assert found.outside_mass == pytest.approx(at_home * 0.1)
     assert found.measures.frontier_mass == 0.0
     paper = Problem(count(table(rows)).transitions, target)
-    assert solve_paper_form(paper, CountedMixture(), np.ones(4), calibrate=True).outside_mass == 0.0
+    assert solve_paper_form(paper, CountedMixture(), np.ones(4), calibrate=True).solution.outside_mass == 0.0
 
 
 def test_a_step_to_a_state_that_nobody_left_is_not_lost():
@@ -142,7 +143,7 @@ def test_another_world_that_the_rows_do_not_connect_counts_by_its_starts(share):
 def test_where_no_start_is_known_every_other_long_run_counts():
     rows = count(two_worlds(0.4)).transitions
     late = replace(rows, starts=np.zeros_like(rows.starts))
-    found = make("emp").solve(Problem(late, mixope.TabularPolicy([[1.0]] * 4)))
+    found = solved(make("emp"), Problem(late, mixope.TabularPolicy([[1.0]] * 4)))
     assert found.value == pytest.approx(HOME)
     assert found.outside_mass == pytest.approx(0.4)
 
@@ -176,5 +177,5 @@ def test_a_first_action_that_was_never_logged_does_not_lose_all_starts():
     columns = logs(episodes=1, steps=400, law=0.3)
     columns["observation"][0], columns["action"][0] = CORNER, GO
     target = mixope.TabularPolicy([[0.7, 0.3], [0.5, 0.5], [0.2, 0.8], [1.0, 0.0]])
-    solution = make("emp").solve(Problem(count(columns).transitions, target, Estimand()))
+    solution = solved(make("emp"), Problem(count(columns).transitions, target, Estimand()))
     assert solution.outside_mass == pytest.approx(0.0, abs=1e-12)

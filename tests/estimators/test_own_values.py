@@ -8,7 +8,7 @@ from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.environments import cartpole, continuous
 from mixope.estimand import Estimand
 from mixope.estimators.asking import all_or_nothing
-from mixope.estimators.own_values import FROM_CHAIN, FROM_EPISODES, FROM_STEPS, own_values
+from mixope.estimators.own_values import FROM_CHAIN, FROM_EPISODES, FROM_STEPS
 from mixope.features import NormalisedBumps
 from mixope.seen import look
 from rounds import worlds
@@ -23,10 +23,8 @@ def own(columns, estimand, engine=None, features=None):
     """Every logger's value and the pool's, each as a run has them."""
     seen = look(mixope.read(columns), engine, features)
     rounds = seen.rounds()
-    (chains,) = rounds.run(all_or_nothing([lambda: seen.own_chains(estimand)]))
-    sums = seen.sum_scores(rounds, chains.to_sum, 0, estimand)
-    returns = sums.returns if chains.returns is None else chains.returns
-    return own_values(estimand, sums.totals, chains, returns, sums.scores)
+    (values,) = rounds.run(all_or_nothing([lambda: seen.on_policy(estimand)]))
+    return values
 
 
 def taken(columns, rows):

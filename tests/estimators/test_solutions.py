@@ -8,6 +8,7 @@ from mixope.environments import simulate, singlepath
 from mixope.estimators import REGISTRY, make, state_ratio
 from mixope.estimators.solution import Solution, Weights, combine
 from mixope.solvers.outcome import Outcome, Solved
+from mixope.statistics.scores import ClusterScores
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +39,13 @@ def test_estimates_a_logger_are_averaged(setting, averaged, alone):
 
 def test_combining_takes_the_worst_outcome_and_the_weighted_value():
     parts = [
-        Solution(1.0, Weights(np.array([2.0, 0.0]), np.array([2.0, 0.0]), 1.0), np.ones((2, 5)), uncovered_mass=0.1),
+        Solution(
+            1.0, Weights(np.array([2.0, 0.0]), np.array([2.0, 0.0]), 1.0), ClusterScores(np.ones(2)), uncovered_mass=0.1
+        ),
         Solution(
             3.0,
             Weights(np.array([0.0, 4.0]), np.array([0.0, 4.0]), 1.0),
-            3 * np.ones((2, 5)),
+            ClusterScores(3 * np.ones(2)),
             uncovered_mass=0.3,
             solved=Solved(Outcome.INACCURATE, 0.5),
         ),
@@ -50,7 +53,7 @@ def test_combining_takes_the_worst_outcome_and_the_weighted_value():
     both = combine(parts, [0.25, 0.75])
     assert both.value == 2.5
     assert both.uncovered_mass == pytest.approx(0.25)
-    np.testing.assert_allclose(both.scores, 2.5)
+    np.testing.assert_allclose(both.scores.by_cluster, 2.5)
     assert not both.solved.ok
     np.testing.assert_allclose(both.weights.total, [0.25, 0.75])
 

@@ -15,12 +15,13 @@ from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, make
 from mixope.experiments import experiment as experiments
 from mixope.experiments import reproduction, worlds
-from mixope.experiments.figure1 import learned_law
+from mixope.experiments.figure1 import learned_law, weight_of_states
 from mixope.experiments.mean_squared_errors import Evaluated, Settings, Sweep, plan, summarise
 from mixope.experiments.reproduction import read_lines, reproduce
 from mixope.experiments.runner import key_of
 from mixope.problem import Problem
 from mixope.seen import count
+from solving import solved
 
 pytestmark = pytest.mark.long
 
@@ -119,7 +120,7 @@ def test_with_one_logger_emp_is_the_counted_model():
     here = worlds.world("singlepath", 1)
     counted = count(here.simulate(20, 30, 1))
     problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
-    values = [make(name).solve(problem).value for name in ("emp", "model")]
+    values = [solved(make(name), problem).value for name in ("emp", "model")]
     assert values[0] == pytest.approx(values[1], abs=1e-12)
 
 
@@ -129,9 +130,9 @@ def test_with_one_logger_emp_is_the_counted_model():
 def test_the_learned_law_is_the_exact_one_in_the_limit(method, form):
     here = worlds.world("singlepath", 1)
     counted = count(here.simulate(2000, 100, 3))
-    problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers)
+    problem = Problem(counted.transitions, here.target, Estimand("average"), here.loggers, reader=weight_of_states)
     estimator = make(method) if form == "general" else REGISTRY[method].make(form="paper")
-    law = learned_law(problem, estimator.solve(problem), method, 5)
+    law = learned_law(problem, solved(estimator, problem).readings, method, 5)
     exact = truth.stationary(environments.make("singlepath"), here.target.probabilities)
     np.testing.assert_allclose(law, exact, atol=0.01)
 

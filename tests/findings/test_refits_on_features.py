@@ -76,7 +76,7 @@ def test_every_episode_once_is_the_log_itself(columns, name, estimand):
     found = evaluated(columns, name, estimand=estimand)
     assert solved.value == pytest.approx(found.value, abs=1e-9)
     if found.scores is not None:
-        assert solved.episode_scores == pytest.approx(found.scores, abs=1e-9)
+        assert solved.scores.by_cluster == pytest.approx(found.scores, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["bch-pooled", "mwl", "lstdq", "wis-step", "logged-mean"])

@@ -158,7 +158,7 @@ def test_refits_that_fail_are_counted_and_told():
         name = "modest"
 
         def solve(self, problem):
-            solution = LoggedMean().solve(problem)
+            solution = yield from LoggedMean().solve(problem)
             if solution.value > columns["reward"].mean() + 0.05:
                 raise DataError("these logs earn too much")
             return solution

@@ -7,7 +7,7 @@ import mixope
 from mixope.environments import simulate
 from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators import LoggedMean
+from mixope.estimators import LoggedMean, make
 from mixope.resampling import (
     episode_counts,
     episode_counts_request,
@@ -16,6 +16,8 @@ from mixope.resampling import (
     resample,
 )
 from mixope.seen import count
+from mixope.statistics.scores import ScoreTable
+from solving import solved
 
 from .logs import chain_log, ending_log, factored_log, resampled
 
@@ -152,7 +154,7 @@ class Modest:
         self.most = most
 
     def solve(self, problem):
-        solution = LoggedMean().solve(problem)
+        solution = yield from LoggedMean().solve(problem)
         if solution.value > self.most:
             raise DataError("these logs earn too much")
         return solution
@@ -246,8 +248,9 @@ def test_row_scores_add_up_to_episode_scores(estimator):
     refit = prepare(counted, mixope.TabularPolicy(target), estimator, loggers=known(loggers))
     (rows,) = counted.rounds().ask([refit.problem.steps_in_order()])
     rows = rows.in_key_order()
-    by_row = np.bincount(rows.episodes.episode, weights=rows.scores(refit.whole.scores))
-    np.testing.assert_allclose(by_row, refit.counts.scores(refit.whole.scores), atol=1e-14)
+    table = ScoreTable(solved(make(estimator), refit.problem).scores.by_cluster)
+    by_row = np.bincount(rows.episodes.episode, weights=rows.scores(table))
+    np.testing.assert_allclose(by_row, refit.counts.scores(table).by_cluster, atol=1e-14)
 
 
 def test_wrong_options_are_refused():

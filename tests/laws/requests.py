@@ -29,6 +29,7 @@ from mixope.statistics.probes import make_probes
 from mixope.statistics.repeats import make_marks
 from mixope.statistics.request import OfLoggers
 from mixope.statistics.sample import Sample
+from mixope.statistics.scores import ScoreTable
 from mixope.statistics.trajectories import NumberedSteps
 from mixope.statistics.transitions import BASIS, transition_grouping
 
@@ -104,6 +105,7 @@ def _of_counts():
     found = {
         "transitions": Grouped(transition_grouping(logs.schema)),
         "scores by episode": Grouped(by_episode, scores),
+        "score table": ScoreTable(tables[0], seen.numbers),
         "counts by episode": episode_counts_request(seen),
         "total": Grouped(totals),
         "numbered steps": NumberedSteps(seen.numbers),

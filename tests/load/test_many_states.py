@@ -9,8 +9,10 @@ import mixope
 from mixope.estimators import make
 from mixope.estimators.flow import Flow
 from mixope.problem import Problem
-from mixope.seen import Counted, count
+from mixope.seen import count
 from mixope.statistics.episodes import score_lookup
+from mixope.statistics.joined import Joined
+from solving import solved
 
 from .logs import chain_log
 
@@ -30,13 +32,13 @@ def flows():
 def test_no_flow_is_in_memory_when_the_last_scan_begins(world, estimators, monkeypatch):
     target, columns = world
     gc.collect()
-    before, seen, scan = flows(), [], Counted.sum_scores
+    before, seen, join = flows(), [], Joined.of
 
     def watched(*given, **options):
         seen.append(flows())
-        return scan(*given, **options)
+        return join(*given, **options)
 
-    monkeypatch.setattr(Counted, "sum_scores", watched)
+    monkeypatch.setattr(Joined, "of", watched)
     gc.disable()
     try:
         mixope.compare(columns, {"target": target}, estimators=estimators)
@@ -48,7 +50,7 @@ def test_no_flow_is_in_memory_when_the_last_scan_begins(world, estimators, monke
 def test_score_tables_are_joined_with_the_rows_without_a_copy(world):
     target, columns = world
     counted = count(columns)
-    scores = make("emp").solve(Problem(counted.transitions, target)).scores
+    scores = solved(make("emp"), Problem(counted.transitions, target)).scores.by_cluster
     lookup, _ = score_lookup(counted.transitions, counted.groups, counted.logs.schema, [scores])
     (column,) = lookup.table.column("c0_reward").chunks
     assert np.shares_memory(column.to_numpy(), scores)

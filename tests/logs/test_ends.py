@@ -410,7 +410,7 @@ def test_jumps_by_hand() -> None:
 def test_a_logger_left_out_takes_its_dropped_rows_along(log: dict[str, list[Any]]) -> None:
     labels = ["a" if session < 1500 else "b" for session in log["session_id"]]
     seen = look(mixope.read(pa.table({**log, "policy_id": labels}), ends="truncated"))
-    survey = seen.survey(seen.sum_scores(seen.rounds(), [], 0))
+    survey = seen.survey(seen.rounds().run(seen.structure()))
     assert [each.dropped and each.dropped.rows for each in (survey, survey.without(0), survey.without(1))] == [
         3000,
         1500,

@@ -11,6 +11,7 @@ from mixope.estimators import state_ratio
 from mixope.policies import TabularPolicy
 from mixope.problem import Problem
 from mixope.statistics.transitions import Transitions
+from solving import solved
 
 ROWS = 1e7
 
@@ -55,7 +56,7 @@ class Setting:
             highest=each,
             starts=np.zeros(len(s)),
         )
-        return estimator.solve(Problem(counts, TabularPolicy(self.target)))
+        return solved(estimator, Problem(counts, TabularPolicy(self.target)))
 
 
 def settings():

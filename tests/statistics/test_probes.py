@@ -5,7 +5,7 @@ import pytest
 
 from mixope import environments
 from mixope.seen import count
-from mixope.statistics.episodes import episode_sums, score_lookup
+from mixope.statistics.episodes import cluster_scores, episode_sums, score_lookup
 from mixope.statistics.probes import make_probes
 from mixope.statistics.transitions import BASIS
 
@@ -22,7 +22,8 @@ def scanned(logs, engine, scores=()):
     rows, probes = counted.transitions, make_probes(counted.transitions, seed=3)
     lookup, grouping = score_lookup(rows, counted.groups, counted.logs.schema, scores, 0, probes)
     groups = counted.engine.group_sums(counted.logs, grouping, lookup)
-    return counted, episode_sums(groups, rows, len(scores), counted.logs.step_base)
+    base = counted.logs.step_base
+    return counted, episode_sums(groups, rows, base), cluster_scores(groups, len(scores), base)
 
 
 def residuals(logs):
@@ -38,7 +39,7 @@ def residuals(logs):
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
 def test_rewards_are_compared_with_those_of_their_transition(engine):
     logs = columns()
-    _, sums = scanned(logs, engine)
+    _, sums, _ = scanned(logs, engine)
     off, order = residuals(logs), np.lexsort((logs["episode_id"], logs["policy_id"]))
     _, first, episode = np.unique(logs["episode_id"], return_index=True, return_inverse=True)
     by_key = np.argsort([(order == i).argmax() for i in first])
@@ -51,7 +52,7 @@ def test_rewards_are_compared_with_those_of_their_transition(engine):
 def test_certain_rewards_leave_exactly_nothing():
     logs = columns(noise=0.0)
     logs["reward"] = logs["reward"] * 1e3 + 0.1
-    _, sums = scanned(logs, "memory")
+    _, sums, _ = scanned(logs, "memory")
     assert not sums.probes.reward.any()
     assert not sums.probes.reward_squared.any()
     assert not sums.probes.n_random.any()
@@ -59,7 +60,7 @@ def test_certain_rewards_leave_exactly_nothing():
 
 def test_every_pair_is_balanced_over_all_rows():
     """M_k has mean zero over the rows of each (s, a), so it sums to nothing over all episodes."""
-    counted, sums = scanned(columns(), "memory")
+    counted, sums, _ = scanned(columns(), "memory")
     rows = counted.transitions
     for name, values in make_probes(rows, seed=3).columns.items():
         if name.startswith("move"):
@@ -82,7 +83,7 @@ def test_scores_by_step_weigh_every_row_by_its_step(engine):
     table[:, BASIS.index("reward")] = 2.0
     table[:, BASIS.index("rows")] = 1.0
     table[:, BASIS.index("starts")] = 5.0
-    _, sums = scanned(logs, engine, [table])
+    _, sums, (scores,) = scanned(logs, engine, [table])
     total = (logs["step"] * (2 * logs["reward"] + 1)).sum()
-    assert sums.by_step.sum() == pytest.approx(total)
+    assert scores.late.sum() == pytest.approx(total)
     assert sums.mean_step == pytest.approx(logs["step"].mean())

@@ -60,7 +60,9 @@ def solve(ratio, value, seed, doubly_robust=True, gamma=None):
 def mean_error(ratio, value, truth=TRUTH, **options):
     """The mean error over the seeds, and its standard error by the scores of the good estimate."""
     values = [solve(ratio, value, seed, **options).value for seed in SEEDS]
-    good = [standard_error(solve("right", "right", seed, gamma=options.get("gamma")).episode_scores) for seed in SEEDS]
+    good = [
+        standard_error(solve("right", "right", seed, gamma=options.get("gamma")).scores.by_cluster) for seed in SEEDS
+    ]
     return np.mean(values) - truth, np.sqrt(np.mean(np.square(good)) / len(SEEDS))
 
 
@@ -92,8 +94,8 @@ def test_each_wrong_model_alone_is_wrong():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_its_own_standard_error_explains_its_error(seed):
     found = solve("right", "right", seed)
-    assert abs(found.value - TRUTH) < 4 * standard_error(found.episode_scores)
-    assert standard_error(found.episode_scores) < 0.05
+    assert abs(found.value - TRUTH) < 4 * standard_error(found.scores.by_cluster)
+    assert standard_error(found.scores.by_cluster) < 0.05
 
 
 @pytest.mark.long

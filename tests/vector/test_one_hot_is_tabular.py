@@ -183,4 +183,4 @@ def test_the_score_pass_sums_to_zero_for_the_average(monkeypatch):
     drop_ridges(monkeypatch)
     asked = posed_on_ids(mixope.read(id_columns(False)), id_policies()[0])
     found = asked.solve(StateRatio("emp", behaviour=Counted()))
-    assert found.episode_scores.sum() == pytest.approx(0.0, abs=1e-9)
+    assert found.scores.by_cluster.sum() == pytest.approx(0.0, abs=1e-9)

@@ -16,6 +16,7 @@ from mixope.estimators.occupancy import pooled
 from mixope.estimators.state_ratio import state_ratio
 from mixope.problem import Problem
 from mixope.seen import count
+from solving import solved
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_the_truth_of_the_toy_is_that_of_two_equations():
 
 
 def test_a_weighted_value_needs_no_weighted_correction(rare):
-    corrected, plain = WeightedValue().solve(rare), WeightedValue("plain", plug_in=True).solve(rare)
+    corrected, plain = solved(WeightedValue(), rare), solved(WeightedValue("plain", plug_in=True), rare)
     assert corrected.value == pytest.approx(plain.value, rel=1e-6)
 
 
@@ -72,6 +73,6 @@ def test_the_rows_of_an_anchored_chain_sum_to_one_and_its_two_sides_agree(rare):
 
 
 def test_an_anchored_value_stays_among_the_rewards(rare):
-    found = Anchored().solve(rare)
+    found = solved(Anchored(), rare)
     assert -11.0 < found.value < 100.0
     assert found.measures.approximation > 0

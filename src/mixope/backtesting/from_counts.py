@@ -9,24 +9,23 @@ at a time by a scan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.others import Others, others_of
 from mixope.errors import DataError
 from mixope.estimand import Estimand
-from mixope.estimators import Estimator, Solution, check_takes, ignores_loggers
+from mixope.estimators import Estimator, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
-from mixope.estimators.solution import of_logged
 from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem
-from mixope.resampling import EpisodeCounts, episode_counts, episode_counts_request
+from mixope.resampling import episode_counts, episode_counts_request
 from mixope.seen import Counted
+from mixope.statistics.scores import ClusterScores, ScoreTable
 from mixope.statistics.transitions import BASIS, Transitions, empty_scores
 from mixope.survey import Survey
 
@@ -53,15 +52,17 @@ def few_at_a_time(
     size, episodes = loggers_at_a_time(rows.n_groups), None
     if size < len(labels) and rows.n_rows <= MOST_CELLS:
         (groups,) = rounds.ask([episode_counts_request(counted)])
-        episodes = by_place(episode_counts(groups, rows), others)
+        counts = episode_counts(groups, rows)
+        episodes = replace(counts, group=others.place[counts.group])
         size = loggers_at_a_time(max(len(BASIS) * others.n_places, len(episodes.logger)))
     for few in (labels[low : low + size] for low in range(0, len(labels), size)):
         solved = [_solved(counted, others, survey, estimator, label, known, seed, asked) for label in few]
         held, tables = [one for one, _ in solved], [table for _, table in solved]
         if episodes is None:
-            yield held if not present(tables) else _with_scores(held, *_scanned(counted, rounds, others, tables, seed))
+            scores = _scanned(counted, rounds, others, tables)
         else:
-            yield _with_scores(held, episodes.scores(tables), episodes.logger)
+            scores = [None if table is None else episodes.scores(ScoreTable(table)) for table in tables]
+        yield _with_scores(held, scores, survey.episodes.logger)
 
 
 def loggers_at_a_time(n_scores: int) -> int:
@@ -89,19 +90,27 @@ def _solved(
     rest, places = others.without(j)
     policies = {name: other for name, other in known.items() if name != label}
     problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
+    tables: list[ScoreTable] = []
+
+    def note(requests: Sequence[Any]) -> tuple[None, ...]:
+        """Scores are summed later, those of several loggers together."""
+        if not all(isinstance(request, ScoreTable) for request in requests):
+            refuse_whole_episodes(estimator.name, requests)
+        tables.extend(requests)
+        return (None,) * len(requests)
+
     try:
-        solution = answered(lambda: estimator.solve(problem), partial(refuse_whole_episodes, estimator.name))
-        solution = of_logged(solution, problem.followed)
+        solution = answered(lambda: estimator.solve(problem), note)
     except DataError as error:
         return replace(found, refusal=error.problem), None
     finally:
         problem.forget()
     table = None
-    if solution.scores is not None:
+    if tables:
         table = empty_scores(others.n_places)
-        table[places] = solution.scores
+        table[places] = tables[0].coefficients
     uncovered = max(solution.uncovered_mass, found.strange)
-    return replace(found, solution=replace(solution, uncovered_mass=uncovered, scores=None)), table
+    return replace(found, solution=replace(solution, uncovered_mass=uncovered)), table
 
 
 def counted_policy(transitions: Transitions, logger: int) -> TabularPolicy:
@@ -127,52 +136,18 @@ def strange_rows(transitions: Transitions, logger: int) -> float:
     return float(rows[alone[pair]].sum() / rows.sum())
 
 
-def present(tables: Sequence[FloatArray | None]) -> list[FloatArray]:
-    """Those of solutions that have scores."""
-    return [table for table in tables if table is not None]
-
-
-@dataclass(frozen=True)
-class EpisodesByPlace:
-    """For every quantity of the basis, its sums by episode and place; ``logger`` is that of every episode."""
-
-    sums: Mapping[str, sparse.csr_matrix]
-    logger: IntArray
-
-    def scores(self, tables: Sequence[FloatArray | None]) -> list[FloatArray | None]:
-        """Tables by place, summed by episode."""
-        found = np.zeros((len(present(tables)), len(self.logger)))
-        for position, basis in enumerate(BASIS):
-            coefficients = [table[:, position] for table in present(tables)]
-            if any(column.any() for column in coefficients):
-                found += (self.sums[basis] @ np.stack(coefficients, axis=1)).T
-        summed = iter(found)
-        return [None if table is None else next(summed) for table in tables]
-
-
-def by_place(counts: EpisodeCounts, others: Others) -> EpisodesByPlace:
-    """The counts of every episode, laid out as tables of scores are."""
-    first = np.searchsorted(counts.episode, np.arange(counts.n_episodes + 1))
-    where, shape = (others.place[counts.group], first), (counts.n_episodes, others.n_places)
-    names = [basis for basis in BASIS if basis in counts.sums]
-    return EpisodesByPlace(
-        {name: sparse.csr_matrix((counts.sums[name], *where), shape=shape) for name in names}, counts.logger
-    )
-
-
 def _scanned(
-    counted: Counted, rounds: Rounds, others: Others, tables: Sequence[FloatArray | None], seed: int
-) -> tuple[list[FloatArray | None], IntArray]:
-    """Tables by place, summed by episode in one scan, and the logger of every episode."""
-    solutions = [Solution(0.0, scores=table[others.place]) for table in present(tables)]
-    sums = counted.sum_scores(rounds, solutions, seed)
-    summed = iter(sums.scores.T)
-    return [None if table is None else next(summed) for table in tables], sums.totals.logger
+    counted: Counted, rounds: Rounds, others: Others, tables: Sequence[FloatArray | None]
+) -> list[ClusterScores | None]:
+    """Tables by place, summed by episode in one scan."""
+    requests = [ScoreTable(table[others.place], counted.numbers) for table in tables if table is not None]
+    summed = iter(rounds.ask(requests))
+    return [None if table is None else next(summed) for table in tables]
 
 
-def _with_scores(held: Sequence[HeldOut], scores: Sequence[FloatArray | None], logger: IntArray) -> list[HeldOut]:
+def _with_scores(held: Sequence[HeldOut], scores: Sequence[ClusterScores | None], logger: IntArray) -> list[HeldOut]:
     """Every logger with the scores of the others' episodes; its own say nothing of a prediction from the others."""
     return [
-        one if found is None else replace(one, scores=found[logger != one.number])
+        one if found is None else replace(one, scores=found.by_cluster[logger != one.number])
         for one, found in zip(held, scores, strict=True)
     ]

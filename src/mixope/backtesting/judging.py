@@ -22,7 +22,7 @@ import numpy as np
 
 from mixope.arrays import BoolArray, FloatArray
 from mixope.diagnostics.steadiness import normal_of_t
-from mixope.estimators.own_values import Own
+from mixope.estimators.own_values import OnPolicyValue
 from mixope.intervals import few_clusters, quantile, standard_error
 from mixope.statistics.episodes import EpisodeTotals
 
@@ -67,7 +67,7 @@ def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -
     return Earnings(value, np.append(mine.reward - value * steps, spread) / steps.sum())
 
 
-def earned_by(own: Own, everybody: Own | str) -> Earnings:
+def earned_by(own: OnPolicyValue, everybody: OnPolicyValue | str) -> Earnings:
     """Under an estimand of its own, with the spread of everybody's episodes as one more score.
 
     ``everybody`` is the pool, whose scores have a share of 1 / episodes each; a logger's have that of its own episodes.

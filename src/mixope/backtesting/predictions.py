@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -42,9 +42,9 @@ from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
-from mixope.estimators.asking import Asking, Rounds, together
+from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.own_values import FROM_CHAIN, Own, own_values
+from mixope.estimators.own_values import FROM_CHAIN, OnPolicyValue, OnPolicyValues
 from mixope.features import FeatureMap
 from mixope.intervals import (
     IntervalChoice,
@@ -138,20 +138,15 @@ def same_question(seen: Counted | Sampled, estimand: Estimand) -> Estimand | Non
     return None if estimand.kind == "average" or unlike else estimand
 
 
-Owners = tuple[Own | str, ...]
-"""What every logger earned, or why nobody knows, and the pool's last; empty where no estimand is asked for."""
-
-
-def _owners(seen: Counted | Sampled, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[Owners, EpisodeSums]:
-    """By the same scans as an evaluation."""
+def _owners(
+    seen: Counted | Sampled, rounds: Rounds, asked: Estimand | None, seed: int
+) -> tuple[OnPolicyValues, EpisodeSums]:
+    """What every logger earned, where an estimand is asked for, and what the logs are; by one scan."""
     if asked is None:
-        return (), seen.sums if isinstance(seen, Sampled) else seen.sum_scores(rounds, [], seed)
-    (earned,) = rounds.run(together([partial(seen.own_chains, asked)]))
-    if isinstance(earned, MixopeError):
-        raise earned
-    sums = seen.sum_scores(rounds, earned.to_sum, seed, asked)
-    returns = sums.returns if earned.returns is None else earned.returns
-    return own_values(asked, sums.totals, earned, returns, sums.scores), sums
+        return (), rounds.run(seen.structure(seed))
+    starts: list[Callable[[], Any]] = [partial(seen.on_policy, asked, seed=seed), partial(seen.structure, seed, asked)]
+    values, sums = rounds.run(all_or_nothing(starts))
+    return values, sums
 
 
 def _labels(labels: Sequence[str]) -> tuple[str, ...]:
@@ -209,9 +204,11 @@ def _cut(mine: EpisodeTotals) -> str:
     return f"after {mine.horizon:,} steps {'all' if n == len(mine.ended) else f'{n:,} of {len(mine.ended):,}'}"
 
 
-def _notes_on_own(owners: Owners, held: Sequence[HeldOut]) -> tuple[str, ...]:
+def _notes_on_own(owners: OnPolicyValues, held: Sequence[HeldOut]) -> tuple[str, ...]:
     """Whose earnings could not be read off its episodes."""
-    solved = [one.label for one in held if isinstance(own := owners[one.number], Own) and own.method == FROM_CHAIN]
+    solved = [
+        one.label for one in held if isinstance(own := owners[one.number], OnPolicyValue) and own.method == FROM_CHAIN
+    ]
     if not solved:
         return ()
     return (
@@ -275,7 +272,7 @@ def _among(asking: Asking[Solution], labels: tuple[str, ...], name: str) -> Aski
     answers: Any = None
     while True:
         try:
-            wants = asking.send(answers)
+            wants: Any = asking.send(answers)
         except StopIteration as end:
             found: Solution = end.value
             return found
@@ -290,11 +287,11 @@ def _solved(one: HeldOut, outcome: Solution | MixopeError) -> HeldOut:
         return replace(one, refusal=outcome.problem)
     if isinstance(outcome, MixopeError):
         raise outcome
-    return replace(one, solution=outcome, scores=outcome.episode_scores)
+    return replace(one, solution=outcome, scores=None if outcome.scores is None else outcome.scores.by_cluster)
 
 
 def _predict(
-    held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int, owners: Owners
+    held: HeldOut, survey: Survey, estimator: Estimator, level: float, seed: int, owners: OnPolicyValues
 ) -> tuple[BacktestRow, Distance | None]:
     """The line of one logger, and how far it is off where there is an interval."""
     mine = survey.episodes.of(held.number)
@@ -331,7 +328,7 @@ def _predict(
     return row, far
 
 
-def _earned(held: HeldOut, survey: Survey, owners: Owners) -> tuple[Earnings, str]:
+def _earned(held: HeldOut, survey: Survey, owners: OnPolicyValues) -> tuple[Earnings, str]:
     """What the logger itself earned; or no number, and why."""
     if not owners:
         return earned(survey.episodes.of(held.number), survey.episodes, held.estimand.horizon), ""

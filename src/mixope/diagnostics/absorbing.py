@@ -12,12 +12,10 @@ nothing is said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mixope.arrays import BoolArray, sum_by
-from mixope.diagnostics.evidence import Evidence
+from mixope.diagnostics.evidence import Evidence, Parked
 from mixope.diagnostics.verdicts import Diagnostic
 from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimators.occupancy import pooled
@@ -28,14 +26,6 @@ LEAST_ROWS = 10
 """A state with fewer rows may be left by others."""
 SHARE = 0.05
 """Of the target's steps, the share that warns; see docs/trust.md."""
-
-
-@dataclass(frozen=True)
-class Parked:
-    """The share of the target's steps in states that nothing leaves, and what these steps earn, by size, per step."""
-
-    share: float
-    earned: float
 
 
 def parked_states(rows: Transitions) -> BoolArray:
@@ -68,11 +58,9 @@ def parked_on_counts(problem: Problem) -> Parked | None:
 
 def absorbing_states(evidence: Evidence) -> Diagnostic | None:
     """The check; None where the target goes to no such state, or where nothing hangs on it."""
-    problem, measures = evidence.problem, evidence.measures
-    if isinstance(problem, Problem):
-        parked = problem.once(parked_on_counts)
-    else:
-        parked = None if measures.parked_share is None else Parked(measures.parked_share, measures.parked_reward or 0.0)
+    measures, parked = evidence.measures, evidence.readings.parked
+    if measures.parked_share is not None:
+        parked = Parked(measures.parked_share, measures.parked_reward or 0.0)
     if parked is None or (not evidence.estimand.restarts and parked.earned == 0.0):
         return None
     much = parked.share > SHARE

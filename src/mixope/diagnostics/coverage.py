@@ -89,11 +89,10 @@ def gap_limits(evidence: Evidence) -> tuple[float, float]:
 
 def gap_reach(evidence: Evidence) -> float | None:
     """The shift by a middling gap in half-widths of the interval; None where it was not asked, or cannot be told."""
-    problem, interval, solution = evidence.problem, evidence.interval, evidence.solution
-    if not isinstance(problem, Problem) or interval is None or not is_middling(solution):
+    interval, shift = evidence.interval, evidence.readings.lone_shift
+    if interval is None or shift is None or not (np.isfinite(shift) and interval.width > 0):
         return None
-    shift = problem.once(lone_shift)
-    return shift / (interval.width / 2) if np.isfinite(shift) and interval.width > 0 else None
+    return shift / (interval.width / 2)
 
 
 def is_middling(solution: Solution) -> bool:
@@ -122,12 +121,9 @@ def action_spread(flow: Flow, occupancy: Occupancy) -> float:
 
 def small_gaps(evidence: Evidence) -> Diagnostic | None:
     """The check where it can say something new: a gap too small for the check of its mass, beside a narrow interval."""
-    problem, interval, uncovered = evidence.problem, evidence.interval, evidence.solution.uncovered_mass
-    if not isinstance(problem, Problem) or interval is None or evidence.solution.corrects_coverage:
+    interval, shift = evidence.interval, evidence.readings.coverage_shift
+    if interval is None or shift is None or evidence.solution.corrects_coverage:
         return None
-    if not is_small(uncovered):
-        return None
-    shift = problem.once(coverage_shift)
     return coverage_bias(0.0 if evidence.is_rounding(shift) else shift, interval.width / 2)
 
 

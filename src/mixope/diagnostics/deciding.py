@@ -22,9 +22,7 @@ import numpy as np
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.intervals import standard_error
-from mixope.problem import Problem
 from mixope.statistics.skewness import deciding_events
-from mixope.statistics.transitions import ENDED
 
 FEWEST_EPISODES = 40
 """Of fewer, one that stands out among healthy ones would look like a rare event."""
@@ -65,8 +63,5 @@ def rare_ends(evidence: Evidence) -> Diagnostic | None:
 
 
 def _ends_behind(evidence: Evidence) -> float | None:
-    weights, problem = evidence.solution.weights, evidence.problem
-    if weights is None or not isinstance(problem, Problem):
-        return evidence.measures.effective_ends
-    rows = problem.logged if evidence.solution.of_logged else problem.transitions
-    return weights.effective_sample_size((rows.next_state == ENDED).astype(np.float64))
+    measured = evidence.measures.effective_ends
+    return measured if evidence.readings.effective_ends is None else evidence.readings.effective_ends

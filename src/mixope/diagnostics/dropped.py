@@ -66,7 +66,8 @@ def _ends_beside_cuts(evidence: Evidence) -> Diagnostic | None:
     """
     totals, solution, interval = evidence.survey.episodes, evidence.solution, evidence.interval
     estimand = evidence.estimand
-    if solution.episode_weights is None or interval is None or estimand.restarts or not totals.ended.any():
+    weighed = evidence.on_features and solution.weights is not None
+    if not weighed or interval is None or estimand.restarts or not totals.ended.any():
         return None
     rows, gamma = float(totals.rows.sum()), estimand.discount
     lost, h = float(totals.unfollowed.sum()) / rows, float(totals.ended.sum()) / rows

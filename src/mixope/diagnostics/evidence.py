@@ -21,6 +21,27 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
+class Parked:
+    """The share of the target's steps in states that nothing leaves, and what these steps earn, by size, per step."""
+
+    share: float
+    earned: float
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What checks need of the flow behind a solution on counts: read off while it is there, for it takes much memory.
+
+    A shift is None where it was not asked for, because the gap is not of the size of its check.
+    """
+
+    parked: Parked | None = None
+    coverage_shift: float | None = None
+    lone_shift: float | None = None
+    effective_ends: float | None = None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """A solution, its uncertainty, the problem it solves, and the logs; ``scores`` are by episode.
 
@@ -37,6 +58,7 @@ class Evidence:
     of_logs: tuple[Diagnostic, ...] = ()
     """What was found about the logs, whatever was asked of them."""
     estimand: Estimand = field(default_factory=Estimand)
+    readings: Readings = field(default_factory=Readings)
     replays: Replays | None = None
     """What the counts predict of the logs themselves, beside what was seen."""
 

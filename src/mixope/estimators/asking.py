@@ -24,12 +24,15 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from mixope.errors import MixopeError, UsageError
+from mixope.statistics.episodes import EpisodeSurvey
 from mixope.statistics.request import Request, content_key
 
 T = TypeVar("T")
 
-Asking = Generator[tuple[Request, ...], tuple[Any, ...], T]
-Answer = Callable[[Sequence[Request]], tuple[Any, ...]]
+Asked = Request | EpisodeSurvey
+"""What may be asked: a statistic of rows, or what whoever holds the counts knows how to make of some."""
+Asking = Generator[tuple[Asked, ...], tuple[Any, ...], T]
+Answer = Callable[[Sequence[Any]], tuple[Any, ...]]
 """Answers some requests: one scan."""
 
 
@@ -38,7 +41,7 @@ class _Asker:
     """One estimator on its way: what it asks now, and what came of it."""
 
     asking: Any
-    wants: tuple[Request, ...] | None = None
+    wants: tuple[Asked, ...] | None = None
     outcome: Any = None
 
     def advance(self, answers: tuple[Any, ...] | None) -> None:
@@ -113,7 +116,7 @@ class Rounds:
     notes: list[str] = field(default_factory=list)
     """What whoever answers has to say about it."""
 
-    def ask(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+    def ask(self, requests: Sequence[Asked]) -> tuple[Any, ...]:
         """The answers to some requests; those that are new cost one scan."""
         keys = [content_key(request) for request in requests]
         new = {key: request for key, request in zip(keys, requests, strict=True) if key not in self.given}

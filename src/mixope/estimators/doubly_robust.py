@@ -30,11 +30,12 @@ from mixope.errors import DataError, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
 from mixope.estimators.completion import Completion, complete
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.frontier import Frontier, at_the_frontier
-from mixope.estimators.model import Model
+from mixope.estimators.model import by_model
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.outside import leaving, with_lost_starts
 from mixope.estimators.solution import Measures, Solution, Weights
@@ -79,18 +80,21 @@ class DoublyRobust:
         """Whether counts of (s, a, s′) are all it looks at; a regression weighs what is counted apart."""
         return self.behaviour is None and self.value != "linear"
 
-    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """The completed model, or a ratio and a value: from flow and factors, or both from features."""
         if isinstance(problem, FeatureProblem):
             behaviour = self._behaviour or DefaultMixture()
             return state_ratio_on_features(
                 problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True
             )
+        return scored(problem, self._on_counts(problem))
+
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         if not problem.transitions.factors:
             return solve_on_counts(problem, self._behaviour or CountedMixture())
         if self._krige(problem):
             return _completed(problem)
-        return replace(_regressed(problem, self._behaviour, self.orders, self.ridges), corrects_coverage=True)
+        return _regressed(problem, self._behaviour, self.orders, self.ridges).saying(corrects_coverage=True)
 
     @property
     def _behaviour(self) -> Behaviour | None:
@@ -102,13 +106,13 @@ class DoublyRobust:
         return self.behaviour is None
 
 
-def _completed(problem: Problem) -> Solution:
+def _completed(problem: Problem) -> CountedSolution:
     """The completed model's value, world by world; where nothing was left to predict, EMP's."""
     if _leaves_nothing_to_predict(problem):
         return solve_on_counts(problem, CountedMixture())
     found, edge = over_worlds(problem, _completed_world), _edge(problem)
-    measures = replace(found.measures, frontier_mass=edge.mass, frontier_span=edge.span)
-    return replace(found, measures=measures)
+    measures = replace(found.solution.measures, frontier_mass=edge.mass, frontier_span=edge.span)
+    return found.saying(measures=measures)
 
 
 def _edge(problem: Problem) -> Frontier:
@@ -127,7 +131,7 @@ def _leaves_nothing_to_predict(problem: Problem) -> bool:
     return not bool(lacking.any())
 
 
-def _completed_world(problem: Problem) -> Solution:
+def _completed_world(problem: Problem) -> CountedSolution:
     part = part_to_complete(problem)
     if not part.n_unseen:
         return solve_on_counts(problem, CountedMixture())
@@ -141,16 +145,15 @@ def _completed_world(problem: Problem) -> Solution:
         episode_length=float(found.law.sum()) if problem.estimand.kind == "episode" else None,
         likeness=dict(zip(part.rows.factors, likeness.decays, strict=True)),
     )
-    return Solution(
+    solution = Solution(
         value=found.value,
-        weights=_weights(part, unit),
-        scores=_scores(found, unit),
         uncovered_mass=float(np.abs(found.law) @ np.where(part.left, part.uncovered, 0.0) / np.abs(found.law).sum()),
         outside_mass=_outside(found),
         solved=found.solved,
         measures=measures,
         corrects_coverage=True,
     )
+    return CountedSolution(solution, _scores(found, unit), _weights(part, unit))
 
 
 def _outside(found: Completion) -> float:
@@ -192,7 +195,7 @@ def _scores(found: Completion, unit: FloatArray) -> FloatArray:
 
 def _regressed(
     problem: Problem, behaviour: Behaviour | None, orders: tuple[int, ...], ridges: tuple[float, ...]
-) -> Solution:
+) -> CountedSolution:
     """The ratio from the flow, the value from a regression on the factors, the correction from both."""
     if behaviour is None:
         flow, occupancy = pooled(problem)
@@ -203,7 +206,7 @@ def _regressed(
     return _corrected(flow, occupancy, plain, fit_value(flow, orders, ridges))
 
 
-def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit) -> Solution:
+def _corrected(flow: Flow, occupancy: Occupancy, plain: CountedSolution, fit: ValueFit) -> CountedSolution:
     """Add the weighted temporal differences to the plug-in value; scores as in the module."""
     omega = state_ratio(flow, occupancy)
     weighted = omega[flow.rows.state]
@@ -220,14 +223,10 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: Solution, fit: ValueFit)
         value = fit.value + correction
         scores = score_table(flow, omega, fit.rest, fit.start - fit.value)
         scores[flow.groups, BASIS.index("rows")] -= correction * flow.weight / total
-    return replace(
-        plain,
-        value=value,
-        scores=scores,
-        measures=replace(
-            plain.measures, ridge=fit.ridge, order=float(fit.order), plug_in=fit.value, approximation=None
-        ),
+    measures = replace(
+        plain.solution.measures, ridge=fit.ridge, order=float(fit.order), plug_in=fit.value, approximation=None
     )
+    return replace(plain, scores=scores).saying(value=value, measures=measures)
 
 
 @dataclass(frozen=True)
@@ -238,18 +237,16 @@ class LstdQ:
     orders: tuple[int, ...] = (2,)
     ridges: tuple[float, ...] = (PLUG_IN_RIDGE,)
 
-    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """On factors the linear model; on opaque ids one-hot pairs, which is the counted model."""
         if isinstance(problem, FeatureProblem):
             return lstdq_on_features(problem)
+        return scored(problem, self._on_counts(problem))
+
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         if not problem.transitions.factors:
-            return Model().solve(problem)
-        corrected = _regressed(problem, None, self.orders, self.ridges)
-        return replace(
-            corrected,
-            value=corrected.measures.plug_in or 0.0,
-            scores=None,
-            weights=None,
-            no_interval_because=NO_SCORE,
-            known_bias=PLUG_IN_BIAS,
-        )
+            return by_model(problem)
+        corrected = _regressed(problem, None, self.orders, self.ridges).solution
+        value = corrected.measures.plug_in or 0.0
+        plain = replace(corrected, value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
+        return CountedSolution(plain)

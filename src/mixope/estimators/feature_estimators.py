@@ -36,6 +36,7 @@ from mixope.statistics.grouping import GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, row_columns, told
+from mixope.statistics.scores import ClusterScores
 from mixope.statistics.terms import Columns, Number, Product, Square, Term, Total
 from mixope.statistics.trajectories import Trajectories, running_sums, trajectories_of
 
@@ -401,10 +402,10 @@ def logged_mean_on_features(problem: FeatureProblem) -> Asking[Solution]:
     (sums,) = yield (RewardSums(problem.piece_steps),)
     n, r = sums.column("n"), sums.column("r")
     value = float(r.sum() / n.sum())
+    lengths = pieces_of_episodes(sums) if problem.piece_steps else None
     return Solution(
         value=value,
-        episode_scores=(r - value * n) / n.sum(),
+        scores=ClusterScores.of_pieces((r - value * n) / n.sum(), lengths),
         measures=Measures(effective_sample_size=float(n.sum())),
         is_reference=True,
-        pieces=pieces_of_episodes(sums) if problem.piece_steps else None,
     )

@@ -28,7 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.arrays import FloatArray, IntArray
 from mixope.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
@@ -40,6 +40,7 @@ from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import Rows, stands_still
+from mixope.statistics.scores import ClusterScores
 from mixope.statistics.skewness import deciding_events
 from mixope.statistics.weights import WeightCount
 
@@ -189,7 +190,8 @@ def score(
         parked_reward=parked_reward,
         start_error=None if model is None or not problem.piece_steps else _start_error(problem, model, summed.terms),
     )
-    return replace(found, solved=report.solved, measures=measures)
+    scores = found.scores and replace(found.scores, start_error=measures.start_error)
+    return replace(found, scores=scores, solved=report.solved, measures=measures)
 
 
 def _rare_rewards(problem: FeatureProblem, ratio: Weigher) -> float | None:
@@ -266,15 +268,20 @@ def _solution(
         change, change_of_ratio = value - half, own[0] - own[1]
         error = float(np.hypot(change, change_of_ratio / 4)) if doubly_robust else abs(change)
         measures = replace(measures, approximation=error, half_the_bumps=half)
+    lengths = pieces_of_episodes(summed.part.sums) if problem.piece_steps else None
     return Solution(
         value,
-        episode_scores=None if model is None else scores,
+        summed.weights.by(_loggers(problem, summed.part.sums), len(problem.labels)),
+        None if model is None else ClusterScores.of_pieces(scores, lengths),
         measures=measures,
         no_interval_because=_NOT_DRAWABLE if model is None else None,
         weight_bins=summed.part.seen.bins(),
-        episode_weights=summed.weights,
-        pieces=pieces_of_episodes(summed.part.sums) if problem.piece_steps else None,
     )
+
+
+def _loggers(problem: FeatureProblem, sums: GroupSums) -> IntArray:
+    """The number of the logger of every episode, or piece of one."""
+    return np.searchsorted(np.array(problem.labels), sums.values("policy_id").astype(str)).astype(np.int64)
 
 
 def _length(estimand: Estimand, terms: EpisodeTerms) -> float | None:

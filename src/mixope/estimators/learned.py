@@ -37,6 +37,7 @@ from mixope.statistics.by_episode import sum_by_episode
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, told
+from mixope.statistics.scores import ClusterScores
 
 FOLDS = 8
 """Networks, each without the episodes of one fold; fewer where there are fewer episodes."""
@@ -151,7 +152,7 @@ def _jackknifed(known: Learned, sums: GroupSums) -> Solution:
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
     return Solution(
         value=value,
-        episode_scores=np.where(rows > 0, scores, 0.0),
+        scores=ClusterScores(np.where(rows > 0, scores, 0.0)),
         degrees=max(folds - 1.0, 1.0),
         measures=replace(known.measures, seed_median=float(np.median(values)), seed_spread=spread),
         known_bias=_BIAS,

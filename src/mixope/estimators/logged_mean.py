@@ -9,6 +9,7 @@ import numpy as np
 
 from mixope.errors import UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.feature_estimators import logged_mean_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Solution, Weights
@@ -23,7 +24,7 @@ class LoggedMean:
     name: str = "logged-mean"
     ignores_loggers: ClassVar[bool] = True
 
-    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """Every row counts one."""
         if problem.estimand.kind != "average":
             raise UsageError("'logged-mean' is the mean over the logged steps; it has no discount and no horizon")
@@ -35,4 +36,5 @@ class LoggedMean:
         scores[:, BASIS.index("rows")] = -value / rows.n_rows
         scores[:, BASIS.index("reward")] = 1.0 / rows.n_rows
         weights = Weights(rows.rows, rows.rows, 1.0)
-        return Solution(value=value, weights=weights, scores=scores, is_reference=True, of_logged=True)
+        reference = Solution(value=value, is_reference=True)
+        return scored(problem, CountedSolution(reference, scores, weights, of_logged=True))

@@ -7,13 +7,15 @@ The target is renormalised over the actions logged in a state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from mixope.arrays import FloatArray, sum_by
+from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.flow import Flow, with_restart
 from mixope.estimators.occupancy import pooled
 from mixope.estimators.solution import Solution
@@ -29,10 +31,15 @@ class Model:
     name: str = "model"
     ignores_loggers: ClassVar[bool] = True
 
-    def solve(self, problem: Problem) -> Solution:
+    def solve(self, problem: Problem) -> Asking[Solution]:
         """The value by the counted model; weights and scores are those of EMP, to which it is equal in law."""
-        flow, occupancy = pooled(problem)
-        return replace(state_ratio_solution(flow, occupancy), value=_value(flow))
+        return scored(problem, by_model(problem))
+
+
+def by_model(problem: Problem) -> CountedSolution:
+    """Of a question."""
+    flow, occupancy = pooled(problem)
+    return state_ratio_solution(flow, occupancy).saying(value=_value(flow))
 
 
 def counted_model(flow: Flow) -> tuple[sparse.csr_matrix, FloatArray]:

@@ -51,11 +51,6 @@ def pooled(problem: Problem) -> tuple[Flow, Occupancy]:
     return problem.once(_pooled)
 
 
-def forget_pooled(problem: Problem) -> None:
-    """Free the memory of the flow: it has a dozen numbers for each group."""
-    problem.forget(_pooled)
-
-
 def _pooled(problem: Problem) -> tuple[Flow, Occupancy]:
     flow = follow(problem, CountedMixture(), np.ones(problem.transitions.n_groups))
     return flow, occupy(flow)

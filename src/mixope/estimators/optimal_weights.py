@@ -29,10 +29,12 @@ import numpy as np
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, dressed
 from mixope.estimators.occupancy import pooled
-from mixope.estimators.solution import Solution, Weights, of_logged
+from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem
+from mixope.statistics.scores import ClusterScores, ScoreTable
 from mixope.statistics.trajectories import Trajectories
 from mixope.statistics.transitions import BASIS
 
@@ -72,11 +74,11 @@ class OptimalWeights:
         return _by_episode(final, problem, data, group, c, noise)
 
 
-def _solve(problem: Problem) -> Solution:
-    return of_logged(state_ratio_solution(*pooled(problem)), problem.followed)
+def _solve(problem: Problem) -> CountedSolution:
+    return state_ratio_solution(*pooled(problem)).on_logged(problem.followed)
 
 
-def logger_noise(problem: Problem, pooled: Solution, data: Trajectories, group: IntArray) -> LoggerNoise:
+def logger_noise(problem: Problem, pooled: CountedSolution, data: Trajectories, group: IntArray) -> LoggerNoise:
     """The convex problem of the module, its shrinkage and its leave-one-episode-out solutions."""
     rows = problem.logged
     n = len(rows.loggers)
@@ -98,7 +100,7 @@ def logger_noise(problem: Problem, pooled: Solution, data: Trajectories, group: 
     return LoggerNoise(t - t @ said, belief, weight)
 
 
-def _squared_influence(solution: Solution, data: Trajectories, group: IntArray) -> FloatArray:
+def _squared_influence(solution: CountedSolution, data: Trajectories, group: IntArray) -> FloatArray:
     """ψ² of every row, relative to the largest; what is rounding of the reward counts as 0."""
     assert solution.scores is not None
     unit, rest = solution.scores[group, BASIS.index("reward")], solution.scores[group, BASIS.index("rows")]
@@ -195,7 +197,7 @@ def _reweighted(problem: Problem, group: IntArray, c: FloatArray, reward: FloatA
 
 
 def _by_episode(
-    solution: Solution, problem: Problem, data: Trajectories, group: IntArray, c: FloatArray, noise: LoggerNoise
+    solution: CountedSolution, problem: Problem, data: Trajectories, group: IntArray, c: FloatArray, noise: LoggerNoise
 ) -> Solution:
     """Scores and weights of the rows as they are: a row of weight c influences c times its coefficient."""
     table, kept = solution.scores, solution.weights
@@ -203,17 +205,16 @@ def _by_episode(
     assert kept is not None
     n = problem.logged.n_groups
     first = group[data.first]
-    psi = c * (table[group, BASIS.index("rows")] + table[group, BASIS.index("reward")] * data.reward)
-    logged = problem.logged.starts / np.maximum(np.bincount(first, minlength=n), 1)
-    scores = sum_by(data.episode, psi, data.n_episodes) + (table[:, BASIS.index("starts")] * logged)[first]
+    logged = np.zeros(data.n_rows)
+    logged[data.first] = (problem.logged.starts / np.maximum(np.bincount(first, minlength=n), 1))[first]
+    psi = ScoreTable(table).over(group, {"rows": c, "reward": c * data.reward, "starts": logged})
     weight = c * (kept.total / np.maximum(sum_by(group, c, n), np.finfo(float).tiny))[group]
+    weights = Weights(sum_by(group, weight, n), sum_by(group, weight**2, n), float(weight.max(initial=0.0)))
+    found = dressed(problem, replace(solution, weights=weights, of_logged=True))
     return replace(
-        solution,
-        scores=None,
-        episode_scores=scores,
-        weights=Weights(sum_by(group, weight, n), sum_by(group, weight**2, n), float(weight.max(initial=0.0))),
-        measures=replace(solution.measures, noise_ratio=float(np.exp(noise.belief * np.ptp(noise.log_noise)))),
-        of_logged=True,
+        found,
+        scores=ClusterScores(sum_by(data.episode, psi, data.n_episodes)),
+        measures=replace(found.measures, noise_ratio=float(np.exp(noise.belief * np.ptp(noise.log_noise)))),
     )
 
 

@@ -24,8 +24,7 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import RewardSums
 from mixope.estimators.feature_problem import SampledRows
 from mixope.estimators.feature_ratio import phi_of, scaled
-from mixope.estimators.own_values import OwnChains, Pieces, settled
-from mixope.estimators.solution import Solution
+from mixope.estimators.own_values import Chain, OnPolicyValues, RewardPieces, on_policy_values, settled
 from mixope.features import FittedMap
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
@@ -34,6 +33,7 @@ from mixope.statistics.grouping import Grouped, Grouping, GroupSums
 from mixope.statistics.moments import MomentRequest, Moments
 from mixope.statistics.request import Batch, Request, SlicedRequest
 from mixope.statistics.rows import Rows
+from mixope.statistics.scores import ClusterScores
 from mixope.statistics.terms import Columns, Number, Product, Term, Total
 
 MOST_FITTED = 20
@@ -44,14 +44,14 @@ _CUTOFF = 1e-5
 """Directions of the features whose share in the system is below this are left out: what rows tell of them is chance."""
 
 
-def own_on_features(
+def on_policy_on_features(
     known: SampledRows,
     totals: EpisodeTotals,
     estimand: Estimand,
     base: int,
     piece_steps: int | None = None,
     fit: bool = True,
-) -> Asking[OwnChains]:
+) -> Asking[OnPolicyValues]:
     """Σ γᵗ r by episode, rewards by pieces where blocks are wanted, and the chains of those with cut episodes.
 
     Without ``fit``, the average is the mean of the logged steps.
@@ -66,18 +66,17 @@ def own_on_features(
     answers = iter((yield tuple(requests)) if requests else ())
     returns = None if estimand.restarts else next(answers).column(RETURNS)
     pieces = None if piece_steps is None else _pieces(next(answers))
-    if not isinstance(fits, Fits):
-        return OwnChains((fits,) * n, returns=returns, pieces=pieces)
-    chains = yield from fits.solve(next(answers))
-    return OwnChains(tuple(chains), returns=returns, pieces=pieces)
+    chains: Sequence[Chain | MixopeError | None]
+    chains = (yield from fits.solve(next(answers))) if isinstance(fits, Fits) else [fits] * n
+    return on_policy_values(estimand, totals, chains, returns, pieces)
 
 
 def _returns(estimand: Estimand, base: int) -> Grouped:
     return Grouped(Grouping(EPISODE_KEYS, (return_of(estimand, base),)))
 
 
-def _pieces(sums: GroupSums) -> Pieces:
-    return Pieces(sums.column("r"), sums.column("n"), pieces_of_episodes(sums))
+def _pieces(sums: GroupSums) -> RewardPieces:
+    return RewardPieces(sums.column("r"), sums.column("n"), pieces_of_episodes(sums))
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class Fits:
         features = known.own_features(fewest or known.n_rows)
         return cls(known, estimand, ChainSums(features, estimand.discount, labels), piece_steps)
 
-    def solve(self, moments: Moments) -> Asking[list[Solution | MixopeError]]:
+    def solve(self, moments: Moments) -> Asking[list[Chain | MixopeError]]:
         """The fits, then the scores by episode."""
         labels, features = self.request.labels, self.request.features
         parts = [_Sums.of(moments, k) for k in range(max(len(labels), 1))]
@@ -205,8 +204,8 @@ class Fits:
         )
         many = UsageError(f"some episodes were cut; of more than {MOST_FITTED} loggers the pool alone is fitted")
         *loggers, pool = fits
-        own = [self._solution(fit, sums, "own") for fit in loggers or [many] * len(self.known.labels)]
-        return [*own, self._solution(pool, sums, "pool")]
+        own = [self._chain(fit, sums, "own") for fit in loggers or [many] * len(self.known.labels)]
+        return [*own, self._chain(pool, sums, "pool")]
 
     def _fit(self, sums: _Sums, label: str | None) -> _Fit | MixopeError:
         """β and θ from one pseudo-inverse, or why they cannot be had."""
@@ -225,13 +224,13 @@ class Fits:
             return UsageError("some episodes were cut, and what would have followed cannot be fitted")
         return fit
 
-    def _solution(self, fit: _Fit | MixopeError, sums: GroupSums, name: str) -> Solution | MixopeError:
+    def _chain(self, fit: _Fit | MixopeError, sums: GroupSums, name: str) -> Chain | MixopeError:
         if isinstance(fit, MixopeError):
             return fit
         first = sums.column(f"{name} first") - fit.first * sums.column("starts")
         scores = sums.column(name) / fit.rows + fit.at_starts * first / max(fit.starts, 1.0)
-        pieces = None if self.piece_steps is None else pieces_of_episodes(sums)
-        return Solution(fit.value, episode_scores=scores, pieces=pieces)
+        lengths = None if self.piece_steps is None else pieces_of_episodes(sums)
+        return Chain(fit.value, ClusterScores.of_pieces(scores, lengths))
 
 
 @dataclass(frozen=True)

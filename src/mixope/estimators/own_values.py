@@ -18,8 +18,9 @@ loggers' values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +28,15 @@ from mixope.arrays import BoolArray, FloatArray, IntArray
 from mixope.behaviours import CountedMixture
 from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators.solution import Solution, of_logged
+from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.policies import uniform
 from mixope.problem import Problem
-from mixope.statistics.episodes import EpisodeTotals
+from mixope.statistics.episodes import EpisodeSurvey, EpisodeTotals
+from mixope.statistics.grouping import Lookup
+from mixope.statistics.scores import ClusterScores, ScoreTable
+from mixope.statistics.trajectories import NumberedSteps, OrderedRows
 from mixope.statistics.transitions import Transitions, empty_scores, restrict
 
 NOTHING_LEFT = 1e-6
@@ -41,79 +46,70 @@ _UNSOLVED = "some episodes were cut, or lack their first steps, and nothing was 
 
 
 @dataclass(frozen=True)
-class Own:
+class RewardPieces:
+    """Rewards and rows by step or by pieces of a few, ``lengths`` of them per episode: what blocks are made from."""
+
+    reward: FloatArray
+    rows: FloatArray
+    lengths: IntArray
+
+
+@dataclass(frozen=True)
+class OnPolicyValue:
     """A value, how it was had, and scores by episode (of all episodes; 0 on those of others).
 
-    ``mine`` are the episodes behind it. Of a chain, ``table`` has the scores of transitions (on counts), ``by_piece``
-    those of pieces of episodes (on features, where blocks are wanted).
+    ``mine`` are the episodes behind it. Where blocks are wanted, ``pieces`` has the rewards by piece, and ``solved``
+    the scores by piece of a chain.
     """
 
     mine: BoolArray
     value: float
     scores: FloatArray
     method: str
-    table: FloatArray | None = None
-    by_piece: FloatArray | None = None
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Rewards and rows by step or by pieces of a few, ``lengths`` of them per episode: what blocks are made from.
-
-    ``lay`` turns a score table into scores by step, where states are counted.
-    """
-
-    reward: FloatArray
-    rows: FloatArray
-    lengths: IntArray
-    lay: Callable[[FloatArray], FloatArray] | None = None
-
-    def scores(self, own: Own) -> FloatArray:
-        """Of a chain, its own; of a mean, (Σ r − value · rows) / all rows. 0 on the episodes of others."""
-        mine = np.repeat(own.mine, self.lengths)
-        if own.table is not None and self.lay is not None:
-            return np.where(mine, self.lay(own.table), 0.0)
-        if own.by_piece is not None:
-            return np.where(mine, own.by_piece, 0.0)
-        earned = np.where(mine, self.reward - own.value * self.rows, 0.0)
-        return np.asarray(earned / float(self.rows[mine].sum()))
-
-
-@dataclass(frozen=True)
-class OwnChains:
-    """What is known before the last scan: chains of cut episodes, one per logger and the pool's last; None: not asked.
-
-    On counts, ``tables`` are the scores of transitions: one table for all loggers, whose rows are not each other's, and
-    the pool's. On features, there are Σ γᵗ r by episode, and rewards by pieces where blocks are wanted.
-    """
-
-    chains: tuple[Solution | MixopeError | None, ...]
-    tables: tuple[FloatArray | None, FloatArray | None] = (None, None)
-    returns: FloatArray | None = None
-    pieces: Pieces | None = None
+    pieces: RewardPieces | None = None
+    solved: FloatArray | None = None
 
     @property
-    def to_sum(self) -> list[Solution]:
-        """The tables, to be summed by episode in the last scan."""
-        return [Solution(0.0, scores=table) for table in self.tables]
+    def by_piece(self) -> FloatArray | None:
+        """Scores by piece: of a chain, its own; of a mean, (Σ r − value · rows) / all rows. 0 on those of others."""
+        if self.pieces is None:
+            return None
+        mine = np.repeat(self.mine, self.pieces.lengths)
+        if self.solved is not None:
+            return np.where(mine, self.solved, 0.0)
+        earned = np.where(mine, self.pieces.reward - self.value * self.pieces.rows, 0.0)
+        return np.asarray(earned / float(self.pieces.rows[mine].sum()))
 
 
-def own_values(
-    estimand: Estimand, totals: EpisodeTotals, solved: OwnChains, returns: FloatArray | None, summed: FloatArray
-) -> tuple[Own | str, ...]:
-    """Every logger's own value or why it has none, and the pool's last.
+OnPolicyValues = tuple[OnPolicyValue | str, ...]
+"""Every logger's own value or why it has none, and the pool's last."""
 
-    ``summed`` are the tables of ``solved`` by episode.
-    """
-    everybody, whole = len(solved.chains) - 1, settled(estimand, totals)
-    found: list[Own | str] = []
-    for who, chain in enumerate(solved.chains):
+
+@dataclass(frozen=True)
+class Chain:
+    """A value solved from the rows of cut episodes, and its scores: of one logger's rows, or of all of them."""
+
+    value: float
+    scores: ClusterScores
+
+
+def on_policy_values(
+    estimand: Estimand,
+    totals: EpisodeTotals,
+    chains: Sequence[Chain | MixopeError | None],
+    returns: FloatArray | None,
+    pieces: RewardPieces | None = None,
+) -> OnPolicyValues:
+    """Of every logger and of the pool; a chain is None where none was asked for."""
+    everybody, whole = len(chains) - 1, settled(estimand, totals)
+    found: list[OnPolicyValue | str] = []
+    for who, chain in enumerate(chains):
         mine = np.ones(len(whole), dtype=np.bool_) if who == everybody else totals.logger == who
         if bool(whole[mine].all()) or (estimand.restarts and chain is None):
-            found.append(_mean(estimand, totals, mine, returns))
-        elif isinstance(chain, Solution):
-            side = int(who == everybody)
-            found.append(_from_chain(chain, mine, solved.tables[side], summed[:, side]))
+            found.append(_mean(estimand, totals, mine, returns, pieces))
+        elif isinstance(chain, Chain):
+            scores = np.where(mine, chain.scores.by_cluster, 0.0)
+            found.append(OnPolicyValue(mine, chain.value, scores, FROM_CHAIN, pieces, chain.scores.by_piece))
         else:
             found.append(_UNSOLVED if chain is None else chain.reason)
     return tuple(found)
@@ -129,42 +125,73 @@ def settled(estimand: Estimand, totals: EpisodeTotals) -> BoolArray:
     return np.asarray(over & (totals.starts == 1), dtype=np.bool_)
 
 
-def _mean(estimand: Estimand, totals: EpisodeTotals, mine: BoolArray, returns: FloatArray | None) -> Own:
+def _mean(
+    estimand: Estimand,
+    totals: EpisodeTotals,
+    mine: BoolArray,
+    returns: FloatArray | None,
+    pieces: RewardPieces | None,
+) -> OnPolicyValue:
     """Over the steps of some episodes, or over the episodes themselves."""
     earned = totals.reward if returns is None else estimand.scale * returns
     size = totals.rows if estimand.restarts else np.ones(len(mine))
     total = float(size[mine].sum())
     value = float(earned[mine].sum()) / total
     method = FROM_STEPS if estimand.restarts else FROM_EPISODES
-    return Own(mine, value, np.where(mine, earned - value * size, 0.0) / total, method)
+    return OnPolicyValue(mine, value, np.where(mine, earned - value * size, 0.0) / total, method, pieces)
 
 
-def _from_chain(chain: Solution, mine: BoolArray, table: FloatArray | None, summed: FloatArray) -> Own:
-    """On counts with the scores that the last scan summed, on features with its own."""
-    scores = chain.whole_episodes
-    if scores is None:
-        return Own(mine, chain.value, np.where(mine, summed, 0.0), FROM_CHAIN, table=table)
-    by_piece = None if chain.pieces is None else chain.episode_scores
-    return Own(mine, chain.value, np.where(mine, scores, 0.0), FROM_CHAIN, by_piece=by_piece)
+def on_policy_on_counts(
+    transitions: Transitions, numbers: Lookup, estimand: Estimand, *, by_step: bool = False, seed: int = 0
+) -> Asking[OnPolicyValues]:
+    """The chains of every logger's rows and of all rows, where episodes may have been cut, and their scores.
+
+    There is one score table for all loggers, whose rows are not each other's, and one for the pool.
+    """
+    values, tables = _chains(transitions, estimand)
+    requests = [ScoreTable(table, numbers, by_step=by_step) for table in tables if table is not None]
+    solved = [table is not None for table in tables]
+    del tables
+    survey, *answers = yield (EpisodeSurvey(seed, estimand), *requests, *([NumberedSteps(numbers)] if by_step else []))
+    pieces = _steps(answers.pop()) if by_step else None
+    found = iter(answers)
+    loggers: Any
+    pool: Any
+    loggers, pool = (next(found) if there else None for there in solved)
+    last = len(values) - 1
+    chains = [Chain(v, pool if k == last else loggers) if isinstance(v, float) else v for k, v in enumerate(values)]
+    return on_policy_values(estimand, survey.totals, chains, survey.returns, pieces)
 
 
-def own_on_counts(transitions: Transitions, estimand: Estimand) -> OwnChains:
-    """The chains of every logger's rows and of all rows, where episodes may have been cut."""
+def _steps(rows: OrderedRows) -> RewardPieces:
+    """Single steps."""
+    episodes = rows.in_key_order().episodes
+    return RewardPieces(episodes.reward, np.ones(len(episodes.reward)), episodes.length)
+
+
+Values = list[float | MixopeError | None]
+
+
+def _chains(transitions: Transitions, estimand: Estimand) -> tuple[Values, tuple[FloatArray | None, FloatArray | None]]:
+    """The values of all loggers and of the pool, the table of all loggers, and that of the pool."""
     pool = _chain(transitions, estimand)
-    of_pool = pool.scores if isinstance(pool, Solution) else None
-    pool = _without_table(pool)
+    of_pool = pool.scores if isinstance(pool, CountedSolution) else None
     if len(transitions.loggers) == 1:
-        return OwnChains((pool, pool), (of_pool, of_pool))
-    table, chains = empty_scores(transitions.n_groups), []
+        return [_value(pool)] * 2, (of_pool, of_pool)
+    table, values = empty_scores(transitions.n_groups), []
     in_turn = np.argsort(transitions.logger, kind="stable")
     ends = np.cumsum(np.bincount(transitions.logger, minlength=len(transitions.loggers)))
     for mine in np.split(in_turn, ends[:-1]):
         chain = _chain(restrict(transitions, mine), estimand)
-        if isinstance(chain, Solution) and chain.scores is not None:
+        if isinstance(chain, CountedSolution) and chain.scores is not None:
             _write(table, mine, chain.scores)
-        chains.append(_without_table(chain))
-    known = any(isinstance(chain, Solution) for chain in chains)
-    return OwnChains((*chains, pool), (table if known else None, of_pool))
+        values.append(_value(chain))
+    known = any(isinstance(value, float) for value in values)
+    return [*values, _value(pool)], (table if known else None, of_pool)
+
+
+def _value(chain: CountedSolution | MixopeError | None) -> float | MixopeError | None:
+    return chain.value if isinstance(chain, CountedSolution) else chain
 
 
 def _write(table: FloatArray, groups: IntArray, scores: FloatArray) -> None:
@@ -174,23 +201,18 @@ def _write(table: FloatArray, groups: IntArray, scores: FloatArray) -> None:
             column[groups] = values
 
 
-def _without_table(chain: Solution | MixopeError | None) -> Solution | MixopeError | None:
-    """Its scores are in the table of all loggers, and nobody asks for its weights: memory is not held twice."""
-    return replace(chain, scores=None, weights=None) if isinstance(chain, Solution) else chain
-
-
-def _chain(mine: Transitions, estimand: Estimand) -> Solution | MixopeError | None:
+def _chain(mine: Transitions, estimand: Estimand) -> CountedSolution | MixopeError | None:
     """Rows as a world with one action, which everybody takes: all ratios are 1."""
     if estimand.horizon is None and float(mine.rows[mine.terminated].sum()) == float(mine.starts.sum()):
         return None  # every episode ended
     alone = replace(mine, action=np.zeros_like(mine.action), actions=np.zeros(1, dtype=np.int64))
     problem = Problem.of_logged(alone, uniform([0]), estimand)
     try:
-        found = of_logged(solve_on_counts(problem, CountedMixture()), problem.followed)
+        found = solve_on_counts(problem, CountedMixture()).on_logged(problem.followed)
     except MixopeError as refusal:
         return refusal
     finally:
         problem.forget()
-    if found.scores is None or not (found.solved.ok and np.isfinite(found.value)):
-        return UsageError(found.solved.outcome.value)
+    if found.scores is None or not (found.solution.solved.ok and np.isfinite(found.value)):
+        return UsageError(found.solution.solved.outcome.value)
     return found

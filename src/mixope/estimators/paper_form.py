@@ -10,8 +10,6 @@ It assumes that s and s′ have the same law. Logs that start from a reset do no
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 
@@ -20,6 +18,7 @@ from mixope.behaviours import CountedMixture
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
 from mixope.errors import Advice, Setting, UsageError
+from mixope.estimators.counted import CountedSolution
 from mixope.estimators.outside import leaving
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.problem import Problem
@@ -31,13 +30,13 @@ _SCALE = 50.0
 _MOST_STATES = 6000
 
 
-def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
+def solve_paper_form(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> CountedSolution:
     """ω by the quadratic program on all rows; value Σ c ω ρ r / Σ c ω ρ."""
     found = _solve(problem, behaviour, weight, calibrate)
-    return replace(found, otherwise=lambda: _solve(problem, CountedMixture(), weight, calibrate).value)
+    return found.saying(otherwise=lambda: _solve(problem, CountedMixture(), weight, calibrate).value)
 
 
-def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> Solution:
+def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool) -> CountedSolution:
     if problem.estimand.kind != "average":
         said = "the paper's form is for the average reward only; use "
         raise UsageError(Advice(said, Setting("form", "general")))
@@ -57,9 +56,8 @@ def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
     total[groups], squared[groups] = at * scale * raw, (at * scale * target) ** 2 * inverse.squared
     single = squared[groups] / (1.0 if inverse.by_row else rows.rows)
     earned = float(np.sum(at * scale * target * inverse.reward))
-    return Solution(
+    solution = Solution(
         value=earned / float(total.sum()),
-        weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))),
         uncovered_mass=_uncovered(problem, total),
         outside_mass=leaving(problem, weight, groups, sum_by(problem.transitions.state, total, rows.n_states)),
         solved=solved,
@@ -72,6 +70,7 @@ def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         known_bias=_start_up(problem),
         no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
+    return CountedSolution(solution, weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))))
 
 
 def _start_up(problem: Problem) -> str | None:

@@ -1,4 +1,4 @@
-"""What an estimator hands on: a value, how it weighed the rows, and per-row scores that make an interval."""
+"""What an estimator hands on: a value, how it weighed the rows, and scores by cluster that make an interval."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.followed import Followed
+from mixope.statistics.scores import ClusterScores
 from mixope.statistics.weights import WeightBin
 
 Given = Literal["propensities", "policies"]
@@ -19,17 +19,24 @@ Combine = Callable[[Sequence[float], Sequence[float]], float]
 
 @dataclass(frozen=True)
 class Weights:
-    """The importance weights of the rows by group or by episode: Σ w, Σ w², and the largest single one (or a bound)."""
+    """The importance weights of the rows, by part: Σ w, Σ w², and the largest single one (or a bound).
+
+    The parts are loggers in a solution, and groups of rows on the way to one.
+    """
 
     total: FloatArray
     squared: FloatArray
     largest: float
 
-    def effective_sample_size(self, groups: FloatArray | None = None) -> float:
-        """(Σ w)² / Σ w², of all rows or of some groups (a mask of zeros and ones)."""
-        total, squared = (self.total, self.squared) if groups is None else (self.total * groups, self.squared * groups)
+    def effective_sample_size(self, parts: FloatArray | None = None) -> float:
+        """(Σ w)² / Σ w², of all rows or of some parts (a mask of zeros and ones)."""
+        total, squared = (self.total, self.squared) if parts is None else (self.total * parts, self.squared * parts)
         denominator = float(squared.sum())
         return float(total.sum()) ** 2 / denominator if denominator > 0 else 0.0
+
+    def by(self, number: IntArray, n: int) -> Weights:
+        """Of larger parts, ``number`` of every one."""
+        return Weights(sum_by(number, self.total, n), sum_by(number, self.squared, n), self.largest)
 
 
 def _mean(shares: Sequence[float], values: Sequence[float]) -> float:
@@ -133,18 +140,11 @@ def combine_measures(parts: Sequence[Measures], shares: Sequence[float]) -> Meas
 
 @dataclass(frozen=True)
 class Solution:
-    """An estimate before it is dressed for a reader.
-
-    ``scores`` has one row per group and one column per basis quantity (:data:`mixope.statistics.transitions.BASIS`):
-    the influence of a logged row on the value is its basis times these. ``episode_scores`` are the same, already summed
-    by episode (or by ``pieces`` of episodes), in the order of the episodes' keys. One of them, or neither, is present.
-    The same holds for ``weights`` and ``episode_weights``.
-    """
+    """An estimate before it is dressed for a reader; scores are by cluster, weights by logger, whatever states are."""
 
     value: float
     weights: Weights | None = None
-    scores: FloatArray | None = None
-    episode_scores: FloatArray | None = None
+    scores: ClusterScores | None = None
     uncovered_mass: float = 0.0
     outside_mass: float = 0.0
     solved: Solved = field(default_factory=lambda: Solved(Outcome.CERTAIN, 0.0))
@@ -152,8 +152,6 @@ class Solution:
     no_interval_because: str | None = None
     known_bias: str | None = None
     weight_bins: tuple[WeightBin, ...] = ()
-    episode_weights: Weights | None = None
-    pieces: IntArray | None = None
     degrees: float | None = None
     """Of freedom behind the scores, where they are fewer than the episodes: scores by fold, not by episode."""
     corrects_coverage: bool = False
@@ -164,8 +162,6 @@ class Solution:
     """Whether weights are normalised, or a model stands behind them, so that rewards of one earn about one."""
     is_reference: bool = False
     """Whether this is a reference line and no estimate of the target."""
-    of_logged: bool = False
-    """Whether weights and scores are of groups as they were logged, not of the transitions made of them."""
     trained_on: str | None = None
     """The GPU on which networks were trained; None where there are none, or the processor trained them."""
     given: Given | None = None
@@ -173,53 +169,54 @@ class Solution:
     otherwise: Callable[[], float] | None = field(default=None, repr=False, compare=False)
     """The value with a behaviour that is estimated from the rows instead: asked for where the given one does not fit
     them."""
-
-    @property
-    def whole_episodes(self) -> FloatArray | None:
-        """``episode_scores``, added up where they came in pieces of episodes."""
-        if self.episode_scores is None or self.pieces is None:
-            return self.episode_scores
-        return np.asarray(np.add.reduceat(self.episode_scores, np.cumsum(self.pieces) - self.pieces))
-
-
-def of_logged(solution: Solution, followed: Followed | None) -> Solution:
-    """The solution of counted transitions with weights and scores of the groups as they were logged."""
-    if followed is None or solution.of_logged:
-        return solution
-    scores, weights = solution.scores, solution.weights
-    if weights is not None:
-        sums = followed.sums_of_logged
-        weights = replace(weights, total=sums(weights.total), squared=sums(weights.squared))
-    scores = None if scores is None else followed.scores_of_logged(scores)
-    return replace(solution, weights=weights, scores=scores, of_logged=True)
+    readings: Any = field(default=None, repr=False, compare=False)
+    """What whoever asked read off the flow behind it, while that was there (:attr:`mixope.problem.Problem.reader`)."""
 
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
     """The weighted average of several solutions, each on its own rows: values, scores and masses average alike."""
 
-    def average(arrays: Sequence[FloatArray | None]) -> FloatArray | None:
-        known = [s * x for s, x in zip(shares, arrays, strict=True) if x is not None]
-        return np.asarray(np.sum(known, axis=0)) if len(known) == len(parts) else None
-
     return Solution(
         value=_mean(shares, [p.value for p in parts]),
-        weights=_combine_weights([p.weights for p in parts], shares),
-        scores=average([p.scores for p in parts]),
-        episode_scores=average([p.episode_scores for p in parts]),
+        weights=combine_weights([p.weights for p in parts], shares),
+        scores=_combine_scores([p.scores for p in parts], shares),
         uncovered_mass=_mean(shares, [p.uncovered_mass for p in parts]),
         outside_mass=_mean(shares, [p.outside_mass for p in parts]),
         solved=max((p.solved for p in parts), key=lambda s: (not s.ok, s.residual)),
         measures=combine_measures([p.measures for p in parts], shares),
         no_interval_because=next((p.no_interval_because for p in parts if p.no_interval_because), None),
         known_bias=next((p.known_bias for p in parts if p.known_bias), None),
-        episode_weights=_combine_weights([p.episode_weights for p in parts], shares),
-        pieces=parts[0].pieces,
         degrees=min((p.degrees for p in parts if p.degrees is not None), default=None),
         corrects_coverage=all(p.corrects_coverage for p in parts),
         notes=tuple(dict.fromkeys(note for p in parts for note in p.notes)),
         given=next((p.given for p in parts if p.given), None),
         otherwise=_otherwise(parts, shares),
     )
+
+
+def average(arrays: Sequence[FloatArray | None], shares: Sequence[float]) -> FloatArray | None:
+    """Of what all parts have; None where one has it not."""
+    known = [s * x for s, x in zip(shares, arrays, strict=True) if x is not None]
+    return np.asarray(np.sum(known, axis=0)) if len(known) == len(arrays) else None
+
+
+def _combine_scores(parts: Sequence[ClusterScores | None], shares: Sequence[float]) -> ClusterScores | None:
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return replace(
+        known[0],
+        by_cluster=np.asarray(np.sum([s * part.by_cluster for s, part in zip(shares, known, strict=True)], axis=0)),
+        by_piece=average([part.by_piece for part in known], shares),
+        start_error=_combine_errors([part.start_error for part in known]),
+        late=average([part.late for part in known], shares),
+    )
+
+
+def _combine_errors(errors: Sequence[float | None]) -> float | None:
+    """The largest, where it is known of all."""
+    known = [error for error in errors if error is not None]
+    return max(known) if len(known) == len(errors) else None
 
 
 def _otherwise(parts: Sequence[Solution], shares: Sequence[float]) -> Callable[[], float] | None:
@@ -229,7 +226,7 @@ def _otherwise(parts: Sequence[Solution], shares: Sequence[float]) -> Callable[[
     return lambda: _mean(shares, [p.value if p.otherwise is None else p.otherwise() for p in parts])
 
 
-def _combine_weights(weights: Sequence[Weights | None], shares: Sequence[float]) -> Weights | None:
+def combine_weights(weights: Sequence[Weights | None], shares: Sequence[float]) -> Weights | None:
     """Each part's weights in shares of that part."""
     known = [w for w in weights if w is not None]
     if not known or len(known) < len(weights):

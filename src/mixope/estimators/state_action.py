@@ -30,6 +30,7 @@ from scipy import sparse
 from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.errors import UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, with_restart
@@ -122,7 +123,7 @@ class StateAction:
     on_features: Callable[[FeatureProblem], Asking[Solution]]
     ignores_loggers: ClassVar[bool] = True
 
-    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """x on pairs, then value and scores."""
         if isinstance(problem, FeatureProblem):
             return self.on_features(problem)
@@ -130,6 +131,9 @@ class StateAction:
             raise UsageError(
                 f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon"
             )
+        return scored(problem, self._on_counts(problem))
+
+    def _on_counts(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)
         if _leaks(flow):
             system = pair_system(flow)
@@ -198,7 +202,7 @@ def _outcome(system: PairSystem, x: FloatArray) -> Solved:
     return Solved(Outcome.CLIPPED if float(x.min(initial=0.0)) < -1e-9 else system.resolvent.outcome, residual)
 
 
-def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -> Solution:
+def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -> CountedSolution:
     """Value Σ ζ r (self-normalised for the average), and the efficient score with ζ for ωρ."""
     rows = flow.rows
     count = sum_by(rows.pair, flow.count)
@@ -216,10 +220,8 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
     weights = np.zeros(whole.n_groups)
     weights[flow.groups] = zeta[rows.pair]
     edge = at_the_frontier(flow, occupancy)
-    return Solution(
+    solution = Solution(
         value=value,
-        weights=Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0))),
-        scores=scores,
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / float(occupancy.law.sum()),
         outside_mass=outside_mass(flow, occupancy.law),
         solved=solved,
@@ -231,6 +233,8 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
         ),
         notes=flow.notes,
     )
+    by_group = Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0)))
+    return CountedSolution(solution, scores, by_group)
 
 
 def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:

@@ -14,7 +14,7 @@ for logged propensities ωρ(r + t − v(s)), v the ρ-weighted mean of r + t ov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ from mixope.behaviours import (
 )
 from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.counted import CountedSolution, combine_counted, scored
 from mixope.estimators.feature_estimators import state_ratio_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.flow import Flow, follow
@@ -40,7 +41,7 @@ from mixope.estimators.frontier import at_the_frontier
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.outside import outside_mass
 from mixope.estimators.paper_form import solve_paper_form
-from mixope.estimators.solution import Given, Measures, Solution, Weights, combine
+from mixope.estimators.solution import Given, Measures, Solution, Weights
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS, empty_scores, noise_by_action
 
@@ -77,7 +78,7 @@ class StateRatio:
         """Whether counts of (s, a, s′) are all it looks at: all rows are pooled as they are, under their own counts."""
         return self.pooled and not self.nearest and self.form == "general" and _is_counted(as_behaviour(self.behaviour))
 
-    def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
+    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
         """Solve on all rows, or on each logger's and average."""
         behaviour = as_behaviour(self.behaviour)
         if isinstance(problem, FeatureProblem):
@@ -86,30 +87,33 @@ class StateRatio:
                 raise UsageError(Advice(said, Setting("form", "general"), ", or 'kernel'"))
             weights = nearest_on_features if self.nearest else equal_weights
             return state_ratio_on_features(problem, self.name, behaviour, weights, pooled=self.pooled)
+        return scored(problem, self._on_counts(problem, behaviour))
+
+    def _on_counts(self, problem: Problem, behaviour: Behaviour) -> CountedSolution:
         rows = problem.transitions
         weight = (kl_weights if self.nearest else sample_weights)(problem)
         if self.pooled:
             return self._solve_part(problem, behaviour, weight[rows.logger])
         present = [j for j in range(len(rows.loggers)) if weight[j] > 0]
         parts = [self._solve_part(problem, behaviour, np.where(rows.logger == j, 1.0, 0.0)) for j in present]
-        return combine(parts, [1.0 / len(present)] * len(present))
+        return combine_counted(parts, [1.0 / len(present)] * len(present))
 
-    def _solve_part(self, problem: Problem, behaviour: Behaviour, weight: FloatArray) -> Solution:
+    def _solve_part(self, problem: Problem, behaviour: Behaviour, weight: FloatArray) -> CountedSolution:
         if self.form == "paper":
             return solve_paper_form(problem, behaviour, weight, calibrate=bool(self.calibrate))
         return solve_on_counts(problem, behaviour, weight)
 
 
-def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray | None = None) -> Solution:
+def solve_on_counts(problem: Problem, behaviour: Behaviour, weight: FloatArray | None = None) -> CountedSolution:
     """The general form on counts: the exact chain of the flow; ``weight`` is c for every group, 1 unless given."""
     if _is_counted(behaviour) and (weight is None or bool(np.all(weight == 1.0))):
         return state_ratio_solution(*pooled(problem))
     flow = follow(problem, behaviour, np.ones(problem.transitions.n_groups) if weight is None else weight)
     found = state_ratio_solution(flow, occupy(flow))
-    return replace(found, given=given_by(behaviour), otherwise=lambda: solve_counted(problem, weight).value)
+    return found.saying(given=given_by(behaviour), otherwise=lambda: solve_counted(problem, weight).value)
 
 
-def solve_counted(problem: Problem, weight: FloatArray | None = None) -> Solution:
+def solve_counted(problem: Problem, weight: FloatArray | None = None) -> CountedSolution:
     """The same with the actions as they are counted in the rows of positive weight."""
     return solve_on_counts(problem, CountedMixture(), weight)
 
@@ -136,7 +140,7 @@ def nearest_on_features(problem: FeatureProblem) -> dict[str, float]:
     return nearest_logger_weights(known.sample, problem.target, problem.loggers, shares, problem.seed)
 
 
-def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
+def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> CountedSolution:
     """Value, weights and scores from a flow and its occupancy."""
     omega = state_ratio(flow, occupancy)
     baseline = pair_baseline(flow, occupancy.tail) if flow.fitted else state_baseline(flow, occupancy.tail)
@@ -144,10 +148,8 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
     once = lone_error(flow, omega, occupancy.tail) if flow.fitted else 0.0
     total, edge = float(occupancy.law.sum()), at_the_frontier(flow, occupancy)
     length = total if flow.problem.estimand.kind == "episode" else None
-    return Solution(
+    solution = Solution(
         value=occupancy.value,
-        weights=row_weights(flow, omega),
-        scores=score_table(flow, omega, occupancy.tail - baseline, occupancy.start_score, own),
         uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
         outside_mass=outside_mass(flow, occupancy.law),
         solved=occupancy.solved,
@@ -160,6 +162,8 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> Solution:
         ),
         notes=flow.notes,
     )
+    scores = score_table(flow, omega, occupancy.tail - baseline, occupancy.start_score, own)
+    return CountedSolution(solution, scores, row_weights(flow, omega))
 
 
 def state_ratio(flow: Flow, occupancy: Occupancy) -> FloatArray:

@@ -32,6 +32,7 @@ from mixope.estimators.feature_estimators import trajectory_on_features
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Given, Measures, Solution
 from mixope.problem import Problem, pair_probabilities
+from mixope.statistics.scores import ClusterScores
 from mixope.statistics.trajectories import RatioColumns, Trajectories
 from mixope.statistics.transitions import Transitions
 
@@ -129,7 +130,7 @@ class Trajectory:
         size = float(weight.sum()) ** 2 / float((weight**2).sum()) if weight.any() else 0.0
         return Solution(
             value=value,
-            episode_scores=scores,
+            scores=ClusterScores(scores),
             known_bias=bias,
             normalised=self.rule not in (_plain, _plain_by_step),
             measures=Measures(

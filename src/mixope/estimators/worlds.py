@@ -19,8 +19,9 @@ from scipy.sparse import csgraph
 
 from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.errors import DataError
+from mixope.estimators.counted import CountedSolution, combine_counted
 from mixope.estimators.flow import by_starts
-from mixope.estimators.solution import Solution, Weights, combine
+from mixope.estimators.solution import Weights
 from mixope.problem import Problem
 from mixope.statistics.transitions import BASIS
 
@@ -41,7 +42,7 @@ def world_of_states(problem: Problem) -> IntArray:
     return np.asarray(csgraph.connected_components(graph, directed=False)[1][:n], dtype=np.int64)
 
 
-def over_worlds(problem: Problem, solve: Callable[[Problem], Solution]) -> Solution:
+def over_worlds(problem: Problem, solve: Callable[[Problem], CountedSolution]) -> CountedSolution:
     """The average by the worlds in which episodes start; other estimands, and logs of one world, are solved as one."""
     rows = problem.transitions
     world = world_of_states(problem)
@@ -49,7 +50,7 @@ def over_worlds(problem: Problem, solve: Callable[[Problem], Solution]) -> Solut
         return solve(problem)
     begun = sum_by(world, problem.starts)
     chosen = np.argsort(-begun, kind="stable")[: min(MOST_WORLDS, np.count_nonzero(begun))]
-    found: dict[int, Solution] = {}
+    found: dict[int, CountedSolution] = {}
     refusal: DataError | None = None
     for w in chosen.tolist():
         try:
@@ -61,7 +62,7 @@ def over_worlds(problem: Problem, solve: Callable[[Problem], Solution]) -> Solut
     return _together(problem, world, begun, found)
 
 
-def _inside(problem: Problem, states: BoolArray, solve: Callable[[Problem], Solution]) -> Solution:
+def _inside(problem: Problem, states: BoolArray, solve: Callable[[Problem], CountedSolution]) -> CountedSolution:
     """Solved on the rows of one world; scores and weights are over the groups of all."""
     groups, n = np.flatnonzero(states[problem.transitions.state]), problem.transitions.n_groups
     part, law = problem.on_groups(groups), problem.start_law
@@ -84,11 +85,13 @@ def _among(values: FloatArray, groups: IntArray, n: int) -> FloatArray:
     return everywhere
 
 
-def _together(problem: Problem, world: IntArray, begun: FloatArray, found: dict[int, Solution]) -> Solution:
+def _together(
+    problem: Problem, world: IntArray, begun: FloatArray, found: dict[int, CountedSolution]
+) -> CountedSolution:
     """p_w · solution_w, and the part of the starts."""
     rows, solved = problem.transitions, list(found)
     known = float(begun[solved].sum())
-    one = combine(list(found.values()), (begun[solved] / known).tolist())
+    one = combine_counted(list(found.values()), (begun[solved] / known).tolist())
     scores = one.scores
     if scores is not None and problem.start_law is None:
         gain = np.full(len(begun), one.value)
@@ -96,13 +99,11 @@ def _together(problem: Problem, world: IntArray, begun: FloatArray, found: dict[
         scores = scores.copy()
         of_starts = float(rows.starts.sum()) * known
         scores[:, BASIS.index("starts")] += (gain[world[rows.state]] - one.value) / of_starts
-    off = [solution.measures.approximation or 0.0 for solution in found.values()]
+    off = [solution.solution.measures.approximation or 0.0 for solution in found.values()]
     approximation = float(np.linalg.norm(begun[solved] / known * off)) or None  # other rows predict in every world
-    return replace(
-        one,
-        scores=scores,
-        outside_mass=(1.0 - known) + known * one.outside_mass,
-        measures=replace(one.measures, approximation=approximation),
-        corrects_coverage=any(solution.corrects_coverage for solution in found.values()),
-        notes=(*one.notes, *by_starts(len(solved))),
+    return replace(one, scores=scores).saying(
+        outside_mass=(1.0 - known) + known * one.solution.outside_mass,
+        measures=replace(one.solution.measures, approximation=approximation),
+        corrects_coverage=any(solution.solution.corrects_coverage for solution in found.values()),
+        notes=(*one.solution.notes, *by_starts(len(solved))),
     )

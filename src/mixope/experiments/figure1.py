@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mixope.estimators import Solution
+    from mixope.estimators.counted import CountedSolution
     from mixope.problem import Problem
 
 METHODS = ("bch", "emp")
@@ -64,19 +64,20 @@ class Stationary:
     def measure(self) -> list[Row]:
         """The distance of every method; where wanted, a row per state besides."""
         from mixope.estimand import Estimand
-        from mixope.estimators.asking import answered
+        from mixope.estimators.counted import without_scores
         from mixope.problem import Problem
         from mixope.seen import count
 
         here = world(self.environment, 1)
         seed = log_seed(self.seed, self.repetition, self.environment, self.episodes, self.horizon)
         counted = count(here.simulate(self.episodes, self.horizon, seed))
-        problem = Problem.of_logged(counted.transitions, here.target, Estimand("average"), here.loggers)
+        estimand = Estimand("average")
+        problem = Problem.of_logged(counted.transitions, here.target, estimand, here.loggers, reader=weight_of_states)
         exact = truth.stationary(here.known, here.target.probabilities)
         found: list[Row] = []
         for method in METHODS:
-            solution = answered(partial(make_estimator(make(method, self.form)).solve, problem), counted.rounds().ask)
-            law = learned_law(problem, solution, method, len(exact))
+            solution = without_scores(partial(make_estimator(make(method, self.form)).solve, problem))
+            law = learned_law(problem, solution.readings, method, len(exact))
             found.append({"method": method, "tv": float(0.5 * np.abs(law - exact).sum())})
             if self.scatter:
                 found += [
@@ -86,11 +87,15 @@ class Stationary:
         return found
 
 
-def learned_law(problem: Problem, solution: Solution, method: str, n_states: int) -> FloatArray:
-    """d̂ on the states of the environment, in its own numbering."""
+def weight_of_states(problem: Problem, found: CountedSolution) -> FloatArray:
+    """Σ w over the rows of every state."""
+    rows = problem.logged
+    return np.zeros(rows.n_states) if found.weights is None else sum_by(rows.state, found.weights.total, rows.n_states)
+
+
+def learned_law(problem: Problem, weighted: FloatArray, method: str, n_states: int) -> FloatArray:
+    """d̂ on the states of the environment, in its own numbering, from the weight of every state."""
     rows = problem.transitions
-    assert solution.weights is not None
-    weighted = sum_by(rows.state, solution.weights.total, rows.n_states)
     visits = sum_by(rows.state, rows.rows, rows.n_states)
     ratio = sum_by(rows.state, _ratios(problem, method), rows.n_states)
     omega = np.divide(weighted, ratio, out=np.zeros(rows.n_states), where=ratio > 0)

@@ -27,7 +27,7 @@ from mixope.environments.simulation import Columns, share_episodes
 from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import make
-from mixope.estimators.asking import answered
+from mixope.estimators.counted import without_scores
 from mixope.experiments.experiment import Row
 from mixope.experiments.worlds import log_seed, world
 from mixope.policies import TabularPolicy
@@ -74,7 +74,7 @@ class PhaseLog:
 
 def _error(truth: float, problem: Problem, method: str, counted: Counted) -> float | None:
     try:
-        solution = answered(partial(make(method).solve, problem), counted.rounds().ask)
+        solution = without_scores(partial(make(method).solve, problem), counted.rounds().ask)
     except MixopeError:
         return None
     return float(solution.value - truth)

@@ -182,7 +182,7 @@ def _remarks_on_labels(labels: Sequence[str]) -> list[Remark]:
 
 def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:
     """Episodes that are exact copies of others."""
-    repeats = seen.sum_scores(seen.rounds(), [], 0).repeats
+    repeats = seen.rounds().run(seen.structure()).repeats
     found = None if repeats is None else episodes_are_new(repeats)
     if found is None or repeats is None or found.status == "pass":
         return []

@@ -8,16 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.arrays import sum_by
-from mixope.estimators import Solution
+from mixope.estimators import Weights
 from mixope.pictures.records import Visit, Visits
 from mixope.statistics.transitions import Transitions
 
 MOST_STATES = 12
 
 
-def visits(transitions: Transitions, solution: Solution, most: int = MOST_STATES) -> Visits | None:
-    """The states that matter most to either; None where no weights are by transition."""
-    weights = solution.weights
+def visits(transitions: Transitions, weights: Weights | None, most: int = MOST_STATES) -> Visits | None:
+    """The states that matter most to either, from weights by transition; None where there are none."""
     if weights is None or len(weights.total) != transitions.n_groups or not float(weights.total.sum()) > 0:
         return None
     logged, target = (

@@ -28,19 +28,13 @@ from mixope.statistics.quantities import discount, within
 from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.replay import Replay
 from mixope.statistics.request import Batch, RowRequest
+from mixope.statistics.scores import FACTORS, ClusterScores
 from mixope.statistics.sentinels import Sentinel
 from mixope.statistics.shifts import Shifts
 from mixope.statistics.stale import Staleness
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import BASIS, Transitions, transition_keys
 
-_FACTORS = {
-    "rows": (),
-    "reward": ("reward",),
-    "inverse": ("inverse",),
-    "inverse_reward": ("inverse", "reward"),
-    "starts": ("start",),
-}
 _TOTALS = (
     Aggregate("rows", "count"),
     Aggregate("starts", "sum", ("start",)),
@@ -124,16 +118,11 @@ class EpisodeTotals:
 
 @dataclass(frozen=True)
 class EpisodeSums:
-    """Scores per episode (episodes × score tables), and the episodes whose rows do not fit together.
+    """What the logs are, episode by episode: totals, those whose rows do not fit together, what checks look at."""
 
-    Where probes were asked for: these, and Σ step · score in ``by_step``, of the same shape as the scores.
-    """
-
-    scores: FloatArray
     totals: EpisodeTotals
     irregular_steps: BoolArray
     broken_chain: BoolArray
-    by_step: FloatArray | None = None
     probes: EpisodeProbes | None = None
     mean_step: float = 0.0
     ordered: OrderedRows | None = None
@@ -155,10 +144,6 @@ class EpisodeSums:
     """Numbers among the states that stand for something else."""
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
-
-    def steps_of(self, number: int) -> FloatArray | None:
-        """Σ step · score of one table."""
-        return None if self.by_step is None else self.by_step[:, number]
 
     @property
     def rows(self) -> FloatArray:
@@ -195,9 +180,9 @@ def score_lookup(
             if np.any(coefficients[:, position]):
                 name = f"c{number}_{basis}"
                 columns[name] = coefficients[:, position]
-                aggregates.append(Aggregate(f"score{number}_{basis}", "sum", (name, *_FACTORS[basis])))
+                aggregates.append(Aggregate(f"score{number}_{basis}", "sum", (name, *FACTORS[basis])))
                 if probes and basis != "starts":  # the first row is at a step that is known
-                    aggregates.append(Aggregate(f"step{number}_{basis}", "sum", (name, "step", *_FACTORS[basis])))
+                    aggregates.append(Aggregate(f"step{number}_{basis}", "sum", (name, "step", *FACTORS[basis])))
     for more in (probes, marks):
         columns.update(more.columns if more else {})
         aggregates.extend(more.aggregates if more else ())
@@ -208,15 +193,33 @@ def score_lookup(
     return Lookup(table, keys), Grouping(EPISODE_KEYS, tuple(aggregates), digest_arrays(list(columns.values())))
 
 
-def episode_sums(groups: GroupSums, transitions: Transitions, n_scores: int, base: int, seed: int = 0) -> EpisodeSums:
-    """Read the scores and the structure off the grouped result."""
+@dataclass(frozen=True)
+class EpisodeSurvey:
+    """The request for what the logs are, episode by episode, where transitions are counted.
+
+    Where the ``estimand`` is a sum, with that of what each episode earned. Whoever holds the counts answers it with
+    :class:`EpisodeSums`.
+    """
+
+    seed: int = 0
+    estimand: Estimand = field(default_factory=Estimand)
+
+
+def cluster_scores(groups: GroupSums, n_scores: int, base: int) -> list[ClusterScores]:
+    """The scores of every table, read off the grouped result; Σ step · score besides where it was summed."""
+    probed = "expected" in groups.grouping.names
+    late = _by_step(groups, n_scores, base) if probed else None
+    scores = _summed(groups, "score", n_scores)
+    return [ClusterScores(scores[:, k], late=None if late is None else late[:, k]) for k in range(n_scores)]
+
+
+def episode_sums(groups: GroupSums, transitions: Transitions, base: int, seed: int = 0) -> EpisodeSums:
+    """Read the structure off the grouped result."""
     probed = "expected" in groups.grouping.names
     return EpisodeSums(
-        scores=_summed(groups, "score", n_scores),
         totals=episode_totals(groups, transitions.loggers),
         irregular_steps=_irregular_steps(groups, base),
         broken_chain=_broken_chains(groups, transitions, base, seed),
-        by_step=_by_step(groups, n_scores, base) if probed else None,
         probes=read_probes(groups) if probed else None,
         mean_step=float(groups.column("steps").sum()) / max(float(groups.column("rows").sum()), 1.0),
         returns=groups.column(RETURNS) if RETURNS in groups.grouping.names else None,

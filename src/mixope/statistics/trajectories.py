@@ -25,7 +25,7 @@ from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Lookup, joined
 from mixope.statistics.request import Batch
-from mixope.statistics.transitions import BASIS
+from mixope.statistics.scores import ScoreTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -248,17 +248,14 @@ class OrderedRows:
             weight = np.where(np.isneginf(target), -np.inf, target - base)
         return replace(self.episodes, log_weight=weight)
 
-    def scores(self, table: FloatArray) -> FloatArray:
-        """A score table (groups × basis) by row; laid along some rows at a time, so that little else is held."""
-        used = [(k, name) for k, name in enumerate(BASIS) if table[:, k].any()]
+    def scores(self, table: ScoreTable) -> FloatArray:
+        """A score table by row; laid along some rows at a time, so that little else is held."""
         first = np.zeros(len(self.group), dtype=np.bool_)
         first[self.episodes.first] = True
         laid = np.zeros(len(self.group))
         for low in range(0, len(laid), AT_A_TIME):
             some = slice(low, low + AT_A_TIME)
-            basis = self._basis(some, first[some])
-            for k, name in used:
-                laid[some] += table[self.group[some], k] * basis[name]
+            laid[some] = table.over(self.group[some], self._basis(some, first[some]))
         return laid
 
     def _basis(self, rows: slice, first: BoolArray) -> Mapping[str, Any]:
