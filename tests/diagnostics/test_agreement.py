@@ -148,3 +148,24 @@ def test_a_law_that_changes_half_way_comes_out():
     found = halves({**columns, "action": mixed})
     assert found.status != "pass"
     assert "the world may have changed meanwhile" in found.sentence
+
+
+def cut_apart(seed, more=1.0, episodes=3000):
+    """One logger's episodes are cut after 2 steps, the other's after 12; next observations are not logged."""
+    generator, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        logger, state = episode % 2, int(generator.integers(3))
+        for step in range(2 + 10 * logger):
+            over = bool(generator.random() < 0.12 * (more if logger else 1.0))
+            rows.append((episode, step, f"logger-{logger}", state, 0, 1.0, over, not over and step == 1 + 10 * logger))
+            if over:
+                break
+            state = int(generator.choice(3, p=[0.5, 0.3, 0.2]))
+    names = ("episode_id", "step", "policy_id", "observation", "action", "reward", "terminated", "truncated")
+    return dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize(("more", "agree"), [(1.0, True), (2.5, False)])
+def test_loggers_that_were_cut_after_other_lengths_agree_on_ends_if_they_do(more, agree):
+    found = [loggers_agree(count(cut_apart(seed, more)).transitions).value for seed in range(4)]
+    assert max(found) < 3 if agree else min(found) > 3.5
