@@ -9,8 +9,8 @@ import pyarrow.csv
 import pytest
 
 from mixope import LinearGaussianPolicy, Logs, TabularPolicy, read
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.engines import MemoryEngine
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.inspection import coverage_of, inspect
 from mixope.seen import look
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from mixope.processes import as_done, run_tasks
+from mixope.base.processes import as_done, run_tasks
 
 
 def slow_first(number):
@@ -61,7 +61,7 @@ def test_what_another_process_cannot_load_is_done_here(tmp_path, monkeypatch):
 
 def test_a_refusal_while_tasks_are_still_handed_out_is_met_too(monkeypatch):
     """The workers may be quick enough to refuse the first task before the last one is sent."""
-    from mixope.pool import Pool, Unsendable
+    from mixope.base.pool import Pool, Unsendable
 
     def refuse(pool, calls):
         yield 0, calls[0]()
@@ -73,8 +73,8 @@ def test_a_refusal_while_tasks_are_still_handed_out_is_met_too(monkeypatch):
 
 def test_modules_beside_a_named_policy_travel_and_installed_ones_do_not(tmp_path, monkeypatch):
     """Also where packages are installed below the current folder, as in ``./.venv``: those a worker finds by itself."""
+    from mixope.base.pool import own_modules
     from mixope.policies import read_policy
-    from mixope.pool import own_modules
 
     installed = tmp_path / ".venv" / "site-packages"
     (installed / "an_installed").mkdir(parents=True)
@@ -96,7 +96,7 @@ def test_modules_beside_a_named_policy_travel_and_installed_ones_do_not(tmp_path
 def test_large_arrays_of_a_task_are_mapped_and_small_ones_are_copied(tmp_path):
     import numpy as np
 
-    from mixope.pool import MAPPED_BYTES, read_task, write_task
+    from mixope.base.pool import MAPPED_BYTES, read_task, write_task
 
     large, small = np.arange(MAPPED_BYTES // 8 + 5, dtype=np.float64).reshape(-1, 5), np.arange(3)
     write_task(
@@ -126,7 +126,7 @@ def kill_once(place, number):
 def test_a_call_whose_worker_died_is_made_again_and_no_other(tmp_path):
     from functools import partial
 
-    from mixope.pool import Killed, Pool
+    from mixope.base.pool import Killed, Pool
 
     calls = [partial(kill_once, str(tmp_path), number) for number in range(8)]
     pool = Pool(2)
@@ -143,7 +143,7 @@ def test_no_call_is_made_far_ahead_of_the_oldest():
     """So that results of the others do not pile up behind one that takes long."""
     from functools import partial
 
-    from mixope.pool import Pool
+    from mixope.base.pool import Pool
 
     calls = [partial(time.sleep, 0.6 if number == 0 else 0.0) for number in range(12)]
     pool = Pool(2)

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.threads import one_thread
 from mixope.engines import Engine, bounded, choose, with_checkpoint
-from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.device_sums import DeviceSums
@@ -52,7 +53,6 @@ from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSte
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
-from mixope.threads import one_thread
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""

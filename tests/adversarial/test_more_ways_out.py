@@ -21,7 +21,7 @@ import pytest
 
 import mixope
 from logs import other_tools
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import gate as gates
 from mixope.logs.sources import groups
 from mixope.logs.sources.gate import Gate

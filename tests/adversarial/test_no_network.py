@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from cli.running import LOG, POLICY, write
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs import read
 from mixope.logs.database import connect
 
@@ -24,7 +24,7 @@ def watch(event, arguments):
         print(event, arguments, flush=True)
         raise SystemExit(99)
 sys.addaudithook(watch)
-import mixope, mixope.report, mixope.backtesting, mixope.experiments
+import mixope, mixope.report, mixope.backtesting, mixope.paper
 from mixope.cli import app
 for words in (
     ["evaluate", "log.csv", "--target", "t.csv", "--html", "page.html", "--json"],

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.estimators import REGISTRY
 from mixope.estimators.asking import answered
 from mixope.estimators.learned import LearnedValue

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from mixope.files import remove_unfinished
+from mixope.base.files import remove_unfinished
 
 INTERRUPTED = 130
 STOPPED = "stopped before the end; no file is left half-written"

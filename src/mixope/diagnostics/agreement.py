@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.trajectories import OrderedRows

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.diagnostics.agreement import normal_of_chi_squared
 from mixope.policies.protocol import Policy
 from mixope.problem import Problem, pair_probabilities

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.errors import MissingExtra, UsageError
+from mixope.base.files import scratch_folder
+from mixope.base.pool import begin_process, path_entries, signals_held
+from mixope.base.processes import all_cores, environment
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import Found, WorkersEngine, in_turn
-from mixope.errors import MissingExtra, UsageError
-from mixope.files import scratch_folder
 from mixope.logs.gathering import Bucket, Load
-from mixope.pool import begin_process, path_entries, signals_held
-from mixope.processes import all_cores, environment
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Schema

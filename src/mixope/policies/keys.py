@@ -14,8 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, IntArray, TupleIndex
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, BoolArray, IntArray, TupleIndex
+from mixope.base.errors import DataError
 
 SHOWN = 5
 """How many offending rows or values an error shows."""

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, MissingExtra, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, DataError, MissingExtra, Setting, UsageError
 from mixope.logs.sources.patience import heard
 from mixope.policies.laws import UnknownActions
 from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 MODEL, GRAPH, NODE, ATTRIBUTE, TENSOR, SPARSE, FUNCTION, TRAINING = range(8)
 INSIDE: dict[int, dict[int, int]] = {

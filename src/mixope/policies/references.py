@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.errors import DataError, UnknownName, UsageError
+from mixope.base.pool import OWN_MODULES, home_of
 from mixope.policies.own_code import running, said
-from mixope.pool import OWN_MODULES, home_of
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.solvers.thinning import Thinned, thin_out
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
 from mixope.statistics.probes import Probes
 from mixope.statistics.quantities import within

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.statistics.checksum import Sums, signature

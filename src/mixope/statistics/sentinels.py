@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.errors import MixopeWarning
+from mixope.base.errors import MixopeWarning
 from mixope.features.encoding import present
 from mixope.features.standard import units_of
 from mixope.logs import Role

@@ -25,9 +25,9 @@ import numpy as np
 
 import mixope
 from mixope.backtesting import Backtest
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.estimate import Estimate
 from mixope.logs import Logs, explain_episodes, explain_rows
 from mixope.seen import count

@@ -17,8 +17,8 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote as quote_url
 
-from mixope.errors import DataError, UnknownName
-from mixope.files import scratch_folder
+from mixope.base.errors import DataError, UnknownName
+from mixope.base.files import scratch_folder
 from mixope.logs.database import OFFLINE, bytes_of
 from mixope.logs.sources import arrow_batches, literal, quote, reading
 from mixope.logs.sources.found import Finds

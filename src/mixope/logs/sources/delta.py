@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.found import Finds, Found

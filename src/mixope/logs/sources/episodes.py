@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.gate import below

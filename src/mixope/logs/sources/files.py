@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 
-from mixope.errors import Advice, DataError, Setting, UnknownName
-from mixope.files import has_text_name
+from mixope.base.errors import Advice, DataError, Setting, UnknownName
+from mixope.base.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow

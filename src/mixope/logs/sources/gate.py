@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.stores import Store, is_address, local_path
 
 SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.errors import DataError, MissingExtra
+from mixope.base.errors import DataError, MissingExtra
 from mixope.logs.sources import reading
 from mixope.logs.sources.gate import Room, refuse_waiting
 from mixope.logs.sources.spaces import CONVERT

@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import Gate, record_text

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mixope.errors import DataError, MissingExtra, MixopeError
+from mixope.base.errors import DataError, MissingExtra, MixopeError
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import MOST_RECORD, Gate
 from mixope.logs.sources.lakes import METADATA, is_version

@@ -16,7 +16,7 @@ import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.names import meaning_of
 from mixope.logs.sources import Piece
 from mixope.logs.sources.found import Finds, Found

@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, arrow_batches, file_list, literal, outside, reading

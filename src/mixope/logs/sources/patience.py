@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 Result = TypeVar("Result")
 SLICE = 0.05

@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mixope.errors import DataError
-from mixope.files import scratch_folder
+from mixope.base.errors import DataError
+from mixope.base.files import scratch_folder
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import literal
 from mixope.logs.sources.patience import MAKE_A_TABLE
 
