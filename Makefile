@@ -56,7 +56,7 @@ newest: $(NEWEST)/.installed
 	$(ALONE) $(NEWEST)/bin/pytest -p no:cacheprovider $(TOUCHING)
 
 fuzz: $(VENV)/.installed-dev
-	$(ALONE) $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED)
+	$(ALONE) $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED) --watch
 
 soak: $(VENV)/.installed-dev
 	$(ALONE) $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.resampling import prepare, resample
 from mixope.seen import count
 from tables import markdown
@@ -35,9 +35,9 @@ class Settings:
 
 
 def measure(settings: Settings) -> list[list[str]]:
-    model = environments.make("taxi")
-    loggers, target = environments.stages(model, settings.loggers), environments.target(model)
-    columns = environments.simulate(model, loggers, settings.episodes, settings.horizon, seed=settings.seed)
+    model = worlds.make("taxi")
+    loggers, target = worlds.stages(model, settings.loggers), worlds.target(model)
+    columns = worlds.simulate(model, loggers, settings.episodes, settings.horizon, seed=settings.seed)
     policy = mixope.TabularPolicy(target)
     clock = time.perf_counter()
     counted = count(columns)

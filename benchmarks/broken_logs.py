@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
@@ -44,7 +44,7 @@ TIMES = {"blackjack": 10}
 class World:
     """A model, a target, its loggers; states as ids or as factors. CartPole has no model, and policies on vectors."""
 
-    model: environments.Model | None
+    model: worlds.Model | None
     target: Any
     loggers: tuple[Any, ...]
     observed: str
@@ -63,18 +63,18 @@ class World:
     def known(self) -> dict[str, Any]:
         return {f"logger-{j}": self.policy(law) for j, law in enumerate(self.loggers)}
 
-    def value(self, target: Any, model: environments.Model | None = None) -> float:
+    def value(self, target: Any, model: worlds.Model | None = None) -> float:
         """What a target is worth, here or in a world that has changed."""
         if self.model is None:
-            return environments.cartpole.truth(target, self.estimand).value
-        return environments.truth.value(model or self.model, target, self.estimand)
+            return worlds.cartpole.truth(target, self.estimand).value
+        return worlds.truth.value(model or self.model, target, self.estimand)
 
-    def simulate(self, episodes: int, seed: int, model: environments.Model | None = None) -> Columns:
+    def simulate(self, episodes: int, seed: int, model: worlds.Model | None = None) -> Columns:
         if self.model is None:
-            return environments.continuous.simulate(
-                environments.cartpole.CartPole(), self.loggers, episodes, self.horizon, seed=seed
+            return worlds.continuous.simulate(
+                worlds.cartpole.CartPole(), self.loggers, episodes, self.horizon, seed=seed
             )
-        return environments.simulate(
+        return worlds.simulate(
             model or self.model, self.loggers, episodes, self.horizon, seed=seed, observed=self.observed
         )
 
@@ -86,12 +86,12 @@ def world(name: str, seed: int = 0) -> World:
     kind, observed, estimand = ENDING.get(name, usual)
     horizon = HORIZON.get(kind, None if name in ENDING else 100)
     if kind == "cartpole":
-        from mixope.environments import cartpole
+        from mixope.worlds import cartpole
 
         return World(None, cartpole.target(), tuple(cartpole.loggers(N_LOGGERS)), observed, horizon, estimand)
-    model = environments.make(kind)
-    loggers = tuple(environments.stages(model, N_LOGGERS, seed=seed))
-    return World(model, environments.target(model, seed=seed), loggers, observed, horizon, estimand)
+    model = worlds.make(kind)
+    loggers = tuple(worlds.stages(model, N_LOGGERS, seed=seed))
+    return World(model, worlds.target(model, seed=seed), loggers, observed, horizon, estimand)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def shift(name: str) -> float:
 
 
 @lru_cache(maxsize=8)
-def slippery(name: str) -> environments.Model:
+def slippery(name: str) -> worlds.Model:
     """The world with another world in it: three times in ten the previous action order applies."""
     here = world(name).model
     matrix = here.transition.toarray().reshape(here.n_states, here.n_actions, here.n_states)
@@ -135,7 +135,7 @@ def slippery(name: str) -> environments.Model:
     any_end = ended.any(axis=1)
     mixed = 0.7 * matrix + 0.3 * np.roll(matrix, 1, axis=1)
     state, action, after = (index.ravel() for index in np.indices(matrix.shape))
-    return environments.from_outcomes(
+    return worlds.from_outcomes(
         here.name,
         shape=(here.n_states, here.n_actions),
         state=state,

@@ -21,7 +21,7 @@ from benchmarks.tables import markdown
 from benchmarks.trials import WORDS
 
 import mixope
-from mixope.environments import engagement
+from mixope.worlds import engagement
 
 BACK = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 USERS, DAYS, TESTS = (800, 4000), 14, 40

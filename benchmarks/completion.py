@@ -29,7 +29,7 @@ import numpy as np
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from efficiency import Case, policy, truth_and_bound, world
-from mixope import environments
+from mixope import worlds
 from mixope.estimand import Estimand
 from mixope.estimators import DoublyRobust, state_ratio
 from mixope.estimators.completed_part import part_to_complete
@@ -73,7 +73,7 @@ def errors(loggers: int, episodes: int, repetition: int) -> dict[str, float]:
     """The error of every way on one log, over the root of the bound."""
     model, target, behaviours = world("taxi", loggers, 0)
     case = Case("taxi", loggers, episodes, HORIZON, 0, repetition)
-    logs = environments.simulate(model, behaviours, episodes, HORIZON, seed=case.simulation_seed, observed="factors")
+    logs = worlds.simulate(model, behaviours, episodes, HORIZON, seed=case.simulation_seed, observed="factors")
     problem = Problem(count(logs).transitions, policy(model, target, False), Estimand("average"))
     truth, variance = truth_and_bound("taxi", loggers, HORIZON, 0)
     scale = np.sqrt(variance / (episodes * HORIZON))

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import mixope
-from mixope.environments import continuous, linear_quadratic, pendulum
+from mixope.worlds import continuous, linear_quadratic, pendulum
 
 RESULTS = Path(__file__).parent / "results" / "continuous.csv"
 FIELDS = (

@@ -35,9 +35,9 @@ import broken_rows
 import broken_values
 import mixope
 from broken_rows import HARMLESS, INVISIBLE, Columns
-from mixope.environments import continuous, linear_quadratic
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from mixope.estimand import Estimand
+from mixope.worlds import continuous, linear_quadratic
 from resuming import Results, holds
 from tables import markdown
 

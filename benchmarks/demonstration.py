@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import mixope
-from mixope.environments.datasets import Settings, write_dataset
+from mixope.worlds.datasets import Settings, write_dataset
 from resuming import Results, holds
 
 FIELDS = ("seed", "estimator", "value", "standard_error", "low", "high", "truth", "verdict")

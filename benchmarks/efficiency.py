@@ -34,10 +34,10 @@ from pathlib import Path
 import numpy as np
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.answering import answer as run
+from mixope.base.errors import MixopeError
 from mixope.behaviours import ClassifierMixture
-from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, Estimator, state_ratio
 from mixope.seen import count
@@ -128,22 +128,20 @@ class Summary:
 
 
 @lru_cache(maxsize=16)
-def world(name: str, n_loggers: int, seed: int) -> tuple[environments.Model, np.ndarray, list[np.ndarray]]:
+def world(name: str, n_loggers: int, seed: int) -> tuple[worlds.Model, np.ndarray, list[np.ndarray]]:
     """The model, the target and the loggers' policies."""
-    model = environments.make(name)
-    return model, environments.target(model, seed=seed), environments.stages(model, n_loggers, seed=seed)
+    model = worlds.make(name)
+    return model, worlds.target(model, seed=seed), worlds.stages(model, n_loggers, seed=seed)
 
 
 @lru_cache(maxsize=64)
 def truth_and_bound(name: str, n_loggers: int, horizon: int, seed: int) -> tuple[float, float]:
     """The exact average of the target, and V_eff."""
     model, target, loggers = world(name, n_loggers, seed)
-    return environments.truth.average(model, target), environments.efficiency_bound(
-        model, target, loggers, horizon=horizon
-    )
+    return worlds.truth.average(model, target), worlds.efficiency_bound(model, target, loggers, horizon=horizon)
 
 
-def policy(model: environments.Model, probabilities: np.ndarray, opaque: bool) -> mixope.TabularPolicy:
+def policy(model: worlds.Model, probabilities: np.ndarray, opaque: bool) -> mixope.TabularPolicy:
     if opaque or not model.factors:
         return mixope.TabularPolicy(probabilities)
     return mixope.TabularPolicy(probabilities, np.stack(list(model.factors.values()), 1), factors=list(model.factors))
@@ -166,9 +164,7 @@ def _on_log(case: Case, names: Sequence[str], *, opaque: bool) -> Iterator[Outco
         return
     model, target, loggers = world(case.environment, case.loggers, case.seed)
     observed = "id" if opaque or not model.factors else "factors"
-    logs = environments.simulate(
-        model, loggers, case.episodes, case.horizon, seed=case.simulation_seed, observed=observed
-    )
+    logs = worlds.simulate(model, loggers, case.episodes, case.horizon, seed=case.simulation_seed, observed=observed)
     new = {"target": policy(model, target, opaque)}
     known = {f"logger-{j}": policy(model, logger, opaque) for j, logger in enumerate(loggers)}
     start = time.perf_counter()

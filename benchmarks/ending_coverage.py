@@ -13,9 +13,9 @@ import argparse
 from collections import defaultdict
 from dataclasses import replace
 
-from mixope.experiments.coverage import Settings, _ending, plan
-from mixope.experiments.coverage_logs import CoveredLog
-from mixope.processes import one_thread
+from mixope.base.processes import one_thread
+from mixope.paper.coverage import Settings, _ending, plan
+from mixope.paper.coverage_logs import CoveredLog
 from resuming import Results, holds
 
 CELL = ("environment", "observed", "episodes", "estimand", "estimator")

@@ -31,7 +31,7 @@ import psutil
 
 import mixope
 import scale
-from mixope import environments
+from mixope import worlds
 from mixope.engines import ENGINES, EmbeddedEngine, Engine, make
 from mixope.engines.workers import WorkersEngine
 from tables import markdown
@@ -81,7 +81,7 @@ def engine_of(name: str, workers: int) -> Engine:
 def spend(name: str, workers: int, folder: str) -> None:
     """In the child: one evaluation, and its cost as JSON."""
     engine, clock = engine_of(name, workers), Clock()
-    target = mixope.TabularPolicy(environments.target(environments.make("taxi"), seed=0))
+    target = mixope.TabularPolicy(worlds.target(worlds.make("taxi"), seed=0))
     if isinstance(engine, WorkersEngine):
         engine.ordered = False
         warm_up(engine, target)
@@ -98,8 +98,8 @@ def spend(name: str, workers: int, folder: str) -> None:
 
 def warm_up(engine: Any, target: Any) -> None:
     """Every worker starts, imports what it needs, and answers once."""
-    model = environments.make("taxi")
-    rows = environments.simulate(model, environments.stages(model, 2, seed=1), 40, 50, seed=9)
+    model = worlds.make("taxi")
+    rows = worlds.simulate(model, worlds.stages(model, 2, seed=1), 40, 50, seed=9)
     engine.fragment_rows = 200
     mixope.evaluate(mixope.read(rows), target, "emp", engine=engine)
     engine.fragment_rows = None

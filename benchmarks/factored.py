@@ -3,7 +3,7 @@
     python benchmarks/factored.py                                  # rings of 11, 13 and 15 machines
     python benchmarks/factored.py --machines 13 --repetitions 40
 
-A ring of n machines (``environments.make("machines", n=n)``) has 2ⁿ states. Four loggers reboot machines that are
+A ring of n machines (``worlds.make("machines", n=n)``) has 2ⁿ states. Four loggers reboot machines that are
 down, each with favourites of its own and more or less care; the target has no favourites. Every log is evaluated by
 ``auto`` in a process of its own. Written is one line per log; printed are, for every number of machines,
 
@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from tables import markdown
 
 CARE, TARGET_CARE, ELSEWHERE = (0.08, 0.12, 0.15, 0.2), 0.15, 0.01
@@ -53,7 +53,7 @@ class Outcome:
     megabytes: float
 
 
-def preferring(model: environments.Model, care: float, favour: np.ndarray) -> np.ndarray:
+def preferring(model: worlds.Model, care: float, favour: np.ndarray) -> np.ndarray:
     """Reboot a machine that is down by e^favour · care, one that runs by a little, nothing by 1."""
     down = 1 - np.stack(list(model.factors.values()), 1)
     weight = np.concatenate([care * np.exp(favour) * down + ELSEWHERE, np.ones((len(down), 1))], axis=1)
@@ -61,13 +61,13 @@ def preferring(model: environments.Model, care: float, favour: np.ndarray) -> np
 
 
 @lru_cache(maxsize=1)
-def world(machines: int, seed: int) -> tuple[environments.Model, np.ndarray, list[np.ndarray], float]:
+def world(machines: int, seed: int) -> tuple[worlds.Model, np.ndarray, list[np.ndarray], float]:
     """The model, the target, the loggers and the exact truth."""
-    model = environments.make("machines", n=machines)
+    model = worlds.make("machines", n=machines)
     generator = np.random.default_rng(seed)
     loggers = [preferring(model, care, 0.7 * generator.normal(size=machines)) for care in CARE]
     target = preferring(model, TARGET_CARE, np.zeros(machines))
-    return model, target, loggers, environments.truth.average(model, target)
+    return model, target, loggers, worlds.truth.average(model, target)
 
 
 def simulated(machines: int, repetition: int, seed: int) -> tuple[dict[str, np.ndarray], mixope.TabularPolicy, float]:
@@ -75,7 +75,7 @@ def simulated(machines: int, repetition: int, seed: int) -> tuple[dict[str, np.n
     model, target, loggers, truth = world(machines, seed)
     drawn = np.random.SeedSequence([seed, machines, repetition]).generate_state(1)[0]
     episodes = EPISODES.get(machines, 200)
-    logs = environments.simulate(model, loggers, episodes, HORIZON, seed=int(drawn), observed="factors")
+    logs = worlds.simulate(model, loggers, episodes, HORIZON, seed=int(drawn), observed="factors")
     states = np.stack(list(model.factors.values()), 1)
     return logs, mixope.TabularPolicy(target, states, factors=list(model.factors)), truth
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 
 import mixope
-from mixope import environments
-from mixope.environments import simulate, truth
-from mixope.errors import MixopeError
+from mixope import worlds
+from mixope.base.errors import MixopeError
+from mixope.worlds import simulate, truth
 from tables import markdown
 
 WORLDS = ("singlepath", "gridworld-slip")
@@ -29,8 +29,8 @@ NAMES = ("t", "blocks")
 
 def cell(world: str, episodes: int, horizon: int, logs: int, seed: int) -> Iterator[str]:
     """Coverage in per cent and mean width of each interval."""
-    model = environments.make(world)
-    loggers, law = environments.stages(model, 1), environments.target(model)
+    model = worlds.make(world)
+    loggers, law = worlds.stages(model, 1), worlds.target(model)
     wanted, target = truth.average(model, law), mixope.TabularPolicy(law)
     found: dict[str, list[tuple[bool, float]]] = {name: [] for name in NAMES}
     for repetition in range(logs):

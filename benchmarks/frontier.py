@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 
 LAST = 3_000
 ESTIMANDS: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ import numpy as np
 
 import mixope
 from healthy_worlds import COUNTED, WORLDS
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from resuming import Results, holds
 from tables import markdown
 

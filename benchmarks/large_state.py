@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, make
 from mixope.estimators.counted import without_scores

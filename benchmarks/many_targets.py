@@ -16,8 +16,8 @@ import sys
 import time
 
 import mixope
-from mixope.environments import continuous, linear_quadratic
 from mixope.policies import LinearGaussianPolicy
+from mixope.worlds import continuous, linear_quadratic
 
 
 def measure(rows: int, targets: int, seed: int) -> dict[str, float]:

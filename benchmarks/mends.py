@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from mixope.policies import CallablePolicy
 from tables import markdown
 

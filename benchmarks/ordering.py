@@ -20,11 +20,11 @@ import numpy as np
 import mixope
 import worlds_of_chance
 from broken_rows import Columns, first_of, following, renumbered, states, taken
-from mixope import environments
+from mixope import worlds
+from mixope.base.errors import MixopeError
 from mixope.diagnostics import check_logs
-from mixope.environments import continuous, linear_quadratic
-from mixope.errors import MixopeError
 from mixope.seen import count
+from mixope.worlds import continuous, linear_quadratic
 from tables import markdown
 
 NEW = ("rewards of others", "states in step", "ends at cuts")
@@ -95,16 +95,16 @@ class Setup:
 
 
 def counted(name: str, episodes: int, horizon: int | None, kind: str, observed: str = "id") -> Setup:
-    model = environments.make(name)
-    loggers, law = environments.stages(model, 3, seed=0), environments.target(model, seed=0)
+    model = worlds.make(name)
+    loggers, law = worlds.stages(model, 3, seed=0), worlds.target(model, seed=0)
     policy = model.policy(law) if observed == "factors" else mixope.TabularPolicy(law)
     options: dict[str, Any] = {"estimand": kind} | ({"gamma": 0.9} if kind == "discounted" else {})
     values = {
-        "average": lambda: environments.truth.average(model, law),
-        "episode": lambda: environments.truth.episode_value(model, law)[model.start > 0] @ model.start[model.start > 0],
-        "discounted": lambda: environments.truth.discounted(model, law, 0.9),
+        "average": lambda: worlds.truth.average(model, law),
+        "episode": lambda: worlds.truth.episode_value(model, law)[model.start > 0] @ model.start[model.start > 0],
+        "discounted": lambda: worlds.truth.discounted(model, law, 0.9),
     }
-    simulate = partial(environments.simulate, model, loggers, episodes, horizon, observed=observed)
+    simulate = partial(worlds.simulate, model, loggers, episodes, horizon, observed=observed)
     return Setup(lambda seed: simulate(seed=seed), policy, options, float(values[kind]()))
 
 

@@ -12,7 +12,7 @@ and in brackets half the width of the last. ``one look`` is the t interval; ``no
 where nobody says, ``as planned`` one that is narrowest at the last look. The truth is exact.
 
 Value and standard error are those of ``mixope.experiment``, written here for arrays because it is done 27 times per
-test (``tests/trials/test_watching.py`` holds one against the other).
+test (``tests/experiments/test_watching.py`` holds one against the other).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.environments import engagement
+from mixope.experiments.watching import PLANNED_ROWS
 from mixope.intervals import quantile, sequence_reach
-from mixope.trials.watching import PLANNED_ROWS
+from mixope.worlds import engagement
 from tables import markdown
 
 LEVEL = 0.95

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from tables import markdown
 
 STATES, ACTIONS = 12, 3

@@ -25,9 +25,9 @@ from benchmarks.worlds.write import SEEDS, path, read
 
 import mixope
 from mixope.behaviours import Behaviour, Logged
-from mixope.environments import cartpole, continuous, linear_quadratic, pendulum
 from mixope.estimand import Estimand
 from mixope.estimators.doubly_robust import DoublyRobust
+from mixope.worlds import cartpole, continuous, linear_quadratic, pendulum
 
 KEYS = ("world", "loggers", "episodes", "repetition", "behaviour")
 FIELDS = (*KEYS, "value", "low", "high", "truth", "unit", "verdict")

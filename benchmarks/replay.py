@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from mixope import environments
+from mixope import worlds
 from mixope.backtesting.judging import earned
 from mixope.diagnostics.replay import farthest, judge_replays, replay_logs
 from mixope.intervals import clustered_interval
@@ -96,8 +96,8 @@ def simulated(name: str, horizon: int | None) -> Write:
     """Three loggers of a world of mixope's."""
 
     def write(episodes: int, seed: int) -> Columns:
-        model = environments.make(name)
-        return environments.simulate(model, environments.stages(model, 3), episodes, horizon, seed=seed)
+        model = worlds.make(name)
+        return worlds.simulate(model, worlds.stages(model, 3), episodes, horizon, seed=seed)
 
     return write
 

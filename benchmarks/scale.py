@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.engines import EmbeddedEngine
 from mixope.logs import Logs
 from mixope.statistics.grouping import Grouping, GroupSums, Lookup
@@ -113,10 +113,10 @@ def write_logs(folder: Path, settings: Settings) -> int:
 
 def _simulated(seed: int) -> list[pa.Table]:
     """The chunks that all files are made of."""
-    model = environments.make("taxi")
-    loggers = environments.stages(model, LOGGERS, seed=seed)
+    model = worlds.make("taxi")
+    loggers = worlds.stages(model, LOGGERS, seed=seed)
     return [
-        _small_types(pa.table(environments.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=seed + i)))
+        _small_types(pa.table(worlds.simulate(model, loggers, CHUNK_EPISODES, HORIZON, seed=seed + i)))
         for i in range(CHUNKS)
     ]
 
@@ -154,7 +154,7 @@ def engine(folder: str, settings: Settings) -> str:
 
 
 def evaluate(folder: str, settings: Settings) -> str:
-    target = environments.target(environments.make("taxi"), seed=settings.seed)
+    target = worlds.target(worlds.make("taxi"), seed=settings.seed)
     logs = mixope.read(f"{folder}/*.parquet")
     engine = Watched(memory_limit=settings.memory_limit, threads=settings.threads)
     result = mixope.evaluate(logs, mixope.TabularPolicy(target), "emp", engine=engine)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.answering import answer as run
 from mixope.engines import MemoryEngine
 from mixope.estimand import Estimand
@@ -105,11 +105,11 @@ def softened(target: np.ndarray, n: int) -> dict[str, mixope.TabularPolicy]:
 
 
 def measure(settings: Settings) -> Report:
-    model = environments.make("taxi")
-    target = environments.target(model, seed=settings.seed)
-    columns = environments.simulate(
+    model = worlds.make("taxi")
+    target = worlds.target(model, seed=settings.seed)
+    columns = worlds.simulate(
         model,
-        environments.stages(model, settings.loggers, seed=settings.seed),
+        worlds.stages(model, settings.loggers, seed=settings.seed),
         settings.episodes,
         settings.horizon,
         seed=settings.seed,

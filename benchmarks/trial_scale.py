@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mixope.environments import engagement
 from mixope.logs.database import connect
+from mixope.worlds import engagement
 
 ALL = 100
 RUN = """

@@ -24,7 +24,7 @@ from benchmarks.resuming import Results
 from benchmarks.tables import markdown
 
 import mixope
-from mixope.environments import engagement
+from mixope.worlds import engagement
 
 WORDS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
 TESTS, HIDDEN_TESTS, USERS, DAYS = 200, 50, 4000, 14

@@ -32,7 +32,7 @@ import broken_episodes
 import broken_logs
 import mixope
 from broken_logs import CONTINUING, ENDING, NOT_ON_TAXI, ON_VECTORS, TIMES, Case, World, world
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from tables import markdown
 
 HEALTHY = {**broken_logs.HEALTHY, **broken_episodes.HEALTHY}

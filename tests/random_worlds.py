@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mixope.environments import from_outcomes
+from mixope.worlds import from_outcomes
 
 
 def random_model(generator, start, n_actions, ends):

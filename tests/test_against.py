@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import simulate, truth, walk
 from mixope.report.decision import decision
 from mixope.report.words import meaning
+from mixope.worlds import simulate, truth, walk
 from rounds import worlds
 
 QUESTIONS = [{}, {"gamma": 0.9}, {"horizon": 5}, {"estimand": "episode"}]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixope.arrays import TupleIndex, distinct, number_tuples, runs
+from mixope.base.arrays import TupleIndex, distinct, number_tuples, runs
 
 ROWS = st.lists(
     st.tuples(st.integers(-3, 3), st.sampled_from(["a", "b", "door"]), st.integers(-(2**62), 2**62)), min_size=1

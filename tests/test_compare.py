@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics import Verdict
 from mixope.differences import contests_of
 from mixope.engines import memory
@@ -53,9 +53,9 @@ def policies(laws=LAWS):
 
 
 def world(name="gridworld-slip", loggers=3, episodes=45, horizon=30):
-    model = environments.make(name)
-    laws = environments.stages(model, loggers, seed=0)
-    return environments.simulate(model, laws, episodes, horizon, seed=0), laws
+    model = worlds.make(name)
+    laws = worlds.stages(model, loggers, seed=0)
+    return worlds.simulate(model, laws, episodes, horizon, seed=0), laws
 
 
 def near_and_far(laws):
@@ -174,9 +174,9 @@ def test_a_target_that_is_a_logger_is_as_good_as_that_logger_under_every_estiman
 
 
 def test_every_target_has_the_band_that_it_has_alone():
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     lazy = np.tile([1.0, 0.0], (5, 1))
-    columns = environments.simulate(model, [lazy, np.tile([0.6, 0.4], (5, 1))], 20, 20, seed=0)
+    columns = worlds.simulate(model, [lazy, np.tile([0.6, 0.4], (5, 1))], 20, 20, seed=0)
     never = (columns["observation"] == 2) & (columns["action"] == 1)
     columns = {name: values[~never] for name, values in columns.items()}
     columns["episode_id"] = np.arange(len(columns["reward"]))
@@ -189,9 +189,9 @@ def test_every_target_has_the_band_that_it_has_alone():
 
 
 def test_one_long_episode_has_differences_by_blocks():
-    model = environments.make("singlepath")
-    laws = environments.stages(model, 2, seed=0)
-    columns = environments.simulate(model, laws[:1], 1, 3000, seed=0)
+    model = worlds.make("singlepath")
+    laws = worlds.stages(model, 2, seed=0)
+    columns = worlds.simulate(model, laws[:1], 1, 3000, seed=0)
     targets = {"a": mixope.TabularPolicy(laws[0]), "b": mixope.TabularPolicy(0.9 * laws[0] + 0.1 * laws[1])}
     result = mixope.compare(columns, targets, ["emp"])
     assert result.differences[0]["a", "b"].standard_error > 0

@@ -8,8 +8,8 @@ from scipy.optimize import linprog
 
 import mixope
 from intervals.logs import chain_log, ending_log
+from mixope.base.errors import UsageError
 from mixope.confounding import FACTORS, Confounded, Reported, confounding_of
-from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.occupancy import pooled
 from mixope.seen import look

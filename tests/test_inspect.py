@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
-from mixope import LinearGaussianPolicy, Logs, TabularPolicy
+from mixope import LinearGaussianPolicy, Logs, TabularPolicy, read
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.engines import MemoryEngine
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.inspection import coverage_of, inspect
 from mixope.seen import look
 
@@ -245,3 +246,29 @@ def test_coverage_by_logger_counts_the_pairs_that_each_has_taken():
     target = TabularPolicy(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array(["x", "y"]), np.array(["u", "v"]))
     found = {c.label: (c.covered, c.alone) for c in coverage_of(columns, target).loggers}
     assert found == {"a": (0.75, 0.375), "b": (0.5, 0.125)}  # x has 3 of 4 rows; y, v was never logged
+
+
+@pytest.mark.parametrize("missing", [None, "keep"])
+def test_what_is_missing_is_counted_in_all_rows_though_the_scan_leaves_some_out(tmp_path, missing):
+    """Next states are the next row's, so that a gap in it keeps the scan from the row before, and from the last one."""
+    generator = np.random.default_rng(0)
+    n, gone = 600, generator.random(600) < np.where(np.arange(600) % 3 == 2, 0.4, 0.05)
+    lost = generator.random(n) < 0.2
+    columns = {
+        "episode_id": np.arange(n) // 3,
+        "step": np.arange(n) % 3,
+        "observation.x": np.where(gone, None, generator.normal(size=n).round(3)),
+        "observation.ward": np.where(lost, None, generator.choice(["a", "b"], n)),
+        "action": generator.integers(2, size=n),
+        "reward": np.where(np.arange(n) == 4, None, 1.0),
+        "truncated": np.arange(n) % 3 == 2,
+    }
+    pyarrow.csv.write_csv(pa.table({k: pa.array(v.tolist()) for k, v in columns.items()}), tmp_path / "log.csv")
+    found = inspect(read(tmp_path / "log.csv", missing=missing))
+    assert {column.name.partition(".")[2]: column.missing for column in found.state} == {
+        "x": gone.sum(),
+        "ward": lost.sum(),
+    }
+    shown = str(found)
+    assert f"{gone.mean():.2%}" in shown
+    assert f"{lost.mean():.2%}" in shown

@@ -76,7 +76,7 @@ def test_the_horizon_of_the_logs_is_answered_and_is_their_mean_for_those_who_wro
 
 def test_logs_that_do_not_reach_the_horizon_are_still_refused() -> None:
     log = walk(episodes=30, cap=20)
-    with pytest.raises(mixope.errors.UsageError, match="at most 20 steps"):
+    with pytest.raises(mixope.base.errors.UsageError, match="at most 20 steps"):
         mixope.evaluate(log, EITHER, estimator="wis-step", estimand="horizon", horizon=21)
 
 
@@ -86,7 +86,7 @@ def test_a_total_is_refused_where_episodes_reach_the_cap_and_go_on() -> None:
     last = np.append(log["step"][1:] == 0, True)
     reached = last & (log["step"] == CAP - 1)
     assert 0 < log["terminated"][reached].sum() < reached.sum()  # a few really end at the cap
-    with pytest.raises(mixope.errors.UsageError, match="cannot see the total of an episode"):
+    with pytest.raises(mixope.base.errors.UsageError, match="cannot see the total of an episode"):
         mixope.evaluate(log, EITHER, estimator="wis-step", estimand="episode")
 
 
@@ -158,7 +158,7 @@ def test_one_step_that_was_cut_is_a_horizon_of_one() -> None:
     assert found.interval is not None
     assert found.interval.low < float(LEANING[:, 1] @ np.bincount(log["observation"]) / 400) < found.interval.high
     assert [check.status for check in found.diagnostics if check.name == "dropped rows"] == ["pass"]
-    with pytest.raises(mixope.errors.DataError, match="no row can be used"):
+    with pytest.raises(mixope.base.errors.DataError, match="no row can be used"):
         mixope.evaluate(logs, LEANING)
 
 
@@ -246,5 +246,5 @@ def test_a_hole_before_a_last_row_that_was_cut_is_seen() -> None:
     """The row after the hole was dropped before steps were added up."""
     log = walk(episodes=4, cap=6, hazard=0.0)
     kept = ~((log["episode_id"] == 2) & (log["step"] == 4))
-    with pytest.raises(mixope.errors.DataError, match="hole in the steps"):
+    with pytest.raises(mixope.base.errors.DataError, match="hole in the steps"):
         mixope.evaluate({name: values[kept] for name, values in log.items()}, EITHER)

@@ -10,16 +10,16 @@ from sklearn.preprocessing import OneHotEncoder
 
 import mixope
 from cli.running import run
+from mixope.base.errors import DataError
 from mixope.behaviours import ClassifierMixture
-from mixope.environments import hospital
-from mixope.errors import DataError
 from mixope.estimators import REGISTRY
 from mixope.features import ColumnFeatures, NormalisedBumps
 from mixope.logs import write
 from mixope.policies import on_columns, sklearn_policy
 from mixope.seen import look
+from mixope.worlds import hospital
 
-pytestmark = pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
 TARGET = mixope.CallablePolicy(hospital.reference, actions=list(hospital.ACTIONS))
 GAMMA = 0.9
 

@@ -9,7 +9,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
-from mixope.errors import DataError, MixopeError, UsageError, about
+from mixope.base.errors import DataError, MixopeError, UsageError, about
 
 VECTORS = {
     "observation": np.linspace(-1, 1, 40).reshape(20, 2),

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from mixope.processes import as_done, run_tasks
+from mixope.base.processes import as_done, run_tasks
 
 
 def slow_first(number):
@@ -61,11 +61,95 @@ def test_what_another_process_cannot_load_is_done_here(tmp_path, monkeypatch):
 
 def test_a_refusal_while_tasks_are_still_handed_out_is_met_too(monkeypatch):
     """The workers may be quick enough to refuse the first task before the last one is sent."""
-    from mixope.pool import Pool, Unsendable
+    from mixope.base.pool import Pool, Unsendable
 
     def refuse(pool, calls):
-        yield 0, [0]
+        yield 0, calls[0]()
         raise Unsendable("ModuleNotFoundError")
 
     monkeypatch.setattr(Pool, "results", refuse)
     assert run_tasks(slow_first, range(9), jobs=2) == [n**2 for n in range(9)]
+
+
+def test_modules_beside_a_named_policy_travel_and_installed_ones_do_not(tmp_path, monkeypatch):
+    """Also where packages are installed below the current folder, as in ``./.venv``: those a worker finds by itself."""
+    from mixope.base.pool import own_modules
+    from mixope.policies import read_policy
+
+    installed = tmp_path / ".venv" / "site-packages"
+    (installed / "an_installed").mkdir(parents=True)
+    (installed / "an_installed" / "__init__.py").write_text("THIRD = 1 / 3\n")
+    (tmp_path / "a_helper").mkdir()
+    (tmp_path / "a_helper" / "inside.py").write_text("from an_installed import THIRD\nHALF = THIRD * 1.5\n")
+    (tmp_path / "named_here.py").write_text(
+        "import numpy as np\nfrom a_helper.inside import HALF\n"
+        "def target(observations):\n    return np.full((len(observations), 2), HALF)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(installed)
+    assert read_policy("named_here:target") is not None
+    names = {module.__name__ for module in own_modules()}
+    assert {"named_here", "a_helper.inside"} <= names
+    assert not [name for name in names if name.startswith("an_installed")]
+
+
+def test_large_arrays_of_a_task_are_mapped_and_small_ones_are_copied(tmp_path):
+    import numpy as np
+
+    from mixope.base.pool import MAPPED_BYTES, read_task, write_task
+
+    large, small = np.arange(MAPPED_BYTES // 8 + 5, dtype=np.float64).reshape(-1, 5), np.arange(3)
+    write_task(
+        tmp_path / "task", {"large": large, "turned": np.asfortranarray(large), "small": small, "cut": large[::2]}
+    )
+    found = read_task(tmp_path / "task")
+    for name, wanted in (("large", large), ("turned", large), ("small", small), ("cut", large[::2])):
+        assert np.array_equal(found[name], wanted)
+    assert found["turned"].flags.f_contiguous
+    assert not found["large"].flags.writeable
+    assert found["small"].flags.writeable
+
+
+def kill_once(place, number):
+    import signal
+    from pathlib import Path
+
+    if number == 3:
+        try:
+            (Path(place) / "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return -number
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -number
+
+
+def test_a_call_whose_worker_died_is_made_again_and_no_other(tmp_path):
+    from functools import partial
+
+    from mixope.base.pool import Killed, Pool
+
+    calls = [partial(kill_once, str(tmp_path), number) for number in range(8)]
+    pool = Pool(2)
+    try:
+        with pytest.raises(Killed):
+            list(pool.results(calls))
+        (tmp_path / "killed").unlink()
+        assert sorted(pool.results(calls, tries=1)) == [(number, -number) for number in range(8)]
+    finally:
+        pool.close()
+
+
+def test_no_call_is_made_far_ahead_of_the_oldest():
+    """So that results of the others do not pile up behind one that takes long."""
+    from functools import partial
+
+    from mixope.base.pool import Pool
+
+    calls = [partial(time.sleep, 0.6 if number == 0 else 0.0) for number in range(12)]
+    pool = Pool(2)
+    try:
+        order = [number for number, _ in pool.results(calls, ahead=4)]
+    finally:
+        pool.close()
+    assert set(order[: order.index(0)]) <= {1, 2, 3}
+    assert sorted(order) == list(range(12))

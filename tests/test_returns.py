@@ -7,9 +7,9 @@ import pytest
 
 import mixope
 from intervals.logs import chain_log, ending_log
+from mixope.base.errors import DataError, UsageError
 from mixope.distributions import weighted_quantile
-from mixope.environments import simulate
-from mixope.errors import DataError, UsageError
+from mixope.worlds import simulate
 
 
 def episodes_of(columns, target):

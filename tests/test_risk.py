@@ -7,8 +7,8 @@ import pytest
 
 import mixope
 from intervals.logs import chain_log
+from mixope.base.errors import UsageError
 from mixope.distributions import Returns
-from mixope.errors import UsageError
 
 STEPS = 3
 

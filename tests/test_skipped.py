@@ -5,7 +5,7 @@ import pytest
 
 import mixope
 from estimators.test_learned import moved
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 
 LAWS = {"new": mixope.TabularPolicy([[0.5, 0.5]] * 3), "old": mixope.TabularPolicy([[0.7, 0.3]] * 3)}
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core has 
 
 PRELUDE = """
 import json, sys, threading
-from mixope.threads import one_thread
+from mixope.base.threads import one_thread
 
 def pools(api=None):
     from threadpoolctl import threadpool_info
@@ -212,7 +212,7 @@ def test_what_only_claims_to_be_a_module_is_left_alone(monkeypatch):
     """cffi puts libraries among the modules whose class says that they are one."""
     from types import ModuleType
 
-    from mixope.threads import one_thread
+    from mixope.base.threads import one_thread
 
     class Library:
         __class__ = ModuleType

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import AnyArray, FloatArray, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, sum_by
 from mixope.behaviours import CountedMixture
 from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, make
 from mixope.intervals import quantile

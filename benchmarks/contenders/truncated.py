@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from benchmarks.contenders.weighted import ratios
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.doubly_robust import _corrected

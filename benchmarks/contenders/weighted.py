@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.behaviours import DefaultMixture
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, scored

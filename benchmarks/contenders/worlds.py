@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 import mixope
-from mixope import environments
-from mixope.environments import Model, continuous, efficiency_bound, from_outcomes, linear_quadratic, simulate, truth
-from mixope.environments.efficiency import logged_law, return_variance
+from mixope import worlds
 from mixope.policies.gaussian import LinearGaussianPolicy
+from mixope.worlds import Model, continuous, efficiency_bound, from_outcomes, linear_quadratic, simulate, truth
+from mixope.worlds.efficiency import logged_law, return_variance
 
 GAMMA = 0.95
 STEPS = 50
@@ -112,8 +112,8 @@ def factored(name: str, model: Model, law: np.ndarray, loggers: list[np.ndarray]
 @lru_cache
 def trained(name: str, n_loggers: int, seed: int = 0) -> tuple[Model, np.ndarray, list[np.ndarray]]:
     """A model, its target and its loggers."""
-    model = environments.make(name)
-    return model, environments.target(model, seed=seed), environments.stages(model, n_loggers, seed=seed)
+    model = worlds.make(name)
+    return model, worlds.target(model, seed=seed), worlds.stages(model, n_loggers, seed=seed)
 
 
 def taxi(n_loggers: int, episodes: int, seed: int = 0) -> World:
@@ -135,7 +135,7 @@ def rare(episodes: int) -> World:
 @lru_cache
 def machines(n: int, episodes: int) -> World:
     """Loggers reboot what is down, each with favourites; the target has none."""
-    model, generator = environments.make("machines", n=n), np.random.default_rng(0)
+    model, generator = worlds.make("machines", n=n), np.random.default_rng(0)
     down = 1 - np.stack(list(model.factors.values()), 1)
 
     def preferring(care: float, favour: np.ndarray) -> np.ndarray:

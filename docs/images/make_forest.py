@@ -18,7 +18,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.estimators import REGISTRY
 
 SEED = 2026
@@ -36,9 +36,9 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#555555"  # Okabe and Ito: told apar
 
 def estimates() -> tuple[mixope.Comparison, float, float]:
     """The comparison, the exact long-run average, and the exact mean of the first HORIZON steps."""
-    model = environments.make("taxi")
-    loggers, target = environments.stages(model, LOGGERS, seed=SEED), environments.target(model, seed=SEED)
-    columns = environments.simulate(model, loggers, EPISODES, HORIZON, seed=SEED, observed="factors")
+    model = worlds.make("taxi")
+    loggers, target = worlds.stages(model, LOGGERS, seed=SEED), worlds.target(model, seed=SEED)
+    columns = worlds.simulate(model, loggers, EPISODES, HORIZON, seed=SEED, observed="factors")
     names = list(model.factors)
     states = np.stack([model.factors[name] for name in names], axis=1)
 
@@ -48,7 +48,7 @@ def estimates() -> tuple[mixope.Comparison, float, float]:
     known = {f"logger-{j}": policy(logger) for j, logger in enumerate(loggers)}
     counted = [name for name, entry in REGISTRY.items() if "counts" in entry.takes]
     table = mixope.compare(columns, {"new": policy(target)}, counted, loggers=known)
-    truth = environments.truth
+    truth = worlds.truth
     return table, truth.average(model, target), truth.horizon(model, target, HORIZON)
 
 

@@ -13,18 +13,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.moved import keep_old_names
 from mixope.version import __version__
 
 if TYPE_CHECKING:
     from mixope.backtesting import Backtest, backtest
+    from mixope.base.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.comparison import compare, compare_targets
     from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
     from mixope.distributions import Returns, returns
-    from mixope.errors import DataError, MixopeError, MixopeWarning, UsageError
     from mixope.estimand import Estimand
     from mixope.estimate import Estimate
     from mixope.evaluation import evaluate
+    from mixope.experiments import Experiment, experiment
     from mixope.inspection import Inspection, inspect
     from mixope.logs import Logs, read
     from mixope.planning import Plan, plan, plan_experiment
@@ -40,35 +42,34 @@ if TYPE_CHECKING:
         read_policy,
     )
     from mixope.recording import record, recorder
-    from mixope.trials import Experiment, experiment
 
 _HOME = {
     "Backtest": "mixope.backtesting",
     "CallablePolicy": "mixope.policies",
     "Comparison": "mixope.differences",
-    "DataError": "mixope.errors",
+    "DataError": "mixope.base.errors",
     "Estimand": "mixope.estimand",
     "Estimate": "mixope.estimate",
-    "Experiment": "mixope.trials",
+    "Experiment": "mixope.experiments",
     "GaussianPolicy": "mixope.policies",
     "Inspection": "mixope.inspection",
     "LinearGaussianPolicy": "mixope.policies",
     "Logs": "mixope.logs",
     "Mixture": "mixope.policies",
-    "MixopeError": "mixope.errors",
-    "MixopeWarning": "mixope.errors",
+    "MixopeError": "mixope.base.errors",
+    "MixopeWarning": "mixope.base.errors",
     "Plan": "mixope.planning",
     "Returns": "mixope.distributions",
     "Softened": "mixope.policies",
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
-    "UsageError": "mixope.errors",
+    "UsageError": "mixope.base.errors",
     "Verdict": "mixope.diagnostics",
     "backtest": "mixope.backtesting",
     "compare": "mixope.comparison",
     "compare_targets": "mixope.comparison",
     "evaluate": "mixope.evaluation",
-    "experiment": "mixope.trials",
+    "experiment": "mixope.experiments",
     "inspect": "mixope.inspection",
     "plan": "mixope.planning",
     "plan_experiment": "mixope.planning",
@@ -118,6 +119,9 @@ __all__ = [
     "recorder",
     "returns",
 ]
+
+
+keep_old_names()
 
 
 def __getattr__(name: str) -> Any:

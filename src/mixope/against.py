@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.estimand import Estimand
 from mixope.estimate import Advantage, Earned
 from mixope.estimators import Solution

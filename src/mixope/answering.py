@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mixope.against import Contest
-from mixope.arrays import FloatArray, IntArray
 from mixope.bands import Band, problem_band
+from mixope.base.arrays import FloatArray, IntArray
+from mixope.base.errors import Advice, MixopeError, Setting
+from mixope.base.threads import one_thread
 from mixope.diagnostics import (
     Diagnostic,
     Evidence,
@@ -37,7 +39,6 @@ from mixope.diagnostics.absorbing import parked_on_counts
 from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
 from mixope.diagnostics.evidence import Readings
 from mixope.diagnostics.replay import replay_logs
-from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
@@ -71,7 +72,6 @@ from mixope.statistics.scores import ScoreTable
 from mixope.statistics.transitions import ENDED
 from mixope.statistics.weights import WeightBin
 from mixope.survey import Survey
-from mixope.threads import one_thread
 from mixope.version import __version__
 
 ROUNDING = 1e-12

@@ -22,8 +22,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, sum_by
-from mixope.errors import UnknownName, UsageError
+from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.flow import Flow, with_restart
 from mixope.estimators.occupancy import pooled

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from mixope.answering import Skipped, answer
+from mixope.base.errors import Advice
 from mixope.diagnostics import Verdict
-from mixope.errors import Advice
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.intervals import IntervalChoice

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixope.answering import Refusal, Skipped, answer
+from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.choosing import answer_automatically, in_common
 from mixope.differences import Comparison, Contested, Difference, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY, Estimator

@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from mixope.arrays import FloatArray, IntArray, is_number, sum_by
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray, is_number, sum_by
+from mixope.base.errors import UsageError
 from mixope.estimators.flow import Flow
 from mixope.estimators.occupancy import pooled
 from mixope.intervals import Interval

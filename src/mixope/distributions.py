@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from mixope.answering import answer
-from mixope.arrays import FloatArray, is_number
+from mixope.base.arrays import FloatArray, is_number
+from mixope.base.errors import Advice, DataError, Setting, UsageError
+from mixope.base.rendering import Record, Rows
 from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.diagnostics.verdicts import graded
 from mixope.engines import Engine
-from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators.trajectory import weighted
@@ -35,7 +36,6 @@ from mixope.intervals import Interval, clustered_interval, degrees_of_freedom, q
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import as_estimand, check_level
-from mixope.rendering import Record, Rows
 from mixope.seen import Counted, Sampled, look
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mixope.arrays import is_number, is_whole
-from mixope.errors import Advice, Setting, UnknownName, UsageError
+from mixope.base.arrays import is_number, is_whole
+from mixope.base.errors import Advice, Setting, UnknownName, UsageError
 
 Kind = Literal["average", "discounted", "horizon", "episode"]
 NEARLY_ONE = 1.0 - 1e-5

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.rendering import ReportedRecord, Rows
 from mixope.confounding import Confounding
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
 from mixope.intervals import Interval
 from mixope.pictures import Pictures
-from mixope.rendering import ReportedRecord, Rows
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.weights import WeightBin
 

@@ -10,12 +10,12 @@ from math import isfinite
 from typing import Any
 
 from mixope.answering import answer
-from mixope.arrays import is_number
+from mixope.base.arrays import is_number
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.choosing import answer_automatically
 from mixope.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
 from mixope.diagnostics import Verdict
 from mixope.engines import Engine
-from mixope.errors import Advice, Setting, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator

@@ -7,7 +7,7 @@ that times the t quantile (of a watched test: times the boundary of the sequence
 
 The pilot's se is itself an estimate: df se²/χ² with df degrees of freedom, so that n comes with a range in which it
 lies with 90 %. What features cannot follow does not shrink with n. Of an experiment two ways are open: more units, by
-the same law, and more days, by how its error fell in the days that were seen (:mod:`mixope.trials.lengths`).
+the same law, and more days, by how its error fell in the days that were seen (:mod:`mixope.experiments.lengths`).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from mixope.arrays import is_number
+from mixope.base.arrays import is_number
+from mixope.base.errors import Advice, DataError, UsageError
+from mixope.base.rendering import Record, Rows
 from mixope.comparison import compare
 from mixope.diagnostics import Verdict
 from mixope.differences import Comparison
-from mixope.errors import Advice, DataError, UsageError
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
+from mixope.experiments.arms import compare_arms, difference_of
+from mixope.experiments.design import Absent, Design, Period, names_of
+from mixope.experiments.lengths import errors_by_length
+from mixope.experiments.panel import make_panel
 from mixope.intervals import degrees_of_freedom, quantile, sequence_reach, standard_error
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import check_level
-from mixope.rendering import Record, Rows
-from mixope.trials.arms import compare_arms, difference_of
-from mixope.trials.design import Absent, Design, Period, names_of
-from mixope.trials.lengths import errors_by_length
-from mixope.trials.panel import make_panel
 
 SURE = 0.9
 """Of the range in which the amount of data lies."""

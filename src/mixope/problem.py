@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.errors import Advice, DataError, Setting, UsageError, must_fit
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, DataError, Setting, UsageError, must_fit
 from mixope.estimand import Estimand
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking

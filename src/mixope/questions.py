@@ -7,8 +7,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from mixope.arrays import is_number, is_whole
-from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, about
+from mixope.base.arrays import is_number, is_whole
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, about
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
 from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, must_fit
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, must_fit
+from mixope.base.processes import Progress, run_tasks
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, make
 from mixope.estimators.asking import Rounds, answered
@@ -34,7 +35,6 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
 from mixope.problem import Problem, pair_probabilities
-from mixope.processes import Progress, run_tasks
 from mixope.questions import ask
 from mixope.seen import Counted, Sampled
 from mixope.statistics.by_episode import first_of_runs

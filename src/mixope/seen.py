@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.threads import one_thread
 from mixope.engines import Engine, bounded, choose, with_checkpoint
-from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.device_sums import DeviceSums
@@ -52,7 +53,6 @@ from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSte
 from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
-from mixope.threads import one_thread
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
@@ -399,13 +399,13 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
-    warn_of_sentinels(known.sample, schema.observation)
+    sentinels = warn_of_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
-    sums = replace(sums, limit=limit, odd=odd, shifts=shifts, staleness=stale)
+    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mixope.errors import Advice, MixopeError, MixopeWarning, Setting, UsageError
+from mixope.base.errors import Advice, MixopeError, MixopeWarning, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs, reading
 from mixope.logs.database import available_bytes, bytes_of, release_unused, resident_bytes
 from mixope.logs.sources import quote

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.engines import Engine
-from mixope.errors import Advice, DataError, Setting
 from mixope.logs import (
     NO_JUMPS,
     UNFOLLOWED,

@@ -26,9 +26,9 @@ import numpy as np
 import psutil
 
 import mixope
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.diagnostics import Verdict
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.estimators import REGISTRY
 
 from .random_logs import FORMATS, Plan, columns, shuffled, stored, target

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.backtesting import backtest
-from mixope.environments import continuous, linear_quadratic
 from mixope.inspection import inspect
+from mixope.worlds import continuous, linear_quadratic
 
-MODEL = environments.make("sessions")
-TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))
+MODEL = worlds.make("sessions")
+TARGET = mixope.TabularPolicy(worlds.target(MODEL, seed=0))
 
 
 def sessions(seed=0):
-    return environments.simulate(MODEL, environments.stages(MODEL, 3, seed=0), 150, seed=seed)
+    return worlds.simulate(MODEL, worlds.stages(MODEL, 3, seed=0), 150, seed=seed)
 
 
 def vectors(seed=0):
@@ -83,9 +83,9 @@ def test_rows_that_are_missing_inside_episodes_ask_for_caution(world):
     if world == "linear-quadratic":
         columns, target = vectors(), linear_quadratic.target()
     else:
-        model = environments.make(world)
-        target = mixope.TabularPolicy(environments.target(model, seed=0))
-        columns = environments.simulate(model, environments.stages(model, 3, seed=0), 60, 50, seed=0)
+        model = worlds.make(world)
+        target = mixope.TabularPolicy(worlds.target(model, seed=0))
+        columns = worlds.simulate(model, worlds.stages(model, 3, seed=0), 60, 50, seed=0)
     whole = mixope.evaluate(columns, target)
     inner = (columns["step"] > 0) & (columns["step"] < columns["step"].max())
     best = inner & (columns["reward"] >= np.quantile(columns["reward"], 0.95))

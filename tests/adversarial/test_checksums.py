@@ -8,7 +8,7 @@ import pytest
 
 import mixope
 from cli.running import POLICY, run, write
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 N = 4_000
 

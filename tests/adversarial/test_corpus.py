@@ -13,8 +13,8 @@ from .fuzzing.running import fuzz
 
 KEPT = sorted(FOLDER.glob("*.json"))
 CRASHED = [path for path in KEPT if '"place": "crash' in path.read_text(encoding="utf-8")]
-ALONE = "from pathlib import Path; from adversarial.fuzzing.corpus import load; \
-from adversarial.fuzzing.judging import judge; import sys; print(judge(load(Path(sys.argv[1]))))"
+ALONE = "from pathlib import Path; from tests.adversarial.fuzzing.corpus import load; \
+from tests.adversarial.fuzzing.judging import judge; import sys; print(judge(load(Path(sys.argv[1]))))"
 
 
 @pytest.mark.parametrize("path", [path for path in KEPT if path not in CRASHED], ids=lambda path: path.stem)
@@ -24,9 +24,9 @@ def test_what_failed_once(path):
 
 @pytest.mark.parametrize("path", CRASHED, ids=lambda path: path.stem)
 def test_what_once_ended_the_process(path):
-    tests = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", ALONE, str(path)]
-    found = subprocess.run(command, cwd=tests, capture_output=True, text=True, check=False)
+    found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout.strip()) == (0, "None"), found.stderr
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 
 def parquet() -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 import mixope
 from logs import other_tools
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 
 SETS = Path(__file__).parents[1] / "data" / "minari"
 CHANGES = 40

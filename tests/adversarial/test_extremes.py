@@ -11,9 +11,9 @@ import pytest
 
 import mixope
 from cli.running import run
+from mixope.base.errors import DataError
 from mixope.diagnostics import Evidence, Verdict, diagnose, verdict
 from mixope.diagnostics.verdicts import graded
-from mixope.errors import DataError
 from mixope.estimators import Solution
 from mixope.intervals import Interval, Uncertainty
 from mixope.policies import uniform

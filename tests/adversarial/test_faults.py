@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from cli.running import run
-from mixope.environments.datasets import Settings, write_dataset
-from mixope.experiments.reproduction import write_lines
-from mixope.experiments.style import save
+from mixope.paper.reproduction import write_lines
+from mixope.paper.style import save
+from mixope.worlds.datasets import Settings, write_dataset
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 
@@ -205,7 +205,7 @@ def test_a_worker_that_is_killed_is_told_of_and_nothing_is_left(command, folder)
     while len(found) < 2 and time.monotonic() < until and running.poll() is None:
         time.sleep(0.05)
         processes = psutil.Process(running.pid).children()
-        found = [one for one in processes if "mixope.pool" in " ".join(one.cmdline())]
+        found = [one for one in processes if "mixope.base.pool" in " ".join(one.cmdline())]
     time.sleep(2.0)
     found[0].kill()
     said = running.communicate(timeout=120)[1]

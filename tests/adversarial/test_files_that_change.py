@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
+from mixope.base.errors import DataError
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.errors import DataError
 
-MODEL = environments.make("singlepath")
-LOGGERS = environments.stages(MODEL, 2, seed=0)
-TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))
+MODEL = worlds.make("singlepath")
+LOGGERS = worlds.stages(MODEL, 2, seed=0)
+TARGET = mixope.TabularPolicy(worlds.target(MODEL, seed=0))
 
 
 def log(seed=0):
-    return pa.table(environments.simulate(MODEL, LOGGERS, 30, 20, seed=seed))
+    return pa.table(worlds.simulate(MODEL, LOGGERS, 30, 20, seed=seed))
 
 
 def without(table, column):
@@ -154,7 +154,7 @@ def test_the_fingerprint_is_of_what_was_read(tmp_path):
 
 
 def test_arrays_from_a_file_are_known_by_the_file_that_was_read(tmp_path):
-    path, columns = tmp_path / "log.npz", environments.simulate(MODEL, LOGGERS, 30, 20, seed=0)
+    path, columns = tmp_path / "log.npz", worlds.simulate(MODEL, LOGGERS, 30, 20, seed=0)
     np.savez(path, **{name: np.asarray(values) for name, values in columns.items()})
     logs = mixope.read(path)
     before = mixope.read(path).fingerprint()

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from cli.running import run
-from mixope.environments import datasets
-from mixope.errors import UsageError
-from mixope.folders import RECORD, STAGING, claim
+from mixope.base.errors import UsageError
+from mixope.base.folders import RECORD, STAGING, claim
+from mixope.worlds import datasets
 
 SIMULATE = ("simulate", "walk", "--loggers", "2", "--episodes", "8", "--horizon", "10", "-o")
 DEMO = ("demo", "--episodes", "8", "--horizon", "10", "-o")

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 import mixope
-from mixope.cells import bare, marked
-from mixope.experiments.reproduction import read_lines, write_lines
+from mixope.base.cells import bare, marked
 from mixope.logs import write
+from mixope.paper.reproduction import read_lines, write_lines
 
 FORMULAS = ("=1+1", "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''+x")
 HARMLESS = ("a", "a=b", "'a", "", "-", "北京")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import DataError, MixopeWarning
 from mixope.diagnostics import Verdict
-from mixope.errors import DataError, MixopeWarning
 from mixope.intervals import Interval
 
 from .fuzzing import judging, running

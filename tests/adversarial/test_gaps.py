@@ -11,7 +11,7 @@ import pytest
 
 import mixope
 from cli.running import WALK, run
-from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.policies import uniform
 
 from .test_lost_rows import HALF, ROWS, TARGET, arrays

@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
-from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, UsageError
+from mixope.base.errors import UNSHOWABLE, DataError, MixopeWarning, UsageError
 
 HOSTILE = {
     "colours": "\x1b[31mred\x1b[0m",

@@ -13,9 +13,9 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
+from mixope.base.errors import UsageError
+from mixope.base.files import scratch_folder
 from mixope.engines import EmbeddedEngine
-from mixope.errors import UsageError
-from mixope.files import scratch_folder
 from mixope.logs import reading
 from mixope.logs.database import connect
 
@@ -65,7 +65,7 @@ def test_with_nowhere_to_spill_to_small_logs_are_still_read(tmp_path, monkeypatc
 
 HOLDS = """
 import sys
-from mixope.files import scratch_folder
+from mixope.base.files import scratch_folder
 with scratch_folder() as folder:
     (folder / "large").write_bytes(b"x")
     print(folder, flush=True)
@@ -121,7 +121,7 @@ with connect() as connection:
 
 FULL = """
 import errno
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.logs.sources.stores import reaching
 try:
     with reaching("standard input"):

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from mixope.errors import UsageError
-from mixope.files import LOCK, locked, replacing, scratch_folder
-from mixope.folders import claim
+from mixope.base.errors import UsageError
+from mixope.base.files import LOCK, locked, replacing, scratch_folder
+from mixope.base.folders import claim
 
 GONE = 4_194_000
 """Linux gives out no such number unless it is told to."""
@@ -50,7 +50,7 @@ def test_a_lock_can_be_left_in_another_thread(tmp_path):
 HOLDS = """
 import sys
 from pathlib import Path
-from mixope.files import locked
+from mixope.base.files import locked
 with locked(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     sys.stdin.read()

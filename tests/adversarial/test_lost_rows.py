@@ -15,7 +15,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError, MixopeWarning
+from mixope.base.errors import DataError, MixopeWarning
 from mixope.logs.sources import text
 
 ROWS = 60
@@ -150,7 +150,7 @@ BEYOND: dict[str, tuple[str, str, str, list[Any]]] = {
 """Column, what it holds in the first rows, what further down, and how the two are read."""
 
 
-@pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+@pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
 @pytest.mark.parametrize("case", BEYOND)
 def test_what_comes_after_the_first_rows_of_a_large_file_is_read_for_what_it_is(case, tmp_path, monkeypatch):
     column, early, late, expected = BEYOND[case]

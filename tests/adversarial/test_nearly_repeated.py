@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.adversarial.test_repeated_episodes import check, of_vectors, repeated
 
-from mixope.environments import cartpole, continuous, linear_quadratic, pendulum
+from mixope.worlds import cartpole, continuous, linear_quadratic, pendulum
 
 
 def customers(n, seed, *, vectors=False, weeks=26):

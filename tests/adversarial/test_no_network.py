@@ -11,9 +11,11 @@ import sys
 import pytest
 
 from cli.running import LOG, POLICY, write
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs import read
 from mixope.logs.database import connect
+
+from .fuzzing.mutations import POLICIES, originals
 
 WATCHED = """
 import sys
@@ -22,7 +24,7 @@ def watch(event, arguments):
         print(event, arguments, flush=True)
         raise SystemExit(99)
 sys.addaudithook(watch)
-import mixope, mixope.report, mixope.backtesting, mixope.experiments
+import mixope, mixope.report, mixope.backtesting, mixope.paper
 from mixope.cli import app
 for words in (
     ["evaluate", "log.csv", "--target", "t.csv", "--html", "page.html", "--json"],
@@ -58,6 +60,38 @@ def test_no_system_call_connects_anywhere(tmp_path):
     words = ["evaluate", "log.csv", "--target", "t.csv", "--html", "page.html"]
     subprocess.run([*traced, *words], cwd=tmp_path, capture_output=True, timeout=300, check=True)
     assert "AF_INET" not in (tmp_path / "trace").read_text()
+
+
+NETWORK = """
+import mixope, numpy as np, time
+print(mixope.read_policy("policy.onnx").probs(np.eye(2)).shape)
+time.sleep(2)
+"""
+
+
+def test_the_runtime_of_networks_tells_nobody(tmp_path):
+    """ONNX Runtime 1.31 keeps what it is about to send in the home folder."""
+    pytest.importorskip("onnxruntime", reason="pip install 'mixope[onnx]'")
+    network = originals(POLICIES).get("onnx")
+    if network is None:
+        pytest.skip("pip install onnx")
+    (tmp_path / "policy.onnx").write_bytes(network[1])
+    (tmp_path / "home").mkdir()
+    kept = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    words = [sys.executable, "-c", NETWORK]
+    traced = ["strace", "-f", "-e", "trace=connect", "-o", "trace"] if shutil.which("strace") else []
+    done = subprocess.run(
+        [*traced, *words],
+        cwd=tmp_path,
+        env={**kept, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "(2, 2)" in done.stdout
+    assert not list((tmp_path / "home").rglob("onnxruntime*"))
+    assert not traced or "AF_INET" not in (tmp_path / "trace").read_text()
 
 
 def test_the_database_installs_and_loads_nothing():

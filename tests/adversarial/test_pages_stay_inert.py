@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cli.running import LOG, run
-from mixope.experiments.experiment import Experiment
-from mixope.experiments.page import write_page
+from mixope.paper.experiment import Experiment
+from mixope.paper.page import write_page
 from report import browser
 
 ADDRESS = "127.0.0.1"

@@ -13,7 +13,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 
 
 class Trap:

@@ -8,7 +8,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, run, write
-from mixope.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import DataError, MixopeError, UsageError
 
 MODULE = """
 import sys

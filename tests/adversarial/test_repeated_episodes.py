@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics import check_logs
 from mixope.seen import count, look
 from mixope.statistics.episodes import score_lookup
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.repeats import common_divisor, grouped_alike, make_marks
 
-TARGET = mixope.TabularPolicy(environments.target(environments.make("singlepath"), seed=0))
+TARGET = mixope.TabularPolicy(worlds.target(worlds.make("singlepath"), seed=0))
 
 
 def repeated(columns, times=2, share=1.0, seed=0, label=None):
@@ -39,8 +39,8 @@ def check(columns, engine=None):
 
 
 def in_world(name, episodes, steps, seed=0):
-    model = environments.make(name)
-    return environments.simulate(model, environments.stages(model, 3, seed=0), episodes, steps, seed=seed)
+    model = worlds.make(name)
+    return worlds.simulate(model, worlds.stages(model, 3, seed=0), episodes, steps, seed=seed)
 
 
 def of_vectors(episodes=40, steps=10, seed=0):

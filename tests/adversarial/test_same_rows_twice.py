@@ -13,15 +13,15 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope import environments
-from mixope.errors import DataError
+from mixope import worlds
+from mixope.base.errors import DataError
 
-MODEL = environments.make("singlepath")
-LOGGERS = environments.stages(MODEL, 2, seed=0)
+MODEL = worlds.make("singlepath")
+LOGGERS = worlds.stages(MODEL, 2, seed=0)
 
 
 def log(seed=0, episodes=10):
-    return pa.table(environments.simulate(MODEL, LOGGERS, episodes, 20, seed=seed))
+    return pa.table(worlds.simulate(MODEL, LOGGERS, episodes, 20, seed=seed))
 
 
 def write(table, path):
@@ -93,7 +93,7 @@ def test_the_command_refuses_it_too(tmp_path, fault):
 
 
 def test_a_table_given_twice_is_refused(tmp_path):
-    table, arrays = log(), environments.simulate(MODEL, LOGGERS, 10, 20, seed=0)
+    table, arrays = log(), worlds.simulate(MODEL, LOGGERS, 10, 20, seed=0)
     write(table, tmp_path / "one.parquet")
     stored = ds.dataset(str(tmp_path / "one.parquet"))
     for given in [(table, table), (table, pa.concat_tables([table])), (arrays, arrays), (stored, stored)]:
@@ -122,7 +122,7 @@ def test_files_of_one_short_episode_may_be_alike(tmp_path):
     for number in range(3):
         write(one, tmp_path / f"{number}.parquet")
     for given, rows in [((tmp_path,), 6), ((one, one.slice(0)), 4)]:
-        with pytest.warns(mixope.errors.MixopeWarning):
+        with pytest.warns(mixope.base.errors.MixopeWarning):
             logs = mixope.read(*given)
         assert logs.total_rows() == rows
 

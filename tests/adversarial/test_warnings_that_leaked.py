@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.features import Standardise
 from mixope.solvers.linear import Whitening, solve_ratio
 

@@ -15,7 +15,7 @@ import pytest
 
 import mixope
 from mixope import files
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate
 
@@ -291,6 +291,7 @@ def hdf5(path, change):
         file["observations"] = np.zeros((4, 1))
         file["actions"] = np.array([[0.1], [0.2], [0.3], [0.4]])
         file["terminals"] = np.array([False, True, False, True])
+        file["timeouts"] = np.zeros(4, bool)
         file["rewards"] = np.ones(4)
         change(h5py, file)
     return str(path)
@@ -347,7 +348,7 @@ def test_a_pipe_under_the_name_of_an_abandoned_file_is_left_alone(tmp_path):
 
 
 def test_a_checkout_of_somebody_else_is_not_asked_for_its_commit(tmp_path, monkeypatch):
-    from mixope.experiments import reproduction
+    from mixope.paper import reproduction
 
     other = tmp_path / "project" / "lib" / "mixope" / "experiments" / "reproduction.py"
     (tmp_path / "project" / ".git").mkdir(parents=True)

@@ -10,11 +10,11 @@ from scipy import stats
 from scipy.stats import binomtest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.backtesting import Backtest, BacktestRow, backtest, counted_policy, strange_rows, without
 from mixope.backtesting.records import BEYOND_CHANCE, WARN, judged_together, share_interval
+from mixope.base.errors import UsageError
 from mixope.differences.records import probability_words
-from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.logs import write
 from mixope.report.document import document
@@ -24,9 +24,9 @@ from mixope.seen import count
 
 
 def world(name="gridworld-slip", loggers=3, episodes=60, horizon=50, seed=0, **options):
-    model = environments.make(name)
-    policies = environments.stages(model, loggers, seed=0)
-    return environments.simulate(model, policies, episodes, horizon, seed=seed, **options), policies
+    model = worlds.make(name)
+    policies = worlds.stages(model, loggers, seed=0)
+    return worlds.simulate(model, policies, episodes, horizon, seed=seed, **options), policies
 
 
 def table(policies):
@@ -108,9 +108,9 @@ def test_labels_on_the_wrong_policies_come_out():
 
 
 def test_a_logger_whose_actions_nobody_else_took_is_not_supported():
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     never, always = np.tile([1.0, 0.0], (5, 1)), np.tile([0.0, 1.0], (5, 1))
-    columns = environments.simulate(model, [never, always], 40, 30, seed=0)
+    columns = worlds.simulate(model, [never, always], 40, 30, seed=0)
     result = backtest(columns)
     assert {row.verdict for row in result.rows} == {"not supported by these logs"}
     assert all(row.uncovered_mass == 1 and not row.covered for row in result.rows)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from mixope import LinearGaussianPolicy, environments
+from mixope import LinearGaussianPolicy, worlds
 from mixope.cli import app
-from mixope.environments import continuous, linear_quadratic
 from mixope.logs import write
+from mixope.worlds import continuous, linear_quadratic
 
 pytestmark = pytest.mark.long
 
@@ -20,8 +20,8 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
-    model = environments.make("singlepath")
-    columns = environments.simulate(model, environments.stages(model, 2, seed=0), 40, 20, seed=0)
+    model = worlds.make("singlepath")
+    columns = worlds.simulate(model, worlds.stages(model, 2, seed=0), 40, 20, seed=0)
     path = tmp_path_factory.mktemp("logs") / "logs.parquet"
     write(columns, path)
     return path
@@ -62,10 +62,10 @@ def test_a_missing_column_is_bad_data(tmp_path):
 
 
 def test_strict_says_that_no_logger_can_be_predicted(tmp_path):
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     apart = [np.tile(law, (5, 1)) for law in ([1.0, 0.0], [0.0, 1.0])]
     path = tmp_path / "apart.csv"
-    write(environments.simulate(model, apart, 10, 10, seed=0), path)
+    write(worlds.simulate(model, apart, 10, 10, seed=0), path)
     assert run(path).exit_code == 0
     result = run(path, "--strict")
     assert result.exit_code == 4

@@ -10,11 +10,11 @@ import pytest
 import mixope
 from mixope import LinearGaussianPolicy
 from mixope.backtesting import backtest
+from mixope.base.errors import UsageError
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, linear_quadratic
-from mixope.errors import UsageError
 from mixope.features import NormalisedBumps
 from mixope.logs import write
+from mixope.worlds import continuous, linear_quadratic
 
 pytestmark = pytest.mark.long
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mixope import environments
+from mixope import worlds
 from mixope.backtesting import backtest, from_counts, without
 from mixope.backtesting.others import merge
 from mixope.estimators import REGISTRY, StateRatio, ignores_loggers, make
@@ -22,8 +22,8 @@ def world(observed="id", uneven=False):
 
     Episodes that are cut unevenly are predicted by the average, others by their horizon.
     """
-    model = environments.make("gridworld-slip")
-    columns = environments.simulate(model, environments.stages(model, 5, seed=0), 15, 15, seed=1, observed=observed)
+    model = worlds.make("gridworld-slip")
+    columns = worlds.simulate(model, worlds.stages(model, 5, seed=0), 15, 15, seed=1, observed=observed)
     noise = np.random.default_rng(3).normal(size=len(columns["reward"]))
     kept = columns["step"] < (12 + columns["episode_id"] % 3 if uneven else 15)
     return {name: values[kept] for name, values in {**columns, "reward": columns["reward"] + noise}.items()}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.bands import outer_band
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.seen import count
 
@@ -128,10 +128,10 @@ def test_the_band_holds_the_estimate(seed, estimand):
 @pytest.mark.parametrize("estimand", ESTIMANDS, ids=str)
 @pytest.mark.parametrize("name", ["singlepath", "walk"])
 def test_where_all_is_covered_the_band_is_the_estimate(name, estimand):
-    model = environments.make(name)
+    model = worlds.make(name)
     uniform = np.full((model.n_states, model.n_actions), 1 / model.n_actions)
-    logs = environments.simulate(model, [uniform], 200, 30, seed=1)
-    target = mixope.TabularPolicy(environments.target(model, seed=0))
+    logs = worlds.simulate(model, [uniform], 200, 30, seed=1)
+    target = mixope.TabularPolicy(worlds.target(model, seed=0))
     band = outer_band(count(logs), target, estimand=estimand)
     value = mixope.evaluate(logs, target, "emp", estimand=estimand).value
     assert band.low == pytest.approx(value, abs=1e-9)
@@ -142,12 +142,12 @@ def test_where_all_is_covered_the_band_is_the_estimate(name, estimand):
 @pytest.mark.parametrize("kind", ["average", "horizon"])
 def test_the_band_holds_the_truth_where_the_estimate_is_biased(kind):
     """Taxi with few episodes: the interval of EMP is too short for what it has not seen, the band is not."""
-    model = environments.make("taxi")
-    policy = environments.target(model, seed=0)
-    logs = environments.simulate(model, environments.stages(model, 2, seed=0), 40, 100, seed=3)
+    model = worlds.make("taxi")
+    policy = worlds.target(model, seed=0)
+    logs = worlds.simulate(model, worlds.stages(model, 2, seed=0), 40, 100, seed=3)
     estimand = Estimand() if kind == "average" else Estimand("horizon", horizon=100)
-    truth = environments.truth.average(model, policy)
-    truth = truth if kind == "average" else environments.truth.horizon(model, policy, 100)
+    truth = worlds.truth.average(model, policy)
+    truth = truth if kind == "average" else worlds.truth.horizon(model, policy, 100)
     band = outer_band(count(logs), mixope.TabularPolicy(policy), estimand=estimand)
     assert band.low < truth < band.high
     assert band.uncovered_mass > 0.005

@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from mixope.base.errors import MixopeError
 from mixope.behaviours import CountedMixture, KnownMixture, Logged, PerLogger
 from mixope.behaviours.calibration import misfit, state_factors
-from mixope.errors import MixopeError
 
 from .problems import S, by_group, laws, plain, problem, rows
 

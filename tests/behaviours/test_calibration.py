@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mixope.base.errors import DataError
 from mixope.behaviours import state_factors
 from mixope.behaviours.calibration import (
     apply_calibration,
@@ -10,7 +11,6 @@ from mixope.behaviours.calibration import (
     solve_calibration,
     z_scores,
 )
-from mixope.errors import DataError
 from mixope.features import NormalisedBumps
 
 

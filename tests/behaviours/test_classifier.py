@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
+from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import ClassifierMixture, KnownMixture
-from mixope.errors import DataError, UsageError
 from mixope.policies.gaussian import GaussianPolicy
 
 from .test_protocol import make_rows

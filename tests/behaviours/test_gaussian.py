@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import (
     Behaviour,
     ClassifierMixture,
@@ -14,12 +15,11 @@ from mixope.behaviours import (
 )
 from mixope.behaviours.experts import gate_step
 from mixope.behaviours.gaussian import VARIANCE_RIDGE, gram
-from mixope.environments import pendulum
-from mixope.environments.continuous import simulate
-from mixope.errors import DataError, UsageError
 from mixope.features import NormalisedBumps
 from mixope.features.quadratic import Quadratic
 from mixope.policies.gaussian import GaussianPolicy, SquashedGaussianPolicy
+from mixope.worlds import pendulum
+from mixope.worlds.continuous import simulate
 
 from .test_protocol import make_rows
 

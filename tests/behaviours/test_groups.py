@@ -8,6 +8,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import mixope
+from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.behaviours import (
     BEHAVIOURS,
     ClassifierMixture,
@@ -23,7 +24,6 @@ from mixope.behaviours import (
     experts,
     nearest_logger_weights,
 )
-from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimators.state_ratio import emp
 from mixope.statistics.rows import Rows
 

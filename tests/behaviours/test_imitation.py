@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mixope.base.errors import UsageError
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, MixtureOfExperts, imitate
-from mixope.errors import UsageError
 from mixope.policies import ContinuousPolicy, DiscretePolicy
 from mixope.statistics.rows import Rows
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mixope.base.errors import DataError
 from mixope.behaviours import Behaviour, FittedBehaviour, HeteroscedasticGaussian, Logged, PerLogger
 from mixope.behaviours.protocol import first_best, held_out
-from mixope.errors import DataError
 from mixope.features import NormalisedBumps
 from mixope.policies.gaussian import GaussianPolicy
 from mixope.statistics.rows import Rows

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from mixope.base.folders import RECORD
 from mixope.cli import demo
-from mixope.folders import RECORD
 
 from .running import GRIDWORLD, REFERENCE, WALK, run
 

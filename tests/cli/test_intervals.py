@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import simulate, singlepath
+from mixope.worlds import simulate, singlepath
 
 from .running import GRIDWORLD, WALK, json_of, run
 

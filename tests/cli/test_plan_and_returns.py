@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.tables import WORDS, two_states
 from intervals.logs import chain_log
 from mixope.logs import write
-from trials.tables import WORDS, two_states
 
 from .running import run
 

@@ -16,9 +16,9 @@ import pytest
 import typer
 
 import mixope
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, in_python, phrased
 from mixope.cli import app
 from mixope.cli.output import on_command_line
-from mixope.errors import Advice, DataError, MixopeError, Setting, UsageError, in_python, phrased
 
 from .running import LOG, POLICY, run, write
 
@@ -294,7 +294,7 @@ def settings_in_use() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for path in Path(mixope.__file__).parent.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
-        if "Setting" not in source.partition("from mixope.errors import ")[2].partition("\n")[0]:
+        if "Setting" not in source.partition("from mixope.base.errors import ")[2].partition("\n")[0]:
             continue
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "Setting":

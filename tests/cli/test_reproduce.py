@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mixope.cli.app import app
-from mixope.experiments import experiment
-from mixope.experiments.mean_squared_errors import Settings, Sweep
+from mixope.paper import experiment
+from mixope.paper.mean_squared_errors import Settings, Sweep
 
 
 def run(*words):

@@ -8,10 +8,10 @@ import pytest
 
 from mixope.cli.options import EstimandName, FormatName
 from mixope.engines import CLUSTERS, ENGINES
-from mixope.environments import BUILDERS
 from mixope.estimators import REGISTRY
 from mixope.intervals import INTERVALS
 from mixope.logs.sources.endings import FORMATS
+from mixope.worlds import BUILDERS
 
 from .running import run
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 import mixope
-from mixope.environments import datasets
-from mixope.folders import RECORD
+from mixope.base.folders import RECORD
+from mixope.worlds import datasets
 
 from .running import json_of, run
 

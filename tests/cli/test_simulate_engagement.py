@@ -7,8 +7,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mixope.environments import datasets, engagement
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
+from mixope.worlds import datasets, engagement
 
 from .running import run
 

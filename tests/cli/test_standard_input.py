@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import mixope
+from mixope.base.errors import DataError
 from mixope.cli import app
-from mixope.errors import DataError
 
 from .running import LOG, POLICY, REFERENCE, json_of, run, write
 
@@ -70,8 +70,8 @@ def test_nothing_on_standard_input_is_an_error():
 
 def test_a_terminal_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("mixope.cli.inputs.sys.stdin", type("Terminal", (), {"isatty": lambda _: True})())
+    from mixope.base.errors import UsageError
     from mixope.cli.inputs import read_logs
-    from mixope.errors import UsageError
 
     with pytest.raises(UsageError, match="nothing is piped into it"):
         read_logs(["-"], [], None, None)

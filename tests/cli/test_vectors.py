@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mixope import LinearGaussianPolicy
-from mixope.environments import continuous, linear_quadratic
 from mixope.logs import write as write_logs
+from mixope.worlds import continuous, linear_quadratic
 
 from .running import check_refusal, json_of, run
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from mixope.base.processes import progress_bar
 from mixope.cli.volume import set_volume
-from mixope.processes import progress_bar
 
 from .running import LOG, POLICY, run, write
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import MixopeError, UsageError
+from mixope.base.errors import MixopeError, UsageError
 from mixope.estimators import REGISTRY
 
 from .worlds import LABELS, OTHER_LABELS, SCALE, SHIFT, TINY, WORLDS, answers, takers, world

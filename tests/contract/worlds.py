@@ -16,13 +16,13 @@ import mixope
 from mixope.answering import answer
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import REGISTRY
 from mixope.estimators.learned import LearnedValue
 from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
 from mixope.questions import as_estimand
 from mixope.seen import look
 from mixope.solvers.fitted_q import FittedQSettings
+from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model
 from vector.test_discrete_actions import LOGGERS as PUSHES
 from vector.test_discrete_actions import TARGET as PUSH

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics.agreement import Parts, disagreement, halves_agree, loggers_agree
 from mixope.seen import count
 
 
 @cache
 def world(name, loggers):
-    model = environments.make(name)
-    return model, environments.stages(model, loggers, seed=0)
+    model = worlds.make(name)
+    return model, worlds.stages(model, loggers, seed=0)
 
 
 def logs(name="singlepath", loggers=3, episodes=60, horizon=50, seed=0):
-    return environments.simulate(*world(name, loggers), episodes, horizon, seed=seed)
+    return worlds.simulate(*world(name, loggers), episodes, horizon, seed=seed)
 
 
 def parts_of(columns, labels):
@@ -112,9 +112,9 @@ def test_another_law_of_one_logger_comes_out():
 
 
 def test_loggers_that_never_meet_cannot_be_compared():
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     apart = [np.tile(law, (5, 1)) for law in ([1.0, 0.0], [0.0, 1.0])]
-    columns = environments.simulate(model, apart, 20, 20, seed=0)
+    columns = worlds.simulate(model, apart, 20, 20, seed=0)
     assert loggers_agree(count(columns).transitions) is None
 
 
@@ -139,8 +139,8 @@ def test_halves_of_one_world_agree(name):
 
 def test_a_law_that_changes_half_way_comes_out():
     """From the middle of every logger's episodes on, what one action did another does, three times in ten."""
-    model = environments.make("queue")
-    columns = environments.simulate(model, environments.stages(model, 2, seed=0), 300, None, seed=1)
+    model = worlds.make("queue")
+    columns = worlds.simulate(model, worlds.stages(model, 2, seed=0), 300, None, seed=1)
     late, n = columns["episode_id"] % 150 >= 75, len(columns["reward"])
     other = (columns["action"] + 1) % model.n_actions
     mixed = np.where(late & (np.random.default_rng(0).random(n) < 0.3), other, columns["action"])
@@ -148,3 +148,24 @@ def test_a_law_that_changes_half_way_comes_out():
     found = halves({**columns, "action": mixed})
     assert found.status != "pass"
     assert "the world may have changed meanwhile" in found.sentence
+
+
+def cut_apart(seed, more=1.0, episodes=3000):
+    """One logger's episodes are cut after 2 steps, the other's after 12; next observations are not logged."""
+    generator, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        logger, state = episode % 2, int(generator.integers(3))
+        for step in range(2 + 10 * logger):
+            over = bool(generator.random() < 0.12 * (more if logger else 1.0))
+            rows.append((episode, step, f"logger-{logger}", state, 0, 1.0, over, not over and step == 1 + 10 * logger))
+            if over:
+                break
+            state = int(generator.choice(3, p=[0.5, 0.3, 0.2]))
+    names = ("episode_id", "step", "policy_id", "observation", "action", "reward", "terminated", "truncated")
+    return dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize(("more", "agree"), [(1.0, True), (2.5, False)])
+def test_loggers_that_were_cut_after_other_lengths_agree_on_ends_if_they_do(more, agree):
+    found = [loggers_agree(count(cut_apart(seed, more)).transitions).value for seed in range(4)]
+    assert max(found) < 3 if agree else min(found) > 3.5

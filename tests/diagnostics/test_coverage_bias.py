@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics.coverage import action_spread, coverage_bias, coverage_shift
 from mixope.estimand import Estimand
 from mixope.problem import Problem
@@ -45,27 +45,27 @@ def test_without_two_actions_anywhere_the_range_of_rewards_stands_in():
 
 
 def test_where_all_is_covered_there_is_no_shift():
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     uniform = np.full((5, 2), 0.5)
-    columns = environments.simulate(model, [uniform], 40, 40, seed=0)
+    columns = worlds.simulate(model, [uniform], 40, 40, seed=0)
     for estimand in (Estimand(), Estimand("discounted", gamma=0.9), Estimand("horizon", horizon=10)):
-        assert coverage_shift(problem(columns, environments.target(model, seed=0), estimand)) == 0.0
+        assert coverage_shift(problem(columns, worlds.target(model, seed=0), estimand)) == 0.0
     assert coverage_bias(0.0, 0.1).status == "pass"
 
 
 def test_a_rare_gap_in_many_rows_is_caught_though_its_mass_is_small():
     """State 0's better action was never logged; the target takes it one time in forty, and the rows are many."""
-    model = environments.make("singlepath")
+    model = worlds.make("singlepath")
     logger = np.full((5, 2), 0.5)
     logger[0] = [0.0, 1.0]
     target = np.full((5, 2), 0.5)
     target[0] = [0.015, 0.985]
-    columns = environments.simulate(model, [logger], 400, 200, seed=0)
+    columns = worlds.simulate(model, [logger], 400, 200, seed=0)
     estimate = mixope.evaluate(columns, mixope.TabularPolicy(target), "emp")
     assert estimate.uncovered_mass < 0.01
     shift = coverage_shift(problem(columns, target))
     found = coverage_bias(shift, (estimate.interval.high - estimate.interval.low) / 2)
-    truth = environments.truth.average(model, target)
+    truth = worlds.truth.average(model, target)
     assert abs(estimate.value - truth) < 6 * shift
     assert found.value > 0.3
 

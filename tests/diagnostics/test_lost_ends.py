@@ -5,21 +5,21 @@ import pytest
 from scipy import stats
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics.ends import lengths_fit, trend_in
 from mixope.seen import count
 from mixope.statistics.episodes import EpisodeTotals
 
 pytestmark = pytest.mark.long
 
-MODEL = environments.make("sessions")
-LOGGERS = environments.stages(MODEL, 2, seed=0)
-TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))
+MODEL = worlds.make("sessions")
+LOGGERS = worlds.stages(MODEL, 2, seed=0)
+TARGET = mixope.TabularPolicy(worlds.target(MODEL, seed=0))
 MANY = 300
 
 
 def logs(seed=0, episodes=MANY):
-    return environments.simulate(MODEL, LOGGERS, episodes, None, seed=seed)
+    return worlds.simulate(MODEL, LOGGERS, episodes, None, seed=seed)
 
 
 def taken(columns, rows):
@@ -89,11 +89,11 @@ def test_a_process_without_ends_is_not_asked_for_them():
 @pytest.mark.parametrize("name", ["sessions", "survival", "queue", "frozenlake"])
 def test_episodes_that_end_as_their_states_say_raise_no_alarm(name):
     """Also where long ones were cut, at one length or by chance, and the rows say so."""
-    model = environments.make(name)
-    laws = environments.stages(model, 3, seed=0)
+    model = worlds.make(name)
+    laws = worlds.stages(model, 3, seed=0)
     found = []
     for seed in range(12):
-        columns = environments.simulate(model, laws, 150, None, seed=seed)
+        columns = worlds.simulate(model, laws, 150, None, seed=seed)
         limit = np.random.default_rng(seed).geometric(0.1, size=150)[columns["episode_id"]]
         for most in (np.inf, np.quantile(lengths(columns), 0.5), limit):
             kept = taken(columns, columns["step"] < most)
@@ -109,8 +109,8 @@ def counted_totals(counted):
 
 @pytest.mark.parametrize("name", ["sessions", "survival", "queue", "frozenlake"])
 def test_long_episodes_that_are_missing_come_out_by_their_number(name):
-    model = environments.make(name)
-    columns = environments.simulate(model, environments.stages(model, 3, seed=0), MANY, None, seed=0)
+    model = worlds.make(name)
+    columns = worlds.simulate(model, worlds.stages(model, 3, seed=0), MANY, None, seed=0)
     counted = count(taken(columns, lengths(columns) <= np.quantile(np.bincount(columns["episode_id"]), 0.75)))
     found = lengths_fit(counted.transitions, counted_totals(counted))
     assert found.status != "pass"

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.diagnostics.known_policies import misfit_of_propensities
 from mixope.diagnostics.order import excess, rewards_in_step
 from mixope.problem import Problem
@@ -16,13 +16,13 @@ from mixope.statistics.transitions import transition_cells
 
 pytestmark = pytest.mark.long
 
-MODEL = environments.make("singlepath")
-LOGGERS = environments.stages(MODEL, 2, seed=0)
-TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))
+MODEL = worlds.make("singlepath")
+LOGGERS = worlds.stages(MODEL, 2, seed=0)
+TARGET = mixope.TabularPolicy(worlds.target(MODEL, seed=0))
 
 
 def logs(seed=0, episodes=60, noise=0.0, steps=20):
-    columns = environments.simulate(MODEL, LOGGERS, episodes, steps, seed=seed)
+    columns = worlds.simulate(MODEL, LOGGERS, episodes, steps, seed=seed)
     chance = np.random.default_rng([seed, 1]).normal(size=len(columns["reward"]))
     return {**columns, "reward": columns["reward"] + noise * chance}
 
@@ -276,12 +276,12 @@ def test_a_state_with_a_missing_propensity_says_nothing():
 
 @pytest.mark.parametrize("name", ["singlepath", "walk", "gridworld-slip"])
 def test_policies_that_did_log_fit(name):
-    model = environments.make(name)
-    laws = environments.stages(model, 3, seed=0)
+    model = worlds.make(name)
+    laws = worlds.stages(model, 3, seed=0)
     known = {f"logger-{j}": mixope.TabularPolicy(law) for j, law in enumerate(laws)}
-    target, found = mixope.TabularPolicy(environments.target(model, seed=0)), []
+    target, found = mixope.TabularPolicy(worlds.target(model, seed=0)), []
     for seed in range(12):
-        columns = environments.simulate(model, laws, 60, 30, seed=seed)
+        columns = worlds.simulate(model, laws, 60, 30, seed=seed)
         estimate = mixope.evaluate(columns, target, "emp", loggers=known)
         found.append(next(d.value for d in estimate.diagnostics if d.name == "behaviour fit"))
     assert max(found) < 3.5

@@ -324,3 +324,35 @@ def test_of_many_rows_some_episodes_are_compared_and_all_rows_summed(monkeypatch
     assert found.whole.rows.sum() == pytest.approx(4000)
     assert found.by_logger.rows.tolist() == [1000, 1000]
     assert checks(columns)["replay, later episodes"].status != "pass"
+
+
+def cut_without_next(seed, episodes=3000, steps=5):
+    """Customers who come to earn more, or leave; of those who are cut there is no next observation."""
+    generator = np.random.default_rng([17, seed])
+    state, alive, rows = generator.integers(0, 3, episodes), np.ones(episodes, dtype=bool), []
+    for t in range(steps):
+        over = generator.random(episodes) < np.where(state == 0, 0.15, 0.1)
+        rows.append(np.stack([np.arange(episodes), np.full(episodes, t), state, over, alive]))
+        state = np.clip(state + generator.choice([-1, 0, 1], episodes, p=[0.35, 0.25, 0.4]), 0, 5)
+        alive = alive & ~over
+    episode, step, observation, over, lived = np.concatenate(rows, axis=1)
+    order = np.lexsort((step, episode))
+    order = order[lived[order] == 1]
+    found = {"episode_id": episode, "step": step, "observation": observation, "terminated": over == 1}
+    found |= {"truncated": (step == steps - 1) & (over == 0), "action": np.zeros_like(step)}
+    found["reward"] = 0.05 + 0.15 * observation
+    return {name: values[order] for name, values in found.items()}
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_ends_on_the_rows_where_the_recorder_stopped_are_no_more_frequent_than_elsewhere(monkeypatch, summed):
+    """Of the last rows those that ended tell what came, and those that went on do not: none of them counts."""
+    if summed:
+        for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+            monkeypatch.setattr(limit, 100)
+    off = []
+    for seed in range(6):
+        found = mixope.evaluate(cut_without_next(seed), mixope.TabularPolicy(np.ones((6, 1))), gamma=0.9)
+        assert {c.status for c in found.diagnostics if c.name.startswith("replay")} == {"pass"}
+        off += [(mean.seen - mean.predicted) / mean.standard_error for mean in found.pictures.replay[-1:]]
+    assert abs(np.mean(off)) < 1.5

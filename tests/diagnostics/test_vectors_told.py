@@ -5,8 +5,8 @@ import pytest
 
 from mixope import diagnostics
 from mixope.diagnostics.steadiness import value_over_loggers, welch
-from mixope.environments import cartpole, continuous, linear_quadratic, pendulum
 from mixope.seen import look
+from mixope.worlds import cartpole, continuous, linear_quadratic, pendulum
 
 WORLDS = {
     "linear-quadratic": (linear_quadratic.linear_quadratic(), linear_quadratic.loggers(4), 40, 50),

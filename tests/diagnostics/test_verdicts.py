@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
-from mixope.environments import continuous, linear_quadratic
+from mixope import worlds
 from mixope.estimators import state_ratio
 from mixope.features import NormalisedBumps
+from mixope.worlds import continuous, linear_quadratic
 
-MODEL = environments.make("singlepath")
-TARGET = environments.target(MODEL, seed=0)
-LOGGERS = environments.stages(MODEL, 3, seed=0)
+MODEL = worlds.make("singlepath")
+TARGET = worlds.target(MODEL, seed=0)
+LOGGERS = worlds.stages(MODEL, 3, seed=0)
 STEADY = {"value over episodes", "value over steps", "world over episodes"}
 
 
 def logs(seed=0, episodes=60, noise=0.0):
-    columns = environments.simulate(MODEL, LOGGERS, episodes, 50, seed=seed)
+    columns = worlds.simulate(MODEL, LOGGERS, episodes, 50, seed=seed)
     columns["reward"] = columns["reward"] + noise * np.random.default_rng(seed).normal(size=len(columns["reward"]))
     return columns
 
@@ -129,7 +129,7 @@ def test_a_small_gap_beside_a_narrow_interval_comes_out():
     """The target takes an action that was never logged one time in four hundred; many rows make the interval narrow."""
     logger, target = np.full((5, 2), 0.5), np.full((5, 2), 0.5)
     logger[0], target[0] = [0.0, 1.0], [0.004, 0.996]
-    columns = environments.simulate(MODEL, [logger], 400, 200, seed=0)
+    columns = worlds.simulate(MODEL, [logger], 400, 200, seed=0)
     found = mixope.evaluate(columns, mixope.TabularPolicy(target), "emp")
     check = next(d for d in found.diagnostics if d.name == "coverage bias")
     assert 0 < found.uncovered_mass < 0.005

@@ -153,7 +153,7 @@ def test_a_fitted_classifier_is_a_policy(vectors):
 def test_a_figure_is_drawn(tmp_path):
     from matplotlib.figure import Figure
 
-    from mixope.experiments.style import save
+    from mixope.paper.style import save
 
     def draw(rows):
         figure = Figure(layout="constrained")

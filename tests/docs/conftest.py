@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mixope import environments
+from mixope import worlds
 from mixope.logs import write
 
 PLAN = """import numpy as np
@@ -33,7 +33,7 @@ def _policy_columns(probabilities: np.ndarray, states: dict[str, np.ndarray]) ->
     }
 
 
-def _write_policies(folder: Path, model: environments.Model, loggers: list[np.ndarray], target: np.ndarray) -> None:
+def _write_policies(folder: Path, model: worlds.Model, loggers: list[np.ndarray], target: np.ndarray) -> None:
     ids = {"observation": np.arange(model.n_states)}
     factors = {f"observation.{name}": column for name, column in model.factors.items()}
     write(_policy_columns(target, ids), folder / "target.csv")
@@ -51,15 +51,15 @@ def _write_policies(folder: Path, model: environments.Model, loggers: list[np.nd
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with logs/*.parquet (ids), factored/*.parquet (factors), stays.csv (mixed) and the policies."""
     folder = tmp_path_factory.mktemp("documents")
-    model = environments.make("gridworld-slip")
-    loggers, target = environments.stages(model, 2), environments.target(model)
+    model = worlds.make("gridworld-slip")
+    loggers, target = worlds.stages(model, 2), worlds.target(model)
     for name, observed in (("logs", "id"), ("factored", "factors")):
         for part in range(2):
-            columns = environments.simulate(model, loggers, episodes=20, horizon=50, seed=part, observed=observed)
+            columns = worlds.simulate(model, loggers, episodes=20, horizon=50, seed=part, observed=observed)
             columns["episode_id"] = columns["episode_id"] + 20 * part
             write(columns, folder / name / f"part-{part}.parquet")
     _write_policies(folder, model, loggers, target)
-    write(environments.hospital.simulate(500, seed=1), folder / "stays.csv")
+    write(worlds.hospital.simulate(500, seed=1), folder / "stays.csv")
     (folder / "plan.py").write_text(PLAN, encoding="utf-8")
     return folder
 

@@ -9,11 +9,11 @@ import pytest
 from documents import PAGES, ROOT, anchors, first_cells, links, page_name
 
 import mixope
-from mixope.environments import BUILDERS, CONTINUOUS
 from mixope.estimators import REGISTRY
 from mixope.logs import CANONICAL
 from mixope.logs.names import ALIASES
 from mixope.logs.sources.endings import FORMATS
+from mixope.worlds import BUILDERS, CONTINUOUS
 
 DOCS = ROOT / "docs"
 

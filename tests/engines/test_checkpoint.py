@@ -13,11 +13,11 @@ import pytest
 from tests.rounds import worlds
 
 import mixope
+from mixope.base.errors import MixopeWarning, UsageError
 from mixope.engines import CheckpointedEngine, EmbeddedEngine, MemoryEngine, checkpointed
 from mixope.engines.kept import MISSING, Kept
-from mixope.environments import simulate, singlepath
-from mixope.errors import MixopeWarning, UsageError
 from mixope.logs import write
+from mixope.worlds import simulate, singlepath
 
 
 def small_log(folder, seed=0):

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from laws.requests import examples, id_logs
+from mixope.base.errors import UsageError
 from mixope.engines import make
-from mixope.errors import UsageError
 
 from .workers import parameter
 

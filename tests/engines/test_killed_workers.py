@@ -18,8 +18,8 @@ import pytest
 
 from engine_list import WORKERS
 from laws.requests import assert_same, examples, id_logs, vector_logs
+from mixope.base.errors import UsageError
 from mixope.engines import MemoryEngine
-from mixope.errors import UsageError
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.transitions import transition_grouping
 

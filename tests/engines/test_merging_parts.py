@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import MixopeError, UsageError
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine, choose, protocol
-from mixope.errors import MixopeError, UsageError
 from mixope.statistics.grouping import combine_keys
 from mixope.statistics.request import Part, merge_in_order
 

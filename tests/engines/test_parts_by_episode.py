@@ -8,8 +8,8 @@ import pytest
 from tests.load.test_sizes_foreseen import walk
 
 import mixope
+from mixope.base.errors import MixopeWarning
 from mixope.engines import EmbeddedEngine, embedded
-from mixope.errors import MixopeWarning
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, Grouping
 

@@ -16,9 +16,9 @@ import pytest
 import mixope
 from engine_list import WORKERS
 from laws.requests import assert_same, examples, id_logs, vector_logs
+from mixope.base.errors import DataError, UsageError
 from mixope.engines import MemoryEngine, make
 from mixope.engines.work import Job, packed
-from mixope.errors import DataError, UsageError
 from mixope.logs.writing import write
 from mixope.seen import count
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
-from mixope.errors import UsageError
+from mixope import worlds
+from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import DoublyRobust
 from mixope.estimators.completed_part import part_to_complete
@@ -139,11 +139,11 @@ def test_what_was_never_logged_is_told_and_widens_the_interval():
 @pytest.mark.long
 def test_where_states_have_structure_coverage_bias_is_gone():
     """Taxi, one unknown logger: emp is off by several of its standard errors, all of it coverage."""
-    model = environments.make("taxi")
-    target, loggers = environments.target(model), environments.stages(model, 1)
-    logs = environments.simulate(model, loggers, 50, 200, seed=1, observed="factors")
+    model = worlds.make("taxi")
+    target, loggers = worlds.target(model), worlds.stages(model, 1)
+    logs = worlds.simulate(model, loggers, 50, 200, seed=1, observed="factors")
     new = mixope.TabularPolicy(target, np.stack(list(model.factors.values()), 1), factors=list(model.factors))
-    truth = environments.truth.average(model, target)
+    truth = worlds.truth.average(model, target)
     robust, plain = (mixope.evaluate(logs, new, name) for name in ("dr", "emp"))
     assert abs(robust.value - truth) < 0.5 * abs(plain.value - truth)
     assert robust.interval.low < truth < robust.interval.high
@@ -244,7 +244,7 @@ def test_iteration_finds_what_elimination_finds(estimand, monkeypatch):
 
 def test_many_factors_leave_no_bias_where_neighbours_are_few():
     """Nine machines in a ring: what was not logged lies to one side of what was, and a trend must tell."""
-    model = environments.make("machines", n=9)
+    model = worlds.make("machines", n=9)
     down = 1 - np.stack(list(model.factors.values()), 1)
     favours = np.exp(np.linspace(-1, 1, 9))
 
@@ -253,10 +253,10 @@ def test_many_factors_leave_no_bias_where_neighbours_are_few():
         return weight / weight.sum(axis=1, keepdims=True)
 
     target = reboots(0.15, np.ones(9))
-    logs = environments.simulate(
+    logs = worlds.simulate(
         model, [reboots(0.1, favours), reboots(0.2, favours[::-1])], 60, 200, seed=0, observed="factors"
     )
-    truth = environments.truth.average(model, target)
+    truth = worlds.truth.average(model, target)
     found = mixope.evaluate(logs, mixope.TabularPolicy(target, 1 - down, factors=list(model.factors)))
     assert found.estimator == "dr"
     assert found.interval.low < truth < found.interval.high

@@ -7,8 +7,8 @@ import pytest
 
 import mixope
 from mixope import arrays
+from mixope.base.errors import MOST_BYTES, UsageError, must_fit
 from mixope.behaviours import kl_weights, logger_weights
-from mixope.errors import MOST_BYTES, UsageError, must_fit
 from mixope.estimators import LstdQ
 from mixope.estimators.value_model import _MOST_COLUMNS
 from mixope.inspection import coverage
@@ -98,6 +98,6 @@ def test_states_by_actions_are_looked_at_in_batches_with_the_same_result(monkeyp
 
 def test_a_law_of_all_actions_in_all_states_that_does_not_fit_is_refused(monkeypatch):
     problem = Problem(count(mixope.read(torus(side=7, rows=300))).transitions, Half())
-    monkeypatch.setattr("mixope.errors.MOST_BYTES", 100)
+    monkeypatch.setattr("mixope.base.errors.MOST_BYTES", 100)
     with pytest.raises(UsageError, match=r"the target's law in every state would be a table of 49 × 2 .* Use 'emp'"):
         solved(mixope.estimators.DoublyRobust(), problem)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import engagement
 from mixope.estimand import Estimand
 from mixope.estimators import make
 from mixope.problem import Problem
 from mixope.seen import count
 from mixope.solvers.components import long_runs
+from mixope.worlds import engagement
 from solving import solved
 
 START, FREE, PAID, NEW = 0, (1, 2), (3, 4), (5, 6)

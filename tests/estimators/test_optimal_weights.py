@@ -7,13 +7,13 @@ import pytest
 
 import mixope
 from mixope.answering import answer as run
-from mixope.environments import make, simulate
-from mixope.environments.first_order import Setting, asymptotic_variance
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.optimal_weights import fit_log_noise
 from mixope.seen import count
+from mixope.worlds import make, simulate
+from mixope.worlds.first_order import Setting, asymptotic_variance
 
 LABELS = ("logger-0", "logger-1")
 NOISE = (0.0, 3.0)

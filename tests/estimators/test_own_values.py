@@ -5,12 +5,12 @@ import pytest
 
 import mixope
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.environments import cartpole, continuous
 from mixope.estimand import Estimand
 from mixope.estimators.asking import all_or_nothing
 from mixope.estimators.own_values import FROM_CHAIN, FROM_EPISODES, FROM_STEPS
 from mixope.features import NormalisedBumps
 from mixope.seen import look
+from mixope.worlds import cartpole, continuous
 from rounds import worlds
 
 pytestmark = pytest.mark.long

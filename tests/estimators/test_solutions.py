@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import simulate, singlepath
 from mixope.estimators import REGISTRY, make, state_ratio
 from mixope.estimators.solution import Solution, Weights, combine
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.scores import ClusterScores
+from mixope.worlds import simulate, singlepath
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 
 LEADS = {  # (state, action): where it leads, with the rest an end; and the mean reward
     (0, 0): ((0.6, 0.2, 0.0), 1.0),

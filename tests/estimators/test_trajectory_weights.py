@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import simulate, walk
+from mixope.worlds import simulate, walk
 
 GAMMA, HORIZON = 0.9, 4
 

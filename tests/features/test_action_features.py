@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.features.actions import DiscreteActions, QuadraticActions
 
 STATES = np.array([[0.0, 0.0], [1.0, -1.0], [-2.0, 0.5]])

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.features import StateEncoding
 from mixope.statistics.request import content_key
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.features import (
     NormalisedBumps,
     OneHot,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimand import Estimand
 from mixope.estimators import feature_value, make
 from mixope.estimators.state_ratio import StateRatio
@@ -12,6 +11,7 @@ from mixope.features import NormalisedBumps, OneHot
 from mixope.questions import ask
 from mixope.resampling import FeatureRefit
 from mixope.seen import look
+from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model
 from rounds import worlds
 from rounds.worlds import known, policy

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import HeteroscedasticGaussian, Logged
 from mixope.diagnostics import Verdict
-from mixope.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, feature_ratio, neural
 from mixope.estimators.neural import NeuralRatio

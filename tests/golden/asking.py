@@ -14,8 +14,8 @@ import pytest
 import mixope
 from contract import worlds
 from contract.worlds import ESTIMANDS, LABELS
+from mixope.base.errors import MixopeError
 from mixope.behaviours import known
-from mixope.errors import MixopeError
 from rounds.worlds import Watching
 
 CUT = "ids that are cut"

@@ -3,7 +3,7 @@
 import numpy as np
 
 import mixope
-from mixope.environments import gridworld, simulate, singlepath, walk
+from mixope.worlds import gridworld, simulate, singlepath, walk
 
 
 def chain_log(seed, episodes=24, horizon=15, model=None):

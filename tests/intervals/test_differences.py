@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.comparison import compare_targets
 from mixope.differences import JointScores, contest, pairwise, ranks
-from mixope.environments import continuous, linear_quadratic, simulate, truth
-from mixope.errors import UsageError
 from mixope.features import NormalisedBumps
 from mixope.seen import count
+from mixope.worlds import continuous, linear_quadratic, simulate, truth
 
 from .logs import chain_log
 

@@ -9,13 +9,13 @@ import pytest
 from scipy import optimize, stats
 
 import mixope
-from mixope.environments import simulate, truth
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.errors import DataError, UnknownName, UsageError
+from mixope.base.pool import shared
 from mixope.estimators import LoggedMean
 from mixope.intervals import INTERVALS, IntervalChoice, choose_interval
-from mixope.pool import shared
 from mixope.resampling import prepare
 from mixope.seen import count
+from mixope.worlds import simulate, truth
 
 from .logs import chain_log, ending_log, factored_log, resampled
 
@@ -180,7 +180,7 @@ def workers():
             command, status = (place / "cmdline").read_text(), (place / "status").read_text()
         except OSError:  # it ended meanwhile
             continue
-        if "mixope.pool" in command and f"PPid:\t{os.getpid()}\n" in status:
+        if "mixope.base.pool" in command and f"PPid:\t{os.getpid()}\n" in status:
             found.append(place.name)
     return found
 

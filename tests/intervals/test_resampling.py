@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import simulate
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import LoggedMean, make
 from mixope.resampling import (
@@ -17,6 +16,7 @@ from mixope.resampling import (
 )
 from mixope.seen import count
 from mixope.statistics.scores import ScoreTable
+from mixope.worlds import simulate
 from solving import solved
 
 from .logs import chain_log, ending_log, factored_log, resampled

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, stats
 
 import mixope
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.intervals import boundary, bounded_sequence, one_look_level, sequence_interval, sequence_reach
 from mixope.intervals.sequences import lower_sequence
 

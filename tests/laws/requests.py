@@ -11,7 +11,6 @@ import numpy as np
 import mixope
 from mixope.answering import answer
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, linear_quadratic, simulate, walk
 from mixope.estimators.feature_estimators import LogRatios, RewardSums
 from mixope.estimators.feature_scores import ScoreSums
 from mixope.estimators.feature_value import ValueSums
@@ -32,6 +31,7 @@ from mixope.statistics.sample import Sample
 from mixope.statistics.scores import ScoreTable
 from mixope.statistics.trajectories import NumberedSteps
 from mixope.statistics.transitions import BASIS, transition_grouping
+from mixope.worlds import continuous, linear_quadratic, simulate, walk
 
 ESTIMATORS = ("emp", "dr", "sadl", "mwl", "wis-step", "mis-step", "logged-mean")
 

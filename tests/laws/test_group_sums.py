@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixope.base.errors import UsageError
 from mixope.engines import MemoryEngine
-from mixope.errors import UsageError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, joined
 from mixope.statistics.transitions import transition_grouping
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.estimators import REGISTRY
 from mixope.estimators.asking import answered
 from mixope.estimators.learned import LearnedValue
@@ -175,7 +175,9 @@ def test_a_value_that_stands_for_something_else_is_named_with_column_and_share(s
             mixope.evaluate(logs, target_of("vectors", False, 1.0), "dr", estimand="discounted", gamma=0.95)
     assert [str(one.message) for one in heard if "-999" in str(one.message)]
     with pytest.warns(MixopeWarning, match=said):
-        mixope.evaluate(logs, target_of("vectors", False, 1.0), "emp", estimand="discounted", gamma=0.95)
+        found = mixope.evaluate(logs, target_of("vectors", False, 1.0), "emp", estimand="discounted", gamma=0.95)
+    assert [check.status for check in found.diagnostics if check.name == "sentinel states"] == ["warn"]
+    assert found.verdict != "trustworthy"
 
 
 def test_healthy_columns_have_no_such_value() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mixope.behaviours import FittedBehaviour
-from mixope.environments import linear_quadratic
 from mixope.estimators.learned import Learned
 from mixope.features import FittedMap
 from mixope.features.actions import QuadraticActions
 from mixope.policies import Policy
+from mixope.worlds import linear_quadratic
 
 from .requests import assert_same, examples, vector_logs
 from .test_requests import answer

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mixope.environments import simulate, singlepath
+from mixope.worlds import simulate, singlepath
 
 
 def chain_log(seed, episodes, horizon, n_loggers=3):

@@ -3,7 +3,7 @@
 import pytest
 
 import mixope
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import text
 
 HEADER = "policy_id,episode_id,step,observation,action,reward,next_observation,terminated\n"

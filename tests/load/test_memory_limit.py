@@ -55,7 +55,7 @@ def test_everything_that_is_read_of_limited_logs_keeps_to_the_limit(files, monke
     asked, connect = [], database.connect
     monkeypatch.setattr("mixope.logs.logs.connect", lambda *given: asked.append(given) or connect(*given))
     engine = EmbeddedEngine(memory_limit="1GB", threads=1)
-    with pytest.warns(mixope.errors.MixopeWarning):
+    with pytest.warns(mixope.base.errors.MixopeWarning):
         logs = mixope.read(path, ends="truncated")
     mixope.evaluate(logs, target, engine=engine)
     assert asked
@@ -63,7 +63,7 @@ def test_everything_that_is_read_of_limited_logs_keeps_to_the_limit(files, monke
 
 
 def test_logs_without_a_limit_are_themselves(files):
-    with pytest.warns(mixope.errors.MixopeWarning):
+    with pytest.warns(mixope.base.errors.MixopeWarning):
         logs = mixope.read(files[0], ends="truncated")
     assert logs.within(None, None) is logs
     assert isinstance(logs.within("1GB", None), Logs)
@@ -71,7 +71,7 @@ def test_logs_without_a_limit_are_themselves(files):
 
 
 def test_jumps_of_long_logs_are_found_in_parts(files, monkeypatch):
-    with pytest.warns(mixope.errors.MixopeWarning):
+    with pytest.warns(mixope.base.errors.MixopeWarning):
         logs = mixope.read(files[0], ends="truncated")
     whole = jumps(logs)
     monkeypatch.setattr(sys.modules["mixope.logs.jumps"], "ROWS", 40)

@@ -8,8 +8,8 @@ import pytest
 
 import mixope
 from mixope import sizes
+from mixope.base.errors import MixopeWarning, UsageError
 from mixope.engines import EmbeddedEngine
-from mixope.errors import MixopeWarning, UsageError
 from mixope.logs import database
 from mixope.logs.stretches import stretches
 from mixope.sizes import Number, foresee, guess, refuse_too_large

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from mixope import logs as lib
-from mixope.errors import MixopeWarning
+from mixope.base.errors import MixopeWarning
 
 
 def read(*sources: Any, **options: Any) -> lib.Logs:

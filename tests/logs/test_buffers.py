@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import DataError, MixopeWarning
+from mixope.base.errors import DataError, MixopeWarning
 from mixope.logs.schema import UNLABELLED
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -8,7 +8,7 @@ from other_tools import decision, dsjson
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 MORE_SPORTS = mixope.TabularPolicy(
     [[0.25, 0.75]], states=[("pro", "UK")], actions=["news", "sports"], default=[0.25, 0.75]

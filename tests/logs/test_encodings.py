@@ -9,7 +9,7 @@ import pytest
 from tests.cli.running import run
 
 import mixope
-from mixope.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import DataError, MixopeError, UsageError
 
 WORDS = ["Café", "Müller", "Łódź", "京都", "plain"]
 

@@ -16,8 +16,8 @@ from ragged_logs import arrow, assert_parity, ragged, read, rows_of, without
 from sessions import last_rows, sessions
 
 import mixope
+from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.diagnostics import Verdict
-from mixope.errors import DataError, UnknownName, UsageError
 from mixope.logs import earnings, explain_rows, jumps
 from mixope.seen import look
 

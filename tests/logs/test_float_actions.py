@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from cli.running import json_of
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 LEVELS = [0.0, 0.5, 1.0, 1.5, 2.0]
 CLASSES = {"action": "id"}

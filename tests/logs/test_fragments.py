@@ -21,7 +21,7 @@ from ragged_logs import arrow, ragged, read, without
 from test_logs_parity import SMALL, SUBSETS
 
 from mixope import logs as lib
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.logs.fragments import apart
 
 pytestmark = pytest.mark.long

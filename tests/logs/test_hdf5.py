@@ -8,7 +8,7 @@ from other_tools import ACTIONS, D4RL, MDP, OBSERVATIONS, REWARDS, buffer, episo
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError, MissingExtra
+from mixope.base.errors import DataError, MissingExtra
 
 pytest.importorskip("h5py")
 

@@ -8,7 +8,7 @@ from other_tools import ROWS, hugging
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 EXPECTED = mixope.read(pa.table(ROWS)).table()
 

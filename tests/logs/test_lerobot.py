@@ -9,7 +9,7 @@ from other_tools import EPISODES, lerobot
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")
 

@@ -9,7 +9,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 ROWS = [
     {

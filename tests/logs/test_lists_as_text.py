@@ -10,7 +10,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 STATES = [(0.1, 0.2), (0.3, -4.0), (0.001, 2.0), (5.5, 0.25)]
 WAYS = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import mixope
-from mixope.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.logs.schema import UNLABELLED
 
 ALWAYS = mixope.TabularPolicy([[0.5, 0.5]] * 6, range(6), [0, 1])

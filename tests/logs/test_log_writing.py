@@ -11,8 +11,8 @@ import pytest
 from ragged_logs import rows_of
 
 from mixope import logs as lib
-from mixope.errors import DataError
-from mixope.files import replacing
+from mixope.base.errors import DataError
+from mixope.base.files import replacing
 from mixope.logs import writing
 
 COLUMNS = {

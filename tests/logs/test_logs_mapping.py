@@ -12,7 +12,7 @@ import pytest
 from ragged_logs import arrow, assert_parity, read, rows_of
 
 from mixope import logs as lib
-from mixope.errors import DataError, MixopeWarning, UnknownName, UsageError
+from mixope.base.errors import DataError, MixopeWarning, UnknownName, UsageError
 from mixope.logs.names import ALIASES
 
 ROW = {"observation": 1, "action": 0, "reward": 1.0, "next_observation": 2, "episode_id": 3, "step": 0}

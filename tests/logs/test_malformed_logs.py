@@ -14,7 +14,7 @@ import pytest
 from ragged_logs import read
 
 from mixope import logs as lib
-from mixope.errors import DataError, UnknownName
+from mixope.base.errors import DataError, UnknownName
 
 GOOD: dict[str, list[Any]] = {
     "episode_id": [0, 0, 1],

@@ -13,7 +13,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError, MissingExtra
+from mixope.base.errors import DataError, MissingExtra
 from mixope.logs.sources.spaces import leaves_of
 
 SETS = Path(__file__).parents[1] / "data" / "minari"

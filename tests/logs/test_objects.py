@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import DataError, MixopeError, UsageError
 
 spaces = pytest.importorskip("gymnasium", reason="needs Gymnasium: pip install 'mixope[gym]'").spaces
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.running import run
 
 import mixope
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::mixope.MixopeWarning")
 

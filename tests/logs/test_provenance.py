@@ -18,7 +18,7 @@ import pytest
 from pyarrow import fs
 
 from mixope import logs as lib
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 ROWS = 20_000
 

@@ -10,7 +10,7 @@ from other_tools import BATCHES, batches, steps
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 PACKED = base64.b64encode(b"\x04\x22\x4d\x18" + bytes(20)).decode()
 """As an LZ4 frame begins."""

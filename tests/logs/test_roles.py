@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope.errors import DataError, UnknownName
+from mixope.base.errors import DataError, UnknownName
 from mixope.logs import MISSING_NUMBER, code_of, coded, codes_of, write
 from mixope.logs.sources import quote
 from mixope.policies import uniform
@@ -35,7 +35,7 @@ def roles_of(logs):
     return dict(zip(names, logs.schema.roles, strict=True))
 
 
-@pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+@pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
 class TestGuesses:
     def test_words_are_categories_floats_are_numbers_and_few_integers_are_categories(self):
         logs = mixope.read(table())
@@ -125,7 +125,7 @@ class TestMissing:
         assert any(f"'age' is missing on {gone} of {ROWS} rows" in note and "mean" in note for note in logs.notes)
         assert any("'ward'" in note and "class of its own" in note for note in logs.notes)
 
-    @pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+    @pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
     def test_a_category_has_a_class_for_them_and_a_number_an_indicator(self):
         columns = with_gaps()
         logs = mixope.read(columns, missing="keep")
@@ -138,7 +138,7 @@ class TestMissing:
             counted = found.column(f"observation.{name}").to_pylist().count(filled)
             assert counted == np.equal(columns[f"obs.{name}"], None).sum()
 
-    @pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+    @pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
     @pytest.mark.parametrize("stored", ["arrays", "parquet", "csv"])
     def test_sql_and_arrow_fill_alike(self, stored, tmp_path):
         columns = with_gaps()
@@ -151,7 +151,7 @@ class TestMissing:
             by_sql = connection.execute(f"{query} ORDER BY episode_id, step").fetchall()
         assert by_sql == list(zip(*found.to_pydict().values(), strict=True))
 
-    @pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+    @pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
     def test_a_next_state_of_which_nothing_is_known_is_none(self):
         columns = with_gaps()
         following = {f"next_{name}": np.roll(column, -1) for name, column in columns.items() if name.startswith("obs.")}
@@ -160,7 +160,7 @@ class TestMissing:
         logs = mixope.read(columns | following, missing="keep")
         assert np.flatnonzero(logs.table(["unfollowed"]).column("unfollowed").to_numpy()).tolist() == [7]
 
-    @pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+    @pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
     def test_a_source_without_gaps_has_the_same_columns_as_one_with_gaps(self, tmp_path):
         pq.write_table(pa.table(table()), tmp_path / "whole.parquet")
         gaps = pa.table({n: pa.array(c, from_pandas=True) for n, c in with_gaps().items()})

@@ -11,7 +11,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 COLUMNS = ("policy_id", "episode_id", "step", "observation", "action", "reward", "next_observation")
 TYPES = ("string", "long", "long", "long", "long", "double", "long")

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from mixope.errors import MissingExtra
+from mixope.base.errors import MissingExtra
 from mixope.estimators.neural import NeuralRatio
 from mixope.solvers.neural import NeuralRows, NeuralSettings, train
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.behaviours import HeteroscedasticGaussian
-from mixope.environments import continuous, linear_quadratic
-from mixope.errors import UsageError
 from mixope.estimators.neural import NeuralRatio
 from mixope.features import NormalisedBumps
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, train
+from mixope.worlds import continuous, linear_quadratic
 
 pytestmark = pytest.mark.long
 

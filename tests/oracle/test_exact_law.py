@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import truth
 from mixope.estimators import LstdQ
+from mixope.worlds import truth
 
 from .worlds import world
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import efficiency_bound, simulate, singlepath, truth
+from mixope.worlds import efficiency_bound, simulate, singlepath, truth
 
 pytestmark = pytest.mark.long
 

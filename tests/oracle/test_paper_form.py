@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from mixope.environments import from_outcomes, logged_law, paper_form_bias, singlepath, truth
-from mixope.environments.efficiency import last_law
 from mixope.estimators import state_ratio
 from mixope.policies import TabularPolicy
 from mixope.problem import Problem
 from mixope.statistics.transitions import Transitions
+from mixope.worlds import from_outcomes, logged_law, paper_form_bias, singlepath, truth
+from mixope.worlds.efficiency import last_law
 from solving import solved
 
 ROWS = 1e7

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mixope
-from mixope.environments import Model, from_outcomes
+from mixope.worlds import Model, from_outcomes
 
 
 def tenths(generator, *shape, least=0):

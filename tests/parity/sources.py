@@ -3,8 +3,8 @@
 import numpy as np
 
 import mixope
-from mixope.environments import simulate, walk
 from mixope.logs.writing import write
+from mixope.worlds import simulate, walk
 
 FORMATS = ("memory", "parquet", "csv", "arrow")
 KINDS = ("ids", "strings", "factors")

@@ -10,8 +10,8 @@ from engine_list import IN_PROCESS
 from laws.requests import assert_same, examples, id_logs, vector_logs
 from laws.small_logs import episode_grouping, raw_columns, read
 from mixope.answering import answer as run
+from mixope.base.errors import MixopeError
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine
-from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.seen import count

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", [7, 1_000_000])
 @pytest.mark.parametrize("absent", [(), ("next_observation",), ("step", "next_observation"), ("episode_id", "step")])
-@pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+@pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
 def test_fragments_are_the_rows_in_order(kind_of_file, kind, rows, absent, tmp_path):
     base = columns(kind)
     later = base["episode_id"] >= 30

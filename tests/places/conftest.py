@@ -6,14 +6,14 @@ import sys
 import pyarrow as pa
 import pytest
 
-from mixope import environments
+from mixope import worlds
 
-MODEL = environments.make("singlepath")
-LOGGERS = environments.stages(MODEL, 2, seed=0)
+MODEL = worlds.make("singlepath")
+LOGGERS = worlds.stages(MODEL, 2, seed=0)
 
 
 def log(seed=0, episodes=20):
-    return pa.table(environments.simulate(MODEL, LOGGERS, episodes, 10, seed=seed))
+    return pa.table(worlds.simulate(MODEL, LOGGERS, episodes, 10, seed=seed))
 
 
 SERVE = """

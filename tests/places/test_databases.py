@@ -12,7 +12,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from places.conftest import log
 
 COUNT = "import pickle, sys; print(sum(f.table(['reward']).num_rows for f in pickle.load(sys.stdin.buffer)))"

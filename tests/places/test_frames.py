@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope import environments
-from mixope.errors import DataError
+from mixope import worlds
+from mixope.base.errors import DataError
 from places.conftest import MODEL, log
 
-TARGET = mixope.TabularPolicy(environments.target(MODEL, seed=0))
+TARGET = mixope.TabularPolicy(worlds.target(MODEL, seed=0))
 COUNT = "import pickle, sys; print(sum(f.table(['reward']).num_rows for f in pickle.load(sys.stdin.buffer)))"
 SETTINGS = {"spark.ui.enabled": "false", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 import mixope
 from cli.running import json_of, run
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import stamps, stores
 from places.conftest import MODEL, log
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.policies import CallablePolicy, DiscretePolicy, Policy, TabularPolicy
 
 TABLE = np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from mixope.errors import MixopeWarning
+from mixope.base.errors import MixopeWarning
 from mixope.policies import CallablePolicy
 
 STATES = np.linspace(0.0, 80.0, 40).reshape(-1, 2)
@@ -72,7 +72,7 @@ def test_threads_that_find_out_at_the_same_time_agree_and_note_it_once() -> None
     assert all(np.array_equal(answer, np.zeros(len(STATES))) for answer in answers)
 
 
-@pytest.mark.filterwarnings("ignore::mixope.errors.MixopeWarning")
+@pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")
 @pytest.mark.usefixtures("hurried")
 def test_no_turn_of_the_threads_makes_an_error() -> None:
     with ThreadPoolExecutor(8) as pool:

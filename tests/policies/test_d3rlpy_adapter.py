@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.policies import read_policy
 
 d3rlpy = pytest.importorskip("d3rlpy", reason="needs d3rlpy: pip install 'mixope[d3rlpy]'")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.policies import (
     ContinuousPolicy,
     DiscretePolicy,

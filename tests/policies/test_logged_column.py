@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mixope
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 
 N = 600
 GENERATOR = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mixope
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 N = 600
 PAGES, DEVICES, OFFERS = ("home", "item"), ("phone", "desk"), ("none", "sale")

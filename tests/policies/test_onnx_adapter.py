@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from mixope.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, SquashedGaussianPolicy, read_policy
 from mixope.policies import onnx_adapter as adapter
 from mixope.policies.onnx_adapter import onnx_policy

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.policies import CallablePolicy, Constant, DiscretePolicy, Mixture, Softened, TabularPolicy, uniform
 
 SEEDS = st.integers(0, 10_000)

@@ -14,7 +14,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from mixope.errors import DataError, MixopeError, UnknownName, UsageError
+from mixope.base.errors import DataError, MixopeError, UnknownName, UsageError
 from mixope.policies import CallablePolicy, DiscretePolicy, Mixture, TabularPolicy, read_policies, read_policy
 
 REFERENCE = Path(__file__).parents[1] / "data" / "reference"

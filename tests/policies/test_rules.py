@@ -15,7 +15,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 import mixope
-from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.policies import DiscretePolicy, Policy, read_policy
 
 N = 400

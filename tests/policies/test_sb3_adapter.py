@@ -10,7 +10,7 @@ import pytest
 from tests.cli.running import json_of, run
 
 import mixope
-from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.logs import write
 from mixope.policies import DiscretePolicy, read_policy
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.policies import DiscretePolicy, TabularPolicy, read_policy, uniform
 
 HALF = np.array([[0.5, 0.5], [0.25, 0.75]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.policies import DiscretePolicy, from_torch, read_policy
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'mixope[torch]'")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import environments
-from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope import worlds
+from mixope.base.errors import DataError, MixopeWarning, UsageError
 
 gymnasium = pytest.importorskip("gymnasium", reason="needs Gymnasium: pip install 'mixope[gym]'")
 from gymnasium import spaces  # noqa: E402
@@ -20,11 +20,11 @@ from gymnasium import spaces  # noqa: E402
 from .chance import CLASSES, NUMBERS, Broken, Chance, flat  # noqa: E402
 
 EVEN = mixope.read_policy(lambda states: np.full((len(states), 3), 1 / 3), actions=[0, 1, 2])
-SLIP = "mixope.environments.gymnasium_adapter:mixope/GridworldSlip-v0"
+SLIP = "mixope.worlds.gymnasium_adapter:mixope/GridworldSlip-v0"
 
 
 def grid_policy():
-    return mixope.TabularPolicy(environments.target(environments.make("gridworld-slip")))
+    return mixope.TabularPolicy(worlds.target(worlds.make("gridworld-slip")))
 
 
 def normal(width, to):

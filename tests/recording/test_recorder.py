@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 
 gymnasium = pytest.importorskip("gymnasium", reason="needs Gymnasium: pip install 'mixope[gym]'")
 from gymnasium import spaces  # noqa: E402

@@ -8,9 +8,9 @@ import pytest
 
 import mixope
 from mixope.backtesting import Backtest
+from mixope.base.errors import DataError
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.differences import Comparison
-from mixope.errors import DataError
 from mixope.inspection.records import Remark
 
 from . import records

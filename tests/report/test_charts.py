@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.differences import Comparison
-from mixope.errors import UsageError
 from mixope.report.charts import DARK, chart
 from mixope.report.html import _source
 from mixope.report.svg import COLOURS

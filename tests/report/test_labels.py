@@ -6,7 +6,7 @@ import pytest
 
 import mixope
 from cli.running import LOG, POLICY, json_of, run, write
-from mixope.errors import INVISIBLE, clean
+from mixope.base.errors import INVISIBLE, clean
 from mixope.logs import about_look_alikes, look_alikes
 from mixope.report.layout import SHOWN, shortened
 

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from mixope.files import replacing, write_whole
-from mixope.rendering import plain
+from mixope.base.files import replacing, write_whole
+from mixope.base.rendering import plain
 
 from . import records
 

@@ -6,10 +6,10 @@ import math
 import pytest
 
 import mixope
-from mixope import environments
+from mixope import worlds
 from mixope.backtesting import Backtest
+from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.differences import Comparison
-from mixope.errors import DataError, MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.estimators.solution import Measures
@@ -68,9 +68,9 @@ def test_a_record_that_was_read_again_writes_the_same_json(name):
 
 @pytest.mark.long
 def test_results_as_they_are_made_come_back():
-    model = environments.make("gridworld-slip")
-    loggers, target = environments.stages(model, 2), environments.target(model)
-    logs = environments.simulate(model, loggers, episodes=30, horizon=20, seed=3)
+    model = worlds.make("gridworld-slip")
+    loggers, target = worlds.stages(model, 2), worlds.target(model)
+    logs = worlds.simulate(model, loggers, episodes=30, horizon=20, seed=3)
     table = mixope.compare(logs, {"new": target, "old": loggers[0]}, "all")
     for found in (*table.estimates[:2], table, mixope.backtest(logs), mixope.inspect(logs, target)):
         text = found.to_json()

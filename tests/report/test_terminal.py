@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from mixope.base.errors import Advice, Setting
 from mixope.cli.output import on_command_line
 from mixope.differences import Rank
-from mixope.errors import Advice, Setting
 from mixope.estimate import LoggerShare
 from mixope.report.terminal import WIDTH, view
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from mixope.answering import answer
+from mixope.base.errors import MixopeError
 from mixope.engines import MemoryEngine
 from mixope.engines.protocol import put_back
-from mixope.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.learned import LearnedValue

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.errors import MissingExtra, UnknownName, UsageError
+from mixope.base.errors import MissingExtra, UnknownName, UsageError
 from mixope.estimators.learned import LearnedValue
 from mixope.policies import LinearGaussianPolicy
 from mixope.solvers import devices

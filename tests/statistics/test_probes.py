@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mixope import environments
+from mixope import worlds
 from mixope.seen import count
 from mixope.statistics.episodes import cluster_scores, episode_sums, score_lookup
 from mixope.statistics.probes import make_probes
@@ -11,8 +11,8 @@ from mixope.statistics.transitions import BASIS
 
 
 def columns(noise=1.0):
-    model = environments.make("walk")
-    found = environments.simulate(model, environments.stages(model, 2, seed=0), 12, 30, seed=1)
+    model = worlds.make("walk")
+    found = worlds.simulate(model, worlds.stages(model, 2, seed=0), 12, 30, seed=1)
     found["reward"] = found["reward"] + noise * np.random.default_rng(0).normal(size=len(found["reward"]))
     return found
 
@@ -70,8 +70,8 @@ def test_every_pair_is_balanced_over_all_rows():
 
 
 def test_a_world_without_chance_has_no_moves():
-    model = environments.make("gridworld")
-    logs = environments.simulate(model, environments.stages(model, 1, seed=0), 6, 20, seed=0)
+    model = worlds.make("gridworld")
+    logs = worlds.simulate(model, worlds.stages(model, 1, seed=0), 6, 20, seed=0)
     assert scanned(logs, "memory")[1].probes.moves.shape == (6, 0)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from laws.small_logs import counted, raw_columns, read
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from mixope.problem import restrict
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.transitions import encode, transition_grouping

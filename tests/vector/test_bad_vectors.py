@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import DataError, UsageError
 from mixope.engines import MemoryEngine
-from mixope.errors import DataError, UsageError
 from mixope.features import NormalisedBumps
 
 from .worlds import TARGET, lq_columns

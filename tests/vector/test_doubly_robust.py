@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.behaviours import Behaviour, FittedBehaviour, Logged
-from mixope.environments import continuous, linear_quadratic
-from mixope.errors import UsageError
 from mixope.estimators import DoublyRobust, StateRatio
 from mixope.features import NormalisedBumps
 from mixope.intervals import standard_error
+from mixope.worlds import continuous, linear_quadratic
 
 from .worlds import SYSTEM, TARGET, Monomials, posed
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import cartpole
 from mixope.estimand import Estimand
+from mixope.worlds import cartpole
 
 pytestmark = pytest.mark.long
 gymnasium = pytest.importorskip("gymnasium")

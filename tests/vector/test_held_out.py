@@ -7,9 +7,9 @@ import pytest
 
 import mixope
 from mixope.behaviours import DefaultMixture
-from mixope.environments import linear_quadratic
 from mixope.estimators.feature_ratio import calibration_requests, phi_of, solve_ratios
 from mixope.features import NormalisedBumps
+from mixope.worlds import linear_quadratic
 
 from .worlds import lq_columns, posed
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.behaviours import Logged
-from mixope.errors import UsageError
 from mixope.estimators import StateRatio
 from mixope.estimators.feature_ratio import calibrate, calibration_requests, solve_ratios
 from mixope.estimators.kernel import KernelRatio, median_kernel, quadratic_form

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import continuous, linear_quadratic
 from mixope.estimators import device_sums
 from mixope.estimators.device_sums import WORTHWHILE, DeviceSums
 from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
+from mixope.worlds import continuous, linear_quadratic
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="JAX is not installed: pip install 'mixope[jax]'")
 SAID = "sums of features were made on a GPU"

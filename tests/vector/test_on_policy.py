@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.environments import continuous, linear_quadratic
-from mixope.environments.linear_quadratic import LinearQuadratic
 from mixope.features import NormalisedBumps
+from mixope.worlds import continuous, linear_quadratic
+from mixope.worlds.linear_quadratic import LinearQuadratic
 
 from .worlds import SYSTEM, TARGET
 

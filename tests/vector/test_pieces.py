@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mixope
+from mixope.base.errors import UsageError
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.errors import UsageError
 from mixope.features import NormalisedBumps
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode

@@ -8,7 +8,6 @@ import numpy as np
 import mixope
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
-from mixope.environments import continuous, linear_quadratic, simulate
 from mixope.estimators import feature_estimators, feature_ratio, feature_value, state_action, state_ratio
 from mixope.estimators.asking import answered
 from mixope.estimators.feature_ratio import RatioSystem
@@ -17,6 +16,7 @@ from mixope.features import OneHot
 from mixope.questions import as_estimand, ask
 from mixope.seen import sample
 from mixope.solvers.linear import solve_ratio
+from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model
 
 S, A = 5, 3

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.others import Others, others_of
-from mixope.errors import DataError
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mixope.arrays import FloatArray
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import Solution
 from mixope.estimators.feature_problem import FeatureProblem

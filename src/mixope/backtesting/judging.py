@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray
+from mixope.base.arrays import BoolArray, FloatArray
 from mixope.diagnostics.steadiness import normal_of_t
 from mixope.estimators.own_values import OnPolicyValue
 from mixope.intervals import few_clusters, quantile, standard_error

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, distinct, sum_by
+from mixope.base.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.logs import UNLABELLED
 from mixope.statistics.transitions import Transitions, restrict, transition_cells
 

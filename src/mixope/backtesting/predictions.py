@@ -34,11 +34,11 @@ from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.judging import Distance, Earnings, distance, earned, earned_by, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
+from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.diagnostics import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.diagnostics.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.errors import Advice, DataError, MixopeError, UsageError
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make

@@ -18,11 +18,11 @@ from typing import Any
 
 from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
+from mixope.base.rendering import ReportedRecord, Rows, plain
+from mixope.base.restoring import restore
 from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, Provenance
-from mixope.rendering import ReportedRecord, Rows, plain
-from mixope.restoring import restore
 
 WARN = 3.0
 """Standard deviations of a normal law beyond which the predictions are not off by chance."""

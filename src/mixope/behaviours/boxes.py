@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.errors import DataError
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.errors import DataError
 from mixope.policies.keys import first_rows
 
 HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, square, sum_by
-from mixope.errors import DataError
+from mixope.base.arrays import FloatArray, IntArray, square, sum_by
+from mixope.base.errors import DataError
 
 #: Directions of the scaled K with less than this share of the largest eigenvalue are left alone.
 TOLERANCE = 1e-11

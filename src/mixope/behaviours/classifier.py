@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, positions, short_seed, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, positions, short_seed, sum_by
+from mixope.base.errors import DataError, UsageError
 from mixope.behaviours.logit import fit_logit
 from mixope.behaviours.protocol import (
     Behaviour,
@@ -28,7 +29,6 @@ from mixope.behaviours.protocol import (
     usable_rows,
     vectors,
 )
-from mixope.errors import DataError, UsageError
 from mixope.features import StateEncoding
 from mixope.features.quadratic import FittedQuadratic, Quadratic
 from mixope.logs import Role

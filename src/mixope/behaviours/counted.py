@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, Inverse, check_possible, numbered, usable_rows
-from mixope.errors import UsageError
 from mixope.features.one_hot import FittedOneHot, OneHot
 from mixope.statistics.rows import Rows
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import UnknownName, UsageError
 from mixope.behaviours.classifier import ClassifierMixture
 from mixope.behaviours.counted import CountedMixture
 from mixope.behaviours.experts import MixtureOfExperts
@@ -27,7 +28,6 @@ from mixope.behaviours.labelled import MOST_LOGGERS, MixtureOfLoggers
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import PerLogger
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour
-from mixope.errors import UnknownName, UsageError
 from mixope.statistics.rows import Rows
 
 ACTION_KINDS = ("discrete", "continuous")

@@ -18,7 +18,8 @@ from functools import partial
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from mixope.arrays import FloatArray, short_seed
+from mixope.base.arrays import FloatArray, short_seed
+from mixope.base.errors import UsageError
 from mixope.behaviours.gaussian import (
     GAIN,
     VARIANCE_RIDGE,
@@ -34,7 +35,6 @@ from mixope.behaviours.gaussian import (
     varied,
 )
 from mixope.behaviours.protocol import Behaviour, first_best, usable_rows
-from mixope.errors import UsageError
 from mixope.features.protocol import FeatureMap
 from mixope.statistics.rows import Rows
 

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from mixope.arrays import FloatArray, IntArray, square
+from mixope.base.arrays import FloatArray, IntArray, square
+from mixope.base.errors import DataError
 from mixope.behaviours.boxes import Box, Draws, boxes
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, first_best, held_out, usable_rows, vectors
-from mixope.errors import DataError
 from mixope.features.bumps import NormalisedBumps
 from mixope.features.encoding import fit_encoded
 from mixope.features.protocol import FeatureMap, FittedMap

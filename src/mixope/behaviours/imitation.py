@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, positions
+from mixope.base.arrays import AnyArray, FloatArray, positions
+from mixope.base.errors import UsageError
 from mixope.behaviours.classifier import FittedClassifier
 from mixope.behaviours.gaussian import FittedDensity
 from mixope.behaviours.protocol import FittedBehaviour, vectors
-from mixope.errors import UsageError
 from mixope.policies.fingerprints import digest
 from mixope.policies.protocol import Policy
 

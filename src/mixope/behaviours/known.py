@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import logsumexp
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.behaviours.classifier import BY_ROWS, StateLaw, fit_state_law, shares
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.protocol import (
@@ -25,7 +26,6 @@ from mixope.behaviours.protocol import (
     numbered,
     usable_rows,
 )
-from mixope.errors import UsageError
 from mixope.policies.protocol import Policy
 from mixope.statistics.rows import Rows
 

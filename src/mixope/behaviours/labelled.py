@@ -23,7 +23,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.base.arrays import FloatArray, IntArray
 from mixope.behaviours.gaussian import (
     FEWEST_ROWS,
     SMALLEST,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray
+from mixope.base.arrays import BoolArray, FloatArray
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, Inverse, ask, check_possible
-from mixope.errors import Advice, DataError, Setting
 from mixope.policies.keys import first_rows, listed
 from mixope.policies.protocol import Policy
 from mixope.statistics.rows import Rows

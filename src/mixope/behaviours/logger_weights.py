@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, batches
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, batches
+from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.behaviours.defaults import DefaultMixture
 from mixope.behaviours.protocol import ask
-from mixope.errors import Advice, DataError, Setting, UsageError
 from mixope.policies import ContinuousPolicy, DiscretePolicy, Policy
 from mixope.problem import Problem, align_actions, state_probabilities
 from mixope.statistics.rows import Rows

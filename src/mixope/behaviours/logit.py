@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from scipy.special import log_softmax
 
-from mixope.arrays import FloatArray, IntArray, square
+from mixope.base.arrays import FloatArray, IntArray, square
 
 PRODUCTS = 200
 """Of conjugate gradients within a step of Newton."""

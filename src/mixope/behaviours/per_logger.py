@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import DataError
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, usable_rows
-from mixope.errors import DataError
 from mixope.policies.keys import first_rows, listed
 from mixope.policies.protocol import Policy
 from mixope.statistics.rows import Rows

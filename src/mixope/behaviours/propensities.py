@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.base.arrays import FloatArray, IntArray
+from mixope.base.errors import MixopeError
 from mixope.behaviours.defaults import DefaultMixture
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import FittedPerLogger, PerLogger
 from mixope.behaviours.protocol import FittedBehaviour
-from mixope.errors import MixopeError
 from mixope.statistics.rows import Rows
 
 SUSPECT = 4.0

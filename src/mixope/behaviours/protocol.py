@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.keys import first_rows
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import Policy
@@ -72,7 +72,7 @@ class FittedBehaviour(ABC):
 
     @abstractmethod
     def log_prob(self, rows: Rows) -> FloatArray:
-        """log b(a|s) of the logged actions, one per row: finite, or a :class:`~mixope.errors.DataError`."""
+        """log b(a|s) of the logged actions, one per row: finite, or a :class:`~mixope.base.errors.DataError`."""
 
     def invert(self, rows: Rows) -> Inverse:
         """Sums of 1/b over the rows of every group."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mixope.base.errors import MixopeError, UsageError, clean
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
 from mixope.cli.characters import accept_all
@@ -18,7 +19,6 @@ from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, o
 from mixope.cli.stopping import INTERRUPTED, STOPPED, finish, is_told, listen, stopped, told
 from mixope.cli.streams import fill
 from mixope.cli.volume import set_volume
-from mixope.errors import MixopeError, UsageError, clean
 from mixope.version import __version__
 
 NO_MEMORY = (

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from mixope.base.errors import UsageError
 from mixope.cli import inputs, output
 from mixope.cli import options as o
 from mixope.cli.output import present, working
-from mixope.errors import UsageError
 
 
 def command(

@@ -35,14 +35,14 @@ def intervals(incomplete: str) -> list[str]:
 
 def environments(incomplete: str) -> list[str]:
     """What can be simulated."""
-    from mixope.environments import BUILDERS, CONTINUOUS
+    from mixope.worlds import BUILDERS, CONTINUOUS
 
     return _beginning([*BUILDERS, *CONTINUOUS, "engagement"], incomplete)
 
 
 def settings(incomplete: str) -> list[tuple[str, str]]:
     """The settings of a product experiment, and what they are about."""
-    from mixope.environments.engagement import SETTINGS, make
+    from mixope.worlds.engagement import SETTINGS, make
 
     return [(name, make(name).story) for name in SETTINGS if name.startswith(incomplete)]
 

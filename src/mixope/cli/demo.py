@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mixope.backtesting import Backtest
+    from mixope.base.folders import Place
     from mixope.differences import Comparison
-    from mixope.environments.datasets import Dataset, Settings
     from mixope.estimate import Estimate
-    from mixope.folders import Place
     from mixope.inspection import Inspection
     from mixope.policies import Policy
     from mixope.seen import Counted
+    from mixope.worlds.datasets import Dataset, Settings
 
 YEAR = 2026
 RIVALS = ("emp", "bch-pooled", "known-mixture", "mwl", "wis-step", "logged-mean")
@@ -53,9 +53,9 @@ def command(
     Ten lines tell the logs, the question, the answer and the exact truth; then every step follows with its command.
     Takes a few seconds.
     """
-    from mixope.environments.datasets import OURS, Settings
-    from mixope.environments.earlier import written_earlier
-    from mixope.folders import claim
+    from mixope.base.folders import claim
+    from mixope.worlds.datasets import OURS, Settings
+    from mixope.worlds.earlier import written_earlier
 
     settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
     names, folder = (*OURS, *RESULTS, *PAGES), Path(os.path.abspath(output))
@@ -65,7 +65,7 @@ def command(
 
 def _tell_all(settings: Settings, place: Place, output: Path) -> None:
     """The story from the logs to the pages, written into a folder that was claimed; ``output`` is its name."""
-    from mixope.environments.datasets import fill
+    from mixope.worlds.datasets import fill
 
     began, page = time.perf_counter(), console()
     with working("simulating four taxi drivers …") as notes:

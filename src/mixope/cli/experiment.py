@@ -146,7 +146,7 @@ def command(
     the path from one to the other, and what speaks against it. Exit codes: 0 done, 2 usage, 3 bad data, 4 not supported
     (with --strict).
     """
-    from mixope.trials import experiment
+    from mixope.experiments import experiment
 
     check_page(html)
     chosen = inputs.make_engine(engine, memory_limit, threads)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.errors import UsageError, about
 from mixope.cli.options import Ending, FormatName, FormName, LawName, MissingName, OutputsName, UnknownActions
-from mixope.errors import UsageError, about
 
 if TYPE_CHECKING:
     from mixope.engines import Engine

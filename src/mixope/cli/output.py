@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
+from mixope.base.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
+from mixope.base.files import write_whole
 from mixope.cli.characters import is_utf8
+from mixope.cli.stopping import obey
 from mixope.cli.volume import quiet, telling_times
-from mixope.errors import UNSHOWABLE, DataError, MixopeWarning, Setting, UsageError, clean, phrased
-from mixope.files import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixope.base.rendering import Record, ReportedRecord
     from mixope.engines import Engine
-    from mixope.rendering import Record, ReportedRecord
 
 ARGUMENTS = "mixope.cli.arguments"
 """Where the context keeps the words of the command line."""
@@ -216,6 +217,7 @@ def working(what: str) -> Iterator[Work]:
         try:
             with heard.display, telling_times(lambda kind, words: complain(kind, words, heard.display.console)):
                 yield heard
+                obey()
         except BaseException:
             tell(_messages(caught))
             raise

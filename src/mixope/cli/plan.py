@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from mixope.base.errors import UsageError
 from mixope.cli import inputs
 from mixope.cli import options as o
 from mixope.cli.output import present, taken, working
-from mixope.errors import UsageError
 
 EXPERIMENT = "Of an experiment: "
 

@@ -14,8 +14,8 @@ from mixope.cli import options as o
 from mixope.cli.output import complain, console
 
 if TYPE_CHECKING:
-    from mixope.experiments.experiment import Size
-    from mixope.experiments.reproduction import Announce
+    from mixope.paper.experiment import Size
+    from mixope.paper.reproduction import Announce
 
 ALL = "all"
 
@@ -45,8 +45,8 @@ def command(
 
     Stop it at any time (Ctrl-C): the same command goes on where it stopped.
     """
-    from mixope.experiments import experiment
-    from mixope.experiments.reproduction import reproduce
+    from mixope.paper import experiment
+    from mixope.paper.reproduction import reproduce
 
     chosen = list(experiment.REGISTRY) if ALL in names else list(dict.fromkeys(names))
     for name in chosen:
@@ -61,7 +61,7 @@ def command(
 @contextmanager
 def _watched(name: str, size: str) -> Iterator[Announce]:
     """Say what it will cost, then show on a terminal how far it is; after an interruption, what is kept."""
-    from mixope.processes import progress_bar
+    from mixope.base.processes import progress_bar
 
     kept = 0
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mixope.base.errors import UsageError
 from mixope.cli import complete
 from mixope.cli import options as o
 from mixope.cli import simulate_tests as tests
 from mixope.cli.output import console, tell, working
-from mixope.errors import UsageError
 
 if TYPE_CHECKING:
-    from mixope.environments.datasets import Dataset, Settings
+    from mixope.worlds.datasets import Dataset, Settings
 
 WORLDS = (
     "taxi, gridworld, gridworld-slip, singlepath, machines or garnet; with episodes that end: walk, sessions,"
@@ -87,7 +87,7 @@ def command(
     are vectors, policies.py has the policies, and the truth of pendulum and cartpole a standard error. Of engagement
     it gets test.parquet, with a row per user and day, and truth.json. The same seed gives the same bytes.
     """
-    from mixope.environments.datasets import Settings
+    from mixope.worlds.datasets import Settings
 
     if environment == "engagement":
         _refuse(ctx, OF_LOGS, "not for engagement, a test of arms; its options are", OF_TESTS)
@@ -112,7 +112,7 @@ def _option(name: str) -> str:
 
 
 def _simulate_logs(settings: Settings, output: Path, force: bool) -> None:
-    from mixope.environments.datasets import write_dataset
+    from mixope.worlds.datasets import write_dataset
 
     with working(f"simulating {settings.environment} …") as notes:
         made = write_dataset(settings, output, force=force)

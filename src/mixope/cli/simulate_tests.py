@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mixope.base.errors import UsageError
 from mixope.cli import complete
 from mixope.cli.output import console, tell, working
-from mixope.errors import UsageError
 
 if TYPE_CHECKING:
-    from mixope.environments.engagement import Design, Trial
+    from mixope.worlds.engagement import Design, Trial
 
 Setting = Annotated[
     str,
@@ -71,7 +71,7 @@ Metric = Annotated[
 
 def design_of(rollout: str | None, arms: str, **choices: Any) -> Design:
     """The design that the options say."""
-    from mixope.environments.engagement import Design
+    from mixope.worlds.engagement import Design
 
     return Design(arms=_listed(arms), rollout=None if rollout is None else _shares(rollout), **choices)
 
@@ -80,14 +80,14 @@ def trial_of(
     setting: str, design: Design, hidden: list[str] | None, metric: list[str] | None, format: str, seed: int
 ) -> Trial:
     """The test that the options say."""
-    from mixope.environments.engagement import Trial
+    from mixope.worlds.engagement import Trial
 
     return Trial(setting, design, tuple(hidden or ()), tuple(metric or ("revenue",)), format, seed)
 
 
 def simulate_test(trial: Trial, output: Path, force: bool) -> None:
     """Write it, and say what it hides."""
-    from mixope.environments.engagement import write_dataset
+    from mixope.worlds.engagement import write_dataset
 
     with working("simulating engagement …") as notes:
         made = write_dataset(trial, output, force=force)

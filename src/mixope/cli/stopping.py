@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from mixope.files import remove_unfinished
+from mixope.base.files import remove_unfinished
 
 INTERRUPTED = 130
 STOPPED = "stopped before the end; no file is left half-written"
@@ -51,6 +51,12 @@ def listen() -> None:
 def stopped() -> bool:
     """Whether a signal asked for the end."""
     return bool(_came)
+
+
+def obey() -> None:
+    """An interruption that other code has swallowed is one all the same, before anything is shown or written."""
+    if stopped():
+        raise KeyboardInterrupt
 
 
 def finish() -> None:

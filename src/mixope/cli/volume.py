@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from mixope.processes import BARS
+from mixope.base.processes import BARS
 
 _loud: ContextVar[bool | None] = ContextVar("loud", default=None)
 

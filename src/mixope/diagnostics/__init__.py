@@ -14,7 +14,7 @@ from mixope.diagnostics.edge import edge_of_the_logs
 from mixope.diagnostics.ends import ends_at_a_limit, ends_at_cuts, ends_over_steps, lengths_fit, unmarked_stops
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.learning import about_learning, loggers_learned, stretch_of
-from mixope.diagnostics.odd_rewards import rewards_are_real
+from mixope.diagnostics.odd_rewards import rewards_are_real, states_are_measured
 from mixope.diagnostics.order import rewards_in_step, rewards_of_others, states_in_step
 from mixope.diagnostics.possible import within_possible
 from mixope.diagnostics.repeats import episodes_are_new
@@ -58,7 +58,12 @@ def check_logs(transitions: Transitions | None, sums: EpisodeSums) -> tuple[Diag
     found = [*logs_are_steady(sums)]
     found += [
         check
-        for check in (ends_at_a_limit(sums.limit), loggers_learned(sums.learning), *_of_sample(sums))
+        for check in (
+            ends_at_a_limit(sums.limit),
+            loggers_learned(sums.learning),
+            states_are_measured(sums.sentinels),
+            *_of_sample(sums),
+        )
         if check is not None
     ]
     found += () if sums.odd is None else rewards_are_real(sums.odd)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import BoolArray, sum_by
+from mixope.base.arrays import BoolArray, sum_by
+from mixope.base.errors import Advice, MixopeError, Setting
 from mixope.diagnostics.evidence import Evidence, Parked
 from mixope.diagnostics.verdicts import Diagnostic
-from mixope.errors import Advice, MixopeError, Setting
 from mixope.estimators.occupancy import pooled
 from mixope.problem import Problem
 from mixope.statistics.transitions import Transitions

@@ -27,17 +27,17 @@ of next states only as far as a few random signs do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc, ndtri
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.trajectories import OrderedRows
-from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
+from mixope.statistics.transitions import ENDED, UNFOLLOWED, Transitions, transition_cells
 
 WARN, FAIL = 3.5, 10.0
 """Standard deviations; see the table in docs/trust.md."""
@@ -74,14 +74,16 @@ class Parts:
     highest: FloatArray
     followed: BoolArray | None = None
     """Whether it is known what came next; None: it is."""
+    ended: BoolArray | None = None
+    """Whether the episode ended there."""
 
 
 def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     """Whether loggers saw the same world; None where no two of them took the same action in the same state."""
     t = transitions
     cell = transition_cells(t)
-    known = t.next_state != UNFOLLOWED
-    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest, known))
+    known, ended = t.next_state != UNFOLLOWED, t.next_state == ENDED
+    found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest, known, ended))
     if found is None:
         return None
     return _judged("loggers agree", "loggers", found, "a label, a reward or the world may differ between them")
@@ -96,8 +98,8 @@ def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArra
     group, t = code // 2, transitions
     sums = sum_by(entry, np.ones(len(entry)), len(code)), sum_by(entry, ordered.episodes.reward[mine], len(code))
     kinds = t.pair[group], transition_cells(t)[group]
-    known = t.next_state[group] != UNFOLLOWED
-    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group], known))
+    known, ended = t.next_state[group] != UNFOLLOWED, t.next_state[group] == ENDED
+    found = disagreement(Parts(code % 2, *kinds, *sums, t.lowest[group], t.highest[group], known, ended))
     if found is None:
         return None
     cause = "the world may have changed meanwhile, or something that is not in the state tells episodes apart"
@@ -118,12 +120,26 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
 def disagreement(parts: Parts) -> Disagreement | None:
     """Of the next states and of the rewards, standardised; None where there is nothing to compare."""
     merged = _merged(parts)
-    told = merged if merged.followed is None else _some(merged, merged.followed)
+    told = merged if merged.followed is None else _told(merged, merged.followed)
     dynamics, rewards = _next_states(_comparable(told)), _rewards(_comparable(merged))
     degrees = float(dynamics.degrees.sum() + rewards.degrees.sum())
     if degrees == 0:
         return None
     return Disagreement(dynamics.deviations, rewards.deviations, int(degrees))
+
+
+def _told(parts: Parts, followed: BoolArray) -> Parts:
+    """Where it is known what came, and of the ends the share of which it would be known if they had gone on.
+
+    An end needs no next observation. Where a recorder stops it keeps the ends and not the others, and parts that it
+    stopped after other lengths would seem to differ in how often they end.
+    """
+    if followed.all() or parts.ended is None:
+        return _some(parts, followed)
+    key = parts.part * (int(parts.pair.max(initial=0)) + 1) + parts.pair
+    lost, went_on = (sum_by(key, parts.rows * some) for some in (~followed, ~parts.ended))
+    share = 1.0 - lost[key] / np.maximum(went_on[key], 1.0)
+    return _some(replace(parts, rows=np.where(parts.ended, parts.rows * share, parts.rows)), followed)
 
 
 def _merged(parts: Parts) -> Parts:
@@ -134,8 +150,8 @@ def _merged(parts: Parts) -> Parts:
     np.minimum.at(lowest, entry, parts.lowest)
     np.maximum.at(highest, entry, parts.highest)
     sums = sum_by(entry, parts.rows, len(first)), sum_by(entry, parts.reward, len(first))
-    followed = None if parts.followed is None else parts.followed[first]
-    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, followed)
+    flags = (None if each is None else each[first] for each in (parts.followed, parts.ended))
+    return Parts(parts.part[first], parts.pair[first], parts.cell[first], *sums, lowest, highest, *flags)
 
 
 def _comparable(parts: Parts) -> Parts:

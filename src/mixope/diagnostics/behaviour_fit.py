@@ -23,12 +23,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mixope.base.errors import MixopeError
 from mixope.behaviours import Behaviour, CountedMixture, KnownMixture
 from mixope.behaviours.propensities import SUSPECT
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.known_policies import misfit_of_policies, misfit_of_propensities
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.errors import MixopeError
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.problem import Problem
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mixope.base.errors import Advice
 from mixope.diagnostics.coverage import gap_limits, gap_reach
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.errors import Advice
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import sum_by
+from mixope.base.arrays import sum_by
+from mixope.base.errors import MixopeError
 from mixope.behaviours import CountedMixture
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.errors import MixopeError
 from mixope.estimators.flow import Flow, follow
 from mixope.estimators.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.solution import Solution

@@ -27,10 +27,10 @@ import numpy as np
 from scipy import sparse
 from scipy.special import gammainc, ndtri, pdtr
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, Setting
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
-from mixope.errors import Advice, Setting
 from mixope.statistics.episodes import EpisodeTotals
 from mixope.statistics.followed import follow_up
 from mixope.statistics.limits import Limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.diagnostics.verdicts import Diagnostic
 from mixope.estimand import Estimand
 from mixope.estimators.feature_problem import FeatureProblem

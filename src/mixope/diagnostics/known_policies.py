@@ -12,10 +12,10 @@ from row to row. Σ 1/p over the rows of (s, a) should be n(s), and with p̄ = �
     Σ (Σ 1/p − n(s))² p̄ / n(s)
 
 is the same sum where p is the same for all rows, with mean Σ (1 − p̄) whichever actions are in it, which stands in for
-its degrees of freedom. Where p changes within the rows of a pair, because the logger was changed or learned, the rows that
-were taken need not show how small it was: an action that was taken often while it was likely may have no row from when
-it was not. There 1/p̄ is no less than Σ 1/p² / Σ 1/p over all rows of the logger, the mean of 1/p over everything that it
-could have done. What is expected less than five times to happen is left out: nobody recorded the propensity of
+its degrees of freedom. Where p changes within the rows of a pair, because the logger was changed or learned, the rows
+that were taken need not show how small it was: an action that was taken often while it was likely may have no row from
+when it was not. There 1/p̄ is no less than Σ 1/p² / Σ 1/p over all rows of the logger, the mean of 1/p over everything
+that it could have done. What is expected less than five times to happen is left out: nobody recorded the propensity of
 an action that was not taken. What is expected less than five times not to happen is one sum, and counts where something
 else was done too often: propensities of 1 in every row do not pass. Both see labels that changed places. Policies also
 see actions under each other's names where all loggers share the mistake; propensities do only if they were looked up by
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.diagnostics.agreement import normal_of_chi_squared
 from mixope.policies.protocol import Policy
 from mixope.problem import Problem, pair_probabilities

@@ -7,8 +7,11 @@ taken for the world's own, is in :mod:`mixope.statistics.odd_rewards`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mixope.diagnostics.verdicts import Diagnostic
 from mixope.statistics.odd_rewards import AT_LIMIT, DOMINANT, OddRewards
+from mixope.statistics.sentinels import Sentinel
 
 
 def rewards_are_real(found: OddRewards) -> tuple[Diagnostic, ...]:
@@ -54,3 +57,11 @@ def _dominant(found: OddRewards) -> Diagnostic | None:
         " about it alone"
     )
     return Diagnostic("dominant rewards", float(odd.rows), float(DOMINANT), "warn", words, "other than")
+
+
+def states_are_measured(found: Sequence[Sentinel]) -> Diagnostic | None:
+    """The same of states: a number for "not measured" hides the state of its rows, and that moves the value."""
+    if not found:
+        return None
+    worst = max(found, key=lambda one: one.share)
+    return Diagnostic("sentinel states", worst.share, 0.0, "warn", worst.sentence)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import bdtrc, chdtrc, ndtr, ndtri
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.diagnostics.steadiness import LEAST, normal_of_t
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.statistics.shifts import RewardShifts, Shifts

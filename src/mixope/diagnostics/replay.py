@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from mixope.arrays import BoolArray, IntArray
+from mixope.base.arrays import BoolArray, IntArray
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.steadiness import late_half
 from mixope.diagnostics.verdicts import Diagnostic, graded

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import fdtrc, ndtri, stdtr
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.diagnostics.evidence import Evidence
 from mixope.diagnostics.verdicts import Diagnostic, graded
 from mixope.intervals import standard_error

@@ -15,13 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import Advice
 from mixope.diagnostics import Verdict
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, against, pairwise, with_best
 from mixope.differences.records import Difference, Differences, Rank, Selection
 from mixope.differences.selection import Contest, contest, ranks, regrets
-from mixope.errors import Advice
 from mixope.estimate import Estimate
 from mixope.intervals import Interval, block_scores, few_episodes, quantile
 

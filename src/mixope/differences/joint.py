@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.intervals import few_clusters
 
 DRAWS, MOST_DRAWN = 50_000, 4_000_000

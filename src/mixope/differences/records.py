@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from mixope.base.rendering import Record, ReportedRecord, Rows, plain
 from mixope.distributions import Returns
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.intervals import Interval
-from mixope.rendering import Record, ReportedRecord, Rows, plain
 
 MOST_LISTED = 12
 """Targets or pairs that a sentence names."""

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED
 from mixope.differences.records import Rank, Regret

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mixope.base.errors import UnknownName, UsageError
 from mixope.engines.checkpointed import CheckpointedEngine, with_checkpoint
 from mixope.engines.dask import DaskEngine
 from mixope.engines.embedded import EmbeddedEngine
@@ -17,7 +18,6 @@ from mixope.engines.processes import ProcessesEngine
 from mixope.engines.protocol import Engine
 from mixope.engines.ray import RayEngine
 from mixope.engines.spark import SparkEngine
-from mixope.errors import UnknownName, UsageError
 from mixope.logs import Logs
 
 ENGINES: dict[str, Callable[..., Engine]] = {

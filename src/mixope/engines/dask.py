@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.errors import MissingExtra, UsageError
+from mixope.base.files import scratch_folder
+from mixope.base.pool import begin_process, path_entries, signals_held
+from mixope.base.processes import all_cores, environment
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import Found, WorkersEngine, in_turn
-from mixope.errors import MissingExtra, UsageError
-from mixope.files import scratch_folder
 from mixope.logs.gathering import Bucket, Load
-from mixope.pool import begin_process, path_entries
-from mixope.processes import all_cores, environment
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -127,6 +127,7 @@ def _local(workers: int) -> tuple[Any, Callable[[], Any]]:
     """
     import distributed
     from distributed.deploy.subprocess import SubprocessCluster
+    from distributed.utils import LoopRunner
 
     kept = ExitStack()
     folder = kept.enter_context(scratch_folder())
@@ -134,8 +135,13 @@ def _local(workers: int) -> tuple[Any, Callable[[], Any]]:
     security, settings = _own_certificate(distributed.Security, folder)
     shared = {"preload": [__name__], "dashboard_address": "127.0.0.1:0", "dashboard": False}
     try:
+        with signals_held():  # by the thread that starts the processes, which take none until they load this module
+            loop = LoopRunner()
+            loop.start()
+        kept.callback(_quietly, loop.stop)
         with environment(**settings):
             cluster = SubprocessCluster(
+                loop=loop.loop,
                 n_workers=workers,
                 threads_per_worker=1,
                 silence_logs=logging.CRITICAL,
@@ -144,7 +150,7 @@ def _local(workers: int) -> tuple[Any, Callable[[], Any]]:
                 worker_kwargs={**shared, "preload_nanny": [__name__], "local_directory": str(folder)},
             )
         kept.callback(_quietly, cluster.close)
-        client = distributed.Client(cluster, security=security, set_as_default=False)
+        client = distributed.Client(cluster, security=security, loop=loop.loop, set_as_default=False)
         kept.callback(_quietly, client.close)
     except BaseException:
         kept.close()

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from mixope.arrays import is_whole
+from mixope.base.arrays import is_whole
+from mixope.base.errors import Advice, Setting, UsageError
+from mixope.base.processes import all_cores
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import by_kind, put_back, run_parts, watched
 from mixope.engines.sums import grouped
-from mixope.errors import Advice, Setting, UsageError
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.logs.database import connect, release_unused
 from mixope.logs.sources import arrow_batches, quote, reading
-from mixope.processes import all_cores
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
 

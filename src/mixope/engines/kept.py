@@ -21,8 +21,8 @@ import warnings
 from pathlib import Path
 from typing import Any, BinaryIO, Final, final
 
-from mixope.errors import Advice, MixopeWarning, Setting, UsageError
-from mixope.files import replacing
+from mixope.base.errors import Advice, MixopeWarning, Setting, UsageError
+from mixope.base.files import replacing
 
 ENDING = ".kept"
 _MARK = b"mixope kept 1\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mixope.base.processes import all_cores
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import ByPasses, by_kind, run_parts
 from mixope.logs import Logs
-from mixope.processes import all_cores
 from mixope.statistics.request import Part, Request, wanted_columns
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mixope.base.errors import Advice, MixopeError, Setting, UsageError
+from mixope.base.files import scratch_folder, write_whole
+from mixope.base.pool import Killed, Pool, Unsendable
+from mixope.base.processes import all_cores
 from mixope.engines.work import Job, answered, gathered, packed, split, unsendable
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
-from mixope.errors import Advice, MixopeError, Setting, UsageError
-from mixope.files import scratch_folder, write_whole
 from mixope.logs.gathering import Bucket, Load, Share
-from mixope.pool import Killed, Pool, Unsendable
-from mixope.processes import all_cores
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item

@@ -16,11 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from mixope.base.processes import SHORT_SECONDS, progress_bar
+from mixope.base.threads import one_thread
 from mixope.logs import Logs, Schema
-from mixope.processes import SHORT_SECONDS, progress_bar
 from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Part, Request, merge_in_order, partials
-from mixope.threads import one_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,13 +13,13 @@ from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.errors import MissingExtra, UsageError
+from mixope.base.files import scratch_folder
+from mixope.base.pool import path_entries
+from mixope.base.processes import all_cores, environment, signals_kept
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import Found, WorkersEngine, in_turn
-from mixope.errors import MissingExtra, UsageError
-from mixope.files import scratch_folder
 from mixope.logs.gathering import Bucket, Load
-from mixope.pool import path_entries
-from mixope.processes import all_cores, environment, signals_kept
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mixope.base.errors import MissingExtra, UsageError
+from mixope.base.pool import path_entries
+from mixope.base.processes import all_cores, signals_kept
 from mixope.engines.work import Job, answered, gathered, packed, share_for, split
 from mixope.engines.workers import AHEAD, Found, WorkersEngine
-from mixope.errors import MissingExtra, UsageError
 from mixope.logs.gathering import Bucket, Load
-from mixope.pool import path_entries
-from mixope.processes import all_cores, signals_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa

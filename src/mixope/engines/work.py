@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from mixope import pool
+from mixope.base import pool
+from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.threads import one_thread
 from mixope.engines.pieces import ORDER
 from mixope.engines.sums import group_by
-from mixope.errors import DataError, MixopeError, UsageError
 from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
 from mixope.policies.own_code import said
 from mixope.statistics.grouping import Grouped
 from mixope.statistics.request import Part, Request, partials
-from mixope.threads import one_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,12 +17,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from mixope.arrays import is_whole
+from mixope.base.arrays import is_whole
+from mixope.base.errors import Advice, MixopeError, Setting, UsageError
 from mixope.engines.memory import MemoryEngine
 from mixope.engines.pieces import ORDER, in_order
 from mixope.engines.protocol import ByPasses, by_kind
 from mixope.engines.work import Job
-from mixope.errors import Advice, MixopeError, Setting, UsageError
 from mixope.logs import Fragment, Logs
 from mixope.logs.fragments import ROWS
 from mixope.logs.gathering import Bucket, Load

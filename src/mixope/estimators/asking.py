@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
-from mixope.errors import MixopeError, UsageError
+from mixope.base.errors import MixopeError, UsageError
 from mixope.statistics.episodes import EpisodeSurvey
 from mixope.statistics.request import Request, content_key
 

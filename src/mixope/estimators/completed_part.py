@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.estimators.flow import no_ends, starts_inside
 from mixope.estimators.kriging import number_factors
 from mixope.estimators.worlds import world_of_states

@@ -25,8 +25,8 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.errors import UsageError, must_fit
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError, must_fit
 from mixope.estimand import Estimand
 from mixope.estimators.completed_part import Part
 from mixope.estimators.kriging import NEIGHBOURS, Kriging, Likeness, Places, first_guess, measure_likeness

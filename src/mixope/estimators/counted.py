@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.estimators.asking import Answer, Asking, answered
 from mixope.estimators.solution import Solution, Weights, average, combine, combine_weights
 from mixope.problem import Problem

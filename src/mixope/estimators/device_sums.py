@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mixope.errors import Advice, Setting
+from mixope.base.errors import Advice, Setting
 from mixope.features.points import points_of
 from mixope.solvers.devices import Device, find_gpu, unusable
 from mixope.statistics.moments import MomentRequest

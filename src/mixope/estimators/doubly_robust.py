@@ -24,9 +24,9 @@ from typing import Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
-from mixope.errors import DataError, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.completed_part import Part, part_to_complete
 from mixope.estimators.completion import Completion, complete

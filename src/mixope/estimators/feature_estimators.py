@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
 from mixope.behaviours.propensities import SUSPECT, misfit_of_laws, misfit_of_ratio
 from mixope.estimand import Estimand

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, runs
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, runs
+from mixope.base.errors import UsageError
 from mixope.behaviours import Behaviour, FittedBehaviour
-from mixope.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.flow import no_ends
 from mixope.features import ColumnFeatures, FeatureMap, FittedMap, NormalisedBumps, default_size, fit_encoded

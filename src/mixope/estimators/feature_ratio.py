@@ -23,7 +23,8 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import BoolArray, FloatArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, sum_by
+from mixope.base.errors import DataError
 from mixope.behaviours import FittedBehaviour
 from mixope.behaviours.calibration import (
     CalibrationMoments,
@@ -32,7 +33,6 @@ from mixope.behaviours.calibration import (
     solve_calibration,
     z_scores,
 )
-from mixope.errors import DataError
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem, by_label, logger_weight
 from mixope.features import FittedMap

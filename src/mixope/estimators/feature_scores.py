@@ -28,8 +28,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
-from mixope.errors import DataError
+from mixope.base.arrays import FloatArray, IntArray
+from mixope.base.errors import DataError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem

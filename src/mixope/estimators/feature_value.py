@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import FloatArray, IntArray
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray
+from mixope.base.errors import UsageError
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.feature_ratio import phi_of, scaled
 from mixope.features import FittedMap

@@ -24,11 +24,11 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.defaults import as_behaviour
 from mixope.behaviours.protocol import Behaviour
-from mixope.errors import Advice, DataError, Setting
 from mixope.estimand import NEARLY_ONE, Estimand
 from mixope.problem import Problem
 from mixope.solvers.chain import Chain

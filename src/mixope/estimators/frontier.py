@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.flow import Flow
 from mixope.estimators.occupancy import Occupancy
 from mixope.problem import Problem

@@ -21,9 +21,9 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
-from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import with_value
 from mixope.estimators.feature_problem import FeatureProblem

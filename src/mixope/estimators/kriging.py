@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
 
 LEAST, MOST = 0.02, 0.995
 """Bounds of ρ: no factor is ignored, and none is decisive."""

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.feature_estimators import logged_mean_on_features

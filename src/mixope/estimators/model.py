@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.flow import Flow, with_restart

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.errors import UsageError
 from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
-from mixope.errors import UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import with_value
 from mixope.estimators.feature_problem import FeatureProblem

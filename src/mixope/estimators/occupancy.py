@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import must_fit
 from mixope.behaviours import CountedMixture
-from mixope.errors import must_fit
 from mixope.estimators.flow import Flow, follow
 from mixope.problem import Problem
 from mixope.solvers.outcome import Outcome, Solved

@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.errors import Advice, Setting, UsageError
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, dressed
 from mixope.estimators.occupancy import pooled

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.estimators.flow import Flow, restarting_edges
 from mixope.problem import Problem
 from mixope.solvers.components import closed_classes, reached_from

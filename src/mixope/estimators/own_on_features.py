@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from mixope.arrays import FloatArray
-from mixope.errors import MixopeError, UsageError
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import RewardSums

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.errors import MixopeError, UsageError
 from mixope.behaviours import CountedMixture
-from mixope.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import CountedMixture
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
-from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.counted import CountedSolution
 from mixope.estimators.outside import leaving
 from mixope.estimators.solution import Measures, Solution, Weights

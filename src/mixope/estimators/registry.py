@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from mixope.errors import UnknownName, UsageError
+from mixope.base.errors import UnknownName, UsageError
 from mixope.estimators import state_action, state_ratio, trajectory
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.statistics.scores import ClusterScores
 from mixope.statistics.weights import WeightBin

@@ -27,8 +27,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, scored
 from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on_features

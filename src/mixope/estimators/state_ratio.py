@@ -19,7 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import (
     Behaviour,
     CountedMixture,
@@ -31,7 +32,6 @@ from mixope.behaviours import (
     nearest_logger_weights,
     sample_weights,
 )
-from mixope.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
 from mixope.estimators.counted import CountedSolution, combine_counted, scored
 from mixope.estimators.feature_estimators import state_ratio_on_features

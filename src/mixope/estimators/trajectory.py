@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import Advice, UsageError
 from mixope.behaviours import CountedMixture, PerLogger
-from mixope.errors import Advice, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.feature_estimators import trajectory_on_features

@@ -20,8 +20,8 @@ from itertools import combinations
 import numpy as np
 from scipy import linalg, sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.estimators.flow import Flow
 from mixope.estimators.kriging import number_factors
 from mixope.features import FactorFeatures, cross_actions

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray
-from mixope.errors import Advice, Setting
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import Advice, Setting
 from mixope.estimators.trajectory import Steps, Trajectory
 
 FIRST_STEPS = Advice("ask for the first steps of episodes, as many as all of them have: ", Setting("horizon"))

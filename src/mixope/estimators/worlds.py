@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
-from mixope.errors import DataError
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import DataError
 from mixope.estimators.counted import CountedSolution, combine_counted
 from mixope.estimators.flow import by_starts
 from mixope.estimators.solution import Weights

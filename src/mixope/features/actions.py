@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError
 from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, Policy
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking

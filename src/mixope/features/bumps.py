@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, short_seed
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, short_seed
 from mixope.features.protocol import as_vectors, namespace
 from mixope.features.standard import Standardise
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.base.arrays import AnyArray, FloatArray
 from mixope.features.bumps import FittedBumps, default_size, place
 from mixope.features.encoding import StateEncoding
 from mixope.logs import CODED, Role

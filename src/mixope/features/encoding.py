@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, positions
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, positions
+from mixope.base.errors import DataError
 from mixope.features.protocol import FeatureMap, FittedMap, as_rows
 from mixope.features.standard import ROUNDING, Standardise
 from mixope.logs import Role

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray
+from mixope.base.arrays import AnyArray
 
 
 @dataclass(frozen=True)

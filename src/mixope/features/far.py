@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
 
 _LOOKED_AT, _REFERENCE = 1000, 6000
 _QUANTILE = 0.95

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.features.protocol import namespace
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, TupleIndex
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, TupleIndex
+from mixope.base.errors import DataError
 from mixope.features.protocol import as_rows
 
 #: A dense matrix has at most so many columns, and so many numbers in all (800 MB).

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError
 from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.features.encoding import StateEncoding
 from mixope.policies import ContinuousPolicy, Policy

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.base.arrays import AnyArray, FloatArray
 from mixope.features.bumps import FittedBumps
 from mixope.features.columns import FittedColumns
 from mixope.features.encoding import FittedEncoded

@@ -6,8 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError
 
 
 @runtime_checkable

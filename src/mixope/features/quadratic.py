@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.base.arrays import AnyArray, FloatArray
 from mixope.features.protocol import FittedMap
 from mixope.features.standard import units_of
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError
 from mixope.features.protocol import as_vectors, namespace
 from mixope.logs import LARGE
 

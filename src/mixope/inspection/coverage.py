@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, batches, sum_by
 from mixope.inspection.grids import factor_names, grid_of
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.policies import DiscretePolicy, Policy

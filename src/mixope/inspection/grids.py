@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.statistics.transitions import Transitions
 
 MOST_CELLS = 16

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, DataError
 from mixope.diagnostics import episodes_are_new, judge_dropped
 from mixope.engines import Engine, bounded, choose, with_checkpoint
-from mixope.errors import Advice, DataError
 from mixope.inspection.coverage import cover
 from mixope.inspection.records import (
     Bar,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
+from mixope.base.rendering import Record, Rows
 from mixope.inspection.grids import Grid
-from mixope.rendering import Record, Rows
 
 Words = str | tuple[str, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mixope.arrays import sum_by
+from mixope.base.arrays import sum_by
 from mixope.inspection.records import Component, StateColumn
 from mixope.logs import CODED, MISSING_NUMBER, MISSING_WORD, Schema
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums

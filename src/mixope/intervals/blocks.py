@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.base.arrays import FloatArray, IntArray
 
 FEWEST_BLOCKS = 10
 SHORTEST = 50

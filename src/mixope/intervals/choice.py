@@ -18,8 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, is_whole
-from mixope.errors import UnknownName, UsageError
+from mixope.base.arrays import FloatArray, IntArray, is_whole
+from mixope.base.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
 from mixope.intervals.blocks import SHORTEST, block_length, block_scores
 from mixope.intervals.clustered import (

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.statistics.skewness import skewness
 
 Law = Literal["t", "normal"]

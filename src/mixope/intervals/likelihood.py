@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import chdtri
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.intervals.clustered import Interval
 
 METHOD = "empirical likelihood"

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.intervals.clustered import Interval
 
 Method = Literal["bca", "percentile"]

@@ -34,8 +34,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import lambertw, ndtr, stdtrit
 
-from mixope.arrays import FloatArray
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import UsageError
 from mixope.intervals.clustered import Interval, degrees_of_freedom, standard_error
 
 PLANNED = 1_000

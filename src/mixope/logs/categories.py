@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.arrays import AnyArray, FloatArray, IntArray
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.schema import MISSING_NUMBER, Role, Schema
 
 BYTES = 6

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.plan import Column, Plan
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Schema
@@ -73,7 +73,7 @@ def _without(name: str, schema: Schema) -> str:
     """Whether a value of the state is missing, or stands for one that was missing and was kept."""
     column, type_ = quote(name), schema.types[name]
     if (gap := f"{name} missing") in schema.types:
-        return f"{quote(gap)} = 1"
+        return f"{quote(gap)} IS NULL OR {quote(gap)} = 1"
     if type_ == "float":
         return f"NOT coalesce(isfinite({column}), false)"
     kept = f"{MISSING_NUMBER}" if type_ == "int" else literal(MISSING_WORD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.database import connect
 from mixope.logs.plan import Plan
@@ -47,25 +47,26 @@ def _refuse_missing(plan: Plan, connection: Any) -> None:
 
 
 def _refuse_ties(plan: Plan, connection: Any) -> None:
-    rows, keys = _rows(plan, connection), "policy_id, episode_id, time"
-    ties = f"SELECT {keys}, count(*) AS n, min({view.ROW}) AS first FROM ({rows}) GROUP BY {keys} HAVING n > 1"
-    found = connection.execute(
-        f"SELECT policy_id, episode_id, time, first, sum(n) OVER () FROM ({ties}) ORDER BY first LIMIT 1"
-    ).fetchone()
+    known = [name for name in ("policy_id", "episode_id") if name in plan.columns and name not in plan.derived]
+    rows, keys = _rows(plan, connection), [*known, "time"]
+    listed = ", ".join(keys)
+    ties = f"SELECT {listed}, count(*) AS n, min({view.ROW}) AS first FROM ({rows}) GROUP BY {listed} HAVING n > 1"
+    found = connection.execute(f"SELECT {listed}, sum(n) OVER () FROM ({ties}) ORDER BY first LIMIT 1").fetchone()
     if found is None:
         return
-    logger, episode, time, _, total = found
+    *values, total = found
+    wanted = " AND ".join(f"{name} = ?" for name in keys)
     same = connection.execute(
-        f"SELECT {view.ROW} FROM ({rows}) WHERE policy_id = ? AND episode_id = ? AND time = ? ORDER BY 1 LIMIT {SHOWN}",
-        [logger, episode, time],
+        f"SELECT {view.ROW} FROM ({rows}) WHERE {wanted} ORDER BY 1 LIMIT {SHOWN}", values
     ).fetchall()
+    which = f"episode {values[keys.index('episode_id')]!r}" if "episode_id" in keys else "the only episode"
     raise _error(
         plan,
         "Rows of one episode have the same time, so that their order is not known",
         [row for (row,) in same],
         int(total),
         expected="times that are all different within an episode",
-        got=f"{len(same)} rows of episode {episode!r} at one time",
+        got=f"{len(same)} rows of {which} at one time",
         hint=Advice("store finer times, or number the steps in a column step", IN_ORDER),
     )
 

@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from mixope.errors import Advice, Setting, UsageError
-from mixope.files import scratch_folder
+from mixope.base.errors import Advice, Setting, UsageError
+from mixope.base.files import scratch_folder
 from mixope.logs.sources import literal
 
 OFFLINE = dict.fromkeys(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.names import Assignment, missing
 from mixope.logs.parts import Part, expand
 from mixope.logs.roles import action_classes, counter, missing_in, refuse_many_actions, roles_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import Any
 
-from mixope.errors import UnknownName
+from mixope.base.errors import UnknownName
 from mixope.logs import view
 from mixope.logs.plan import Plan
 from mixope.logs.schema import Schema

@@ -22,7 +22,7 @@ from mixope.logs.sources import arrow_batches, reading
 from mixope.logs.table import codes_of, marked_rows
 
 if TYPE_CHECKING:
-    from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+    from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
     from mixope.logs.logs import Logs
     from mixope.logs.plan import Plan
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from mixope.errors import INVISIBLE, UNSHOWABLE
+from mixope.base.errors import INVISIBLE, UNSHOWABLE
 
 ALIKE = str.maketrans(
     "аеорсухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧοα‐‑‒–−",

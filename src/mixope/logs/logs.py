@@ -14,7 +14,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, final
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
+from mixope.base.rendering import render
 from mixope.logs import view
 from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
@@ -32,7 +33,6 @@ from mixope.logs.sources.stamps import refuse_changed
 from mixope.logs.succession import explain_steps
 from mixope.logs.table import least_step, rows_of
 from mixope.logs.timing import timed
-from mixope.rendering import render
 
 
 @final

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.base.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.schema import CANONICAL
 
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.names import Assignment
 from mixope.logs.sources import Source, quote, reading

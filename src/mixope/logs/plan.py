@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing, require
 from mixope.logs.names import Assignment, assign, marks_of, refuse_two_words
 from mixope.logs.parts import Part

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mixope.errors import DataError, MixopeWarning, UsageError
+from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.logs.given import LogSource
 from mixope.logs.logs import Logs
 from mixope.logs.names import Columns, assign, check_columns, check_done, check_ends, meaning_of

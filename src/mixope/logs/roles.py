@@ -17,7 +17,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.base.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.database import connect
 from mixope.logs.parts import Part
 from mixope.logs.schema import ObservationKind, Role

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs import view
 from mixope.logs.checks import first_rows, locate
 from mixope.logs.schema import EPISODE_KEYS, Type

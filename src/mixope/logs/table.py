@@ -19,7 +19,7 @@ from mixope.logs.sources import field_in
 from mixope.logs.types import GREATEST, LEAST, SURE_DIGITS
 
 if TYPE_CHECKING:
-    from mixope.arrays import BoolArray, IntArray
+    from mixope.base.arrays import BoolArray, IntArray
     from mixope.logs.plan import Column, Plan
     from mixope.logs.schema import Type
     from mixope.logs.sources import Piece

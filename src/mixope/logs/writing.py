@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mixope.cells import mark_column, marked
-from mixope.errors import DataError
-from mixope.files import replacing
+from mixope.base.cells import mark_column, marked
+from mixope.base.errors import DataError
+from mixope.base.files import replacing
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.endings import format_of
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.behaviours.classifier import FittedClassifier
 from mixope.diagnostics.known_policies import LEAST
 from mixope.estimators.feature_problem import FeatureProblem, SampledRows

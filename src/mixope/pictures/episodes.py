@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.base.arrays import FloatArray, IntArray
 from mixope.intervals import degrees_of_freedom, quantile, standard_error
 from mixope.pictures.records import Grown, ReturnBar
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import sum_by
+from mixope.base.arrays import sum_by
 from mixope.estimators import Weights
 from mixope.pictures.records import Visit, Visits
 from mixope.statistics.transitions import Transitions

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, MixopeWarning
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError, MixopeWarning
 from mixope.policies.fingerprints import digest
 from mixope.policies.keys import refuse
 from mixope.policies.laws import ActionSet, as_numbers, check_laws

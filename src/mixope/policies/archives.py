@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import DAMAGED, AnyArray, check_claims
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.arrays import DAMAGED, AnyArray, check_claims
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.tables import placed
 from mixope.policies.tabular import TabularPolicy

@@ -21,8 +21,8 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, MixopeWarning, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, DataError, MixopeWarning, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
 from mixope.policies.keys import refuse, rows_of
 from mixope.policies.laws import (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError
 from mixope.logs import StateColumns
 from mixope.policies.gaussian import LinearGaussianPolicy, Normal
 from mixope.policies.keys import listed

@@ -12,8 +12,8 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, is_number
-from mixope.errors import DataError, UsageError
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, is_number
+from mixope.base.errors import DataError, UsageError
 from mixope.policies.fingerprints import digest
 from mixope.policies.keys import listed
 from mixope.policies.laws import ActionSet, as_numbers, check_laws, log

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, MissingExtra, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError, MissingExtra, UsageError
 from mixope.policies.laws import UnknownActions
 from mixope.policies.models import continuous_model, discrete_model, refuse_given
 from mixope.policies.networks import Law

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray
+from mixope.base.arrays import AnyArray
 
 LENGTH = 16
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, type(None), np.ndarray, np.generic)

@@ -19,8 +19,8 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray
-from mixope.errors import DataError, UsageError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray
+from mixope.base.errors import DataError, UsageError
 from mixope.policies.fingerprints import array_bytes, callable_parts, digest
 from mixope.policies.keys import first_rows, refuse
 from mixope.policies.laws import as_numbers, check_same_length, detached

@@ -14,8 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, IntArray, TupleIndex
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, BoolArray, IntArray, TupleIndex
+from mixope.base.errors import DataError
 
 SHOWN = 5
 """How many offending rows or values an error shows."""
@@ -259,7 +259,14 @@ def _as_kind(column: AnyArray, kind: str) -> AnyArray:
     """Numbers as the kind of those that they are looked up among: 1 is 1.0; 0.5 is cut, and then no longer the same."""
     if kind == "float" and column.dtype.kind == "i":
         return column.astype(np.float64)
-    return column.astype(np.int64) if kind == "integer" and column.dtype.kind == "f" else column
+    if kind != "integer" or column.dtype.kind != "f":
+        return column
+    whole = np.abs(column) < MOST_WHOLE  # neither is nan or infinity, and 0 is none of these
+    return np.where(whole, column, 0.0).astype(np.int64)
+
+
+MOST_WHOLE = 2.0**63
+"""Integers of 64 bits are below."""
 
 
 def _width(kinds: tuple[str, ...]) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
-from mixope.errors import Advice, DataError, Setting, UnknownName, must_fit
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import Advice, DataError, Setting, UnknownName, must_fit
 from mixope.policies.keys import SHOWN, KeyIndex, as_actions, first_rows, listed, plain
 
 TOLERANCE = 1e-6

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, TupleIndex
-from mixope.errors import DataError, UsageError
+from mixope.base.arrays import AnyArray, FloatArray, TupleIndex
+from mixope.base.errors import DataError, UsageError
 from mixope.logs import Logs
 from mixope.policies.fingerprints import array_bytes, digest
 from mixope.policies.keys import first_rows

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.combinations import Softened
 from mixope.policies.laws import UnknownActions

@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.gaussian import GaussianPolicy, Map, SquashedGaussianPolicy
 from mixope.policies.laws import UnknownActions, numbered

@@ -13,6 +13,7 @@ be told by their names. The policy holds the content of the file, so it can be s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,13 +23,17 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, MissingExtra, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, DataError, MissingExtra, Setting, UsageError
+from mixope.logs.sources.patience import heard
 from mixope.policies.laws import UnknownActions
 from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
+from mixope.policies.onnx_contents import check_contents
 from mixope.policies.protocol import Policy
 
 BATCH = 2**16
+SECONDS = 600.0
+"""What a batch may take."""
 TYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -91,13 +96,34 @@ class Network:
         rows, feeds = len(observations), _feeds(session.get_inputs(), observations, self.where)
         cuts = [{name: fed[i : i + BATCH] for name, fed in feeds.items()} for i in range(0, max(rows, 1), BATCH)]
         try:
-            parts = [session.run(list(names), cut) for cut in cuts]
+            parts = [self._ran(session, names, cut) for cut in cuts]
+        except DataError:
+            raise
         except Exception as error:  # ONNX Runtime has no common base for its errors
             raise DataError("the network cannot be run", where=self.where, got=_said(error)) from None
         answers = [np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)]
         for name, answer in zip(names, answers, strict=True):
             _check_output(name, answer, rows, self.where)
         return answers
+
+    def _ran(self, session: Any, names: Sequence[str], fed: dict[str, AnyArray]) -> Any:
+        """One batch; a network may hold a loop without end, and would hear no signal."""
+        options = _runtime().RunOptions()
+        options.log_severity_level = 4
+
+        def stop() -> None:
+            options.terminate = True
+
+        return heard(lambda: session.run(list(names), fed, options), stop, SECONDS, lambda: _endless(self.where))
+
+
+def _endless(where: str) -> DataError:
+    return DataError(
+        "the network does not come to an end",
+        where=where,
+        expected=f"{BATCH:,} rows within {SECONDS:,.0f} seconds",
+        hint="if it is only slow, write what it gives for the states of the logs to a table",
+    )
 
 
 def _width(network: Network, meaning: str) -> int:
@@ -142,13 +168,30 @@ def _chosen(network: Network, meaning: str) -> list[str]:
     )
 
 
+SILENT = "ORT_DISABLE_TELEMETRY"
+
+
+def _runtime() -> Any:
+    """ONNX Runtime, of which some versions tell their makers of each use unless it is told not to while it loads."""
+    before = os.environ.get(SILENT)
+    os.environ[SILENT] = before or "1"
+    try:
+        found = import_module("onnxruntime")
+    except ImportError as error:
+        raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
+    finally:
+        if before is None:
+            del os.environ[SILENT]
+    if before is None:
+        found.disable_telemetry_events()  # where the program that we are part of had loaded it before
+    return found
+
+
 @lru_cache(maxsize=8)
 def _session(content: bytes, where: str) -> Any:
     """One session per file; not part of the policy, which must be fit for pickling."""
-    try:
-        onnxruntime = import_module("onnxruntime")
-    except ImportError as error:
-        raise MissingExtra("onnx", "reading a policy from an .onnx file") from error
+    onnxruntime = _runtime()
+    check_contents(content, where)
     try:
         session = _started(onnxruntime, content)
         inputs = session.get_inputs()
@@ -219,6 +262,7 @@ def _started(onnxruntime: Any, content: bytes) -> Any:
     """A session that says in errors, and never on the terminal, what is wrong; all its names can be read."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     providers = ["CPUExecutionProvider"]  # there is no other to fall back to, and the attempt would be printed
     session = onnxruntime.InferenceSession(content, options, providers=providers, enable_fallback=0)
     for part in (*session.get_inputs(), *session.get_outputs()):

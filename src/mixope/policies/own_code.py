@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any
 
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 
 OURS = "mixope"
 _FOLDER = str(Path(__file__).parents[1])

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mixope.errors import Advice, DataError, MissingExtra, Setting
+from mixope.base.errors import Advice, DataError, MissingExtra, Setting
 from mixope.policies.d3rlpy_adapter import load_d3rlpy
 from mixope.policies.own_code import running
 from mixope.policies.sb3_adapter import load_sb3

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
+from mixope.base.arrays import AnyArray, FloatArray
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.errors import Advice, Setting, UsageError
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.policies.adopted import adopt
 from mixope.policies.archives import ARCHIVES, archived_policy
 from mixope.policies.callables import CallablePolicy

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mixope.errors import DataError, UnknownName, UsageError
+from mixope.base.errors import DataError, UnknownName, UsageError
+from mixope.base.pool import OWN_MODULES, home_of
 from mixope.policies.own_code import running, said
-from mixope.pool import OWN_MODULES
 
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -69,9 +69,10 @@ _folders: dict[str, str] = {}
 
 
 def _remember_folder(name: str) -> None:
-    here = os.getcwd()
-    places = [getattr(sys.modules.get(name), "__file__", None), *getattr(sys.modules.get(name), "__path__", ())]
-    if any(place and os.path.abspath(place).startswith(os.path.join(here, "")) for place in places):
+    """Packages that are installed below the current folder, as in ``./.venv``, do not count."""
+    here, module = os.getcwd(), sys.modules.get(name)
+    packages = [] if "." in name else list(getattr(module, "__path__", ()))
+    if here in {home_of(name, module), *(os.path.dirname(os.path.abspath(place)) for place in packages)}:
         _folders.setdefault(name, here)
         OWN_MODULES.add(name)
 

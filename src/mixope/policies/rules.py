@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.policies.keys import KeyIndex, as_actions, plain, refuse
 from mixope.policies.laws import ActionSet, as_numbers, detached
 from mixope.policies.own_code import running

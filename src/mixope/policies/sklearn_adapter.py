@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import DataError, MissingExtra, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import DataError, MissingExtra, UsageError
+from mixope.base.threads import Shared
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.keys import listed
 from mixope.policies.laws import UnknownActions
-from mixope.threads import Shared
 
 # Laws computed in single precision sum to one no better than this.
 SINGLE_PRECISION = 1e-4

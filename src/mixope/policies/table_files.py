@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.errors import Advice, DataError, MixopeWarning, Setting, UsageError
-from mixope.files import has_text_name
+from mixope.base.errors import Advice, DataError, MixopeWarning, Setting, UsageError
+from mixope.base.files import has_text_name
 from mixope.policies.archives import ARCHIVES
 from mixope.policies.keys import listed
 from mixope.policies.laws import Default, UnknownActions

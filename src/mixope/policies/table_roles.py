@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import Advice, DataError, Setting, UnknownName, UsageError
+from mixope.base.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.names import ALIASES as LOGGED
 from mixope.logs.names import factor_name, factor_of, meaning_of, prefix_of
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.cells import bare, bare_column
-from mixope.errors import DataError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.base.cells import bare, bare_column
+from mixope.base.errors import DataError
 from mixope.logs.sources.text import read_header
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_actions, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs

@@ -14,8 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray, IntArray
+from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.fingerprints import array_bytes, digest
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_actions, as_keys, first_rows, listed
 from mixope.policies.laws import (

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.errors import Advice, DataError, Setting, UsageError
+from mixope.base.threads import Shared
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.fingerprints import array_bytes
 from mixope.policies.laws import UnknownActions, as_numbers
 from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
 from mixope.policies.own_code import running
 from mixope.policies.protocol import Policy
-from mixope.threads import Shared
 
 BATCH = 2**14
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError, UsageError
+from mixope.base.errors import DataError, UsageError
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.spaces import Key, Leaf
 from mixope.logs.sources.steps import Spaces, columns_of

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mixope.errors import UsageError
-from mixope.files import replacing
+from mixope.base.errors import UsageError
+from mixope.base.files import replacing
 
 ROWS = 20_000
 SECONDS = 1.0

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.arrays import AnyArray
-from mixope.errors import MixopeError, MixopeWarning, UsageError
+from mixope.base.arrays import AnyArray
+from mixope.base.errors import MixopeError, MixopeWarning, UsageError
 from mixope.logs import Logs, read
 from mixope.policies import CallablePolicy, ContinuousPolicy, DiscretePolicy, Policy, read_policy
 from mixope.policies.given import PolicySource

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import AnyArray
-from mixope.errors import DataError, UsageError
+from mixope.base.arrays import AnyArray
+from mixope.base.errors import DataError, UsageError
 from mixope.logs.sources.spaces import Leaf
 from mixope.logs.sources.steps import Spaces
 from mixope.recording.given import Environment

@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from mixope.errors import UsageError
+from mixope.base.errors import UsageError
 from mixope.recording.episodes import Recording
 from mixope.recording.parts import Parts
 from mixope.recording.shapes import name_of, spaces_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mixope.errors import MissingExtra
+from mixope.base.errors import MissingExtra
 from mixope.recording.given import Environment
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Reports: records in, something to read out. Records know nothing of it (:mod:`mixope.rendering` finds it for them).
+"""Reports: records in, something to read out. Records know nothing of it: :mod:`mixope.base.rendering` finds it.
 
     words      numbers and sentences
     decision   the headline: better or worse than what ran, by how much, how sure
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from mixope.base.rendering import Record, ReportedRecord
     from mixope.logs import Logs
-    from mixope.rendering import Record, ReportedRecord
 
 __all__ = ["card", "plot", "text", "write_html"]
 
@@ -54,7 +54,7 @@ def write_html(record: ReportedRecord, path: str | os.PathLike[str], **extras: A
     found, and the ``truth`` where it is known; of a comparison the last three may be mappings from targets. ``target``
     is what the page calls the policy of an estimate.
     """
-    from mixope.files import write_whole
+    from mixope.base.files import write_whole
     from mixope.report import html
     from mixope.report.document import document
 

@@ -14,10 +14,11 @@ from functools import singledispatch
 from itertools import count
 
 from mixope.backtesting import Backtest
+from mixope.base.errors import Phrase, in_python
 from mixope.diagnostics import Diagnostic
 from mixope.differences import Comparison, Differences, Selection
-from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate
+from mixope.experiments.records import Experiment
 from mixope.inspection import Contents, Inspection
 from mixope.logs import Logs
 from mixope.report import folds, trial_words
@@ -39,7 +40,6 @@ from mixope.report.words import (
     value_words,
     whole,
 )
-from mixope.trials.records import Experiment
 
 MOST_CHECKS = 3
 MOST_DRAWN = 6

@@ -21,15 +21,15 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 
 from mixope.backtesting import Backtest
+from mixope.base.errors import UsageError, clean
 from mixope.differences import Comparison, Differences, Selection
-from mixope.errors import UsageError, clean
 from mixope.estimate import Estimate
+from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection
 from mixope.logs import Logs
 from mixope.report import plots, trial_graphs, trial_words
 from mixope.report.svg import COLOURS, Sheet, draw, own_style
 from mixope.report.words import kind, rounded, standing
-from mixope.trials.records import Experiment
 
 WIDE, NARROW = 760, 344
 MOST = 40

@@ -15,18 +15,18 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mixope.backtesting import Backtest
+from mixope.base.errors import Phrase, in_python
+from mixope.base.rendering import ReportedRecord
 from mixope.diagnostics import Diagnostic
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.distributions import Returns
-from mixope.errors import Phrase, in_python
 from mixope.estimate import Estimate, Provenance
+from mixope.experiments.records import Experiment
 from mixope.inspection import Coverage
-from mixope.rendering import ReportedRecord
 from mixope.report.decision import choice, title
 from mixope.report.trial_words import headline
 from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
 from mixope.statistics.weights import WeightBin
-from mixope.trials.records import Experiment
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}

@@ -8,7 +8,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from mixope.errors import clean
+from mixope.base.errors import clean
 from mixope.report import plots
 from mixope.report.svg import draw
 

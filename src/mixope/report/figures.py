@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from mixope.backtesting import Backtest
 from mixope.differences import Differences, Selection
 from mixope.distributions import Returns
+from mixope.experiments.records import Experiment
 from mixope.report import plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, sized, twice
@@ -18,7 +19,6 @@ from mixope.report.risk_graph import HEIGHT, MOST_NAMED, risk_and_return
 from mixope.report.sights import of_logs, of_target
 from mixope.report.trial_sights import of_experiment
 from mixope.report.words import level_words, rounded, standing
-from mixope.trials.records import Experiment
 
 MOST_LOGGERS = 12
 MOST_PAIRS = 15

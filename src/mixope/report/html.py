@@ -15,8 +15,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from mixope.base.errors import clean, phrased
 from mixope.differences.records import probability_words
-from mixope.errors import clean, phrased
 from mixope.report import returned, trial_words, words
 from mixope.report.cards import Card
 from mixope.report.decision import decision

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mixope.errors import Phrase, clean, in_python, phrased
+from mixope.base.errors import Phrase, clean, in_python, phrased
 
 STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red", "reference": "dim"}
 STATUS = {

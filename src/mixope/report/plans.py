@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group
 from rich.text import Text
 
-from mixope.errors import Phrase, in_python
+from mixope.base.errors import Phrase, in_python
 from mixope.planning import SURE, Need, Plan
 from mixope.report.layout import Cell, Pieces, facts, notes, remarks, table
 from mixope.report.words import level_words, number, whole

@@ -16,8 +16,8 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from mixope.backtesting import BacktestRow
+from mixope.base.errors import clean
 from mixope.differences import Rank
-from mixope.errors import clean
 from mixope.estimate import Earned, Estimate
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Sheet
 from mixope.report.words import kind, rounded, signed, whole

@@ -16,13 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.backtesting import Backtest, BacktestRow
+from mixope.base.errors import Phrase, clean, in_python, phrased
 from mixope.confounding import Confounding
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.distributions import Returns
-from mixope.errors import Phrase, clean, in_python, phrased
 from mixope.estimate import Estimate
 from mixope.estimators import Entry
+from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection
 from mixope.logs import UNLABELLED
 from mixope.planning import Plan
@@ -50,7 +51,6 @@ from mixope.report.words import (
     unanswered,
     whole,
 )
-from mixope.trials.records import Experiment
 
 UNSEEN = "whatever was never logged would earn, and counting chance"
 WIDTH = 110

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mixope.errors import Phrase, Setting, clean
+from mixope.base.errors import Phrase, Setting, clean
 from mixope.inspection import Columns, Component, Contents, Coverage, Inspection, Vectors
 from mixope.logs import CANONICAL
 from mixope.report.layout import SHOWN, Cell, Pieces, facts, grid, heading, notes, remarks, table

@@ -6,12 +6,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from mixope.base.errors import Phrase, phrased
 from mixope.differences.records import probability_words
-from mixope.errors import Phrase, phrased
+from mixope.experiments.records import ArmResult, Day, Experiment, Line
 from mixope.report import trial_words as say
 from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
 from mixope.report.words import percent, rounded
-from mixope.trials.records import ArmResult, Day, Experiment, Line
 
 
 def experiment_view(found: Experiment, phrase: Phrase) -> Group:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from mixope.experiments.records import Day
 from mixope.report.graphs import FILLED, above, frame, rounds
 from mixope.report.svg import COLOURS, MUTED
-from mixope.trials.records import Day
 
 SEEN = COLOURS["truth"][0]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from mixope.experiments.records import ArmResult, Experiment
 from mixope.report import trial_graphs as graphs
 from mixope.report.drawings import Figures, sized
 from mixope.report.graphs import HEIGHT, bounds
 from mixope.report.trial_words import amount
-from mixope.trials.records import ArmResult, Experiment
 
 
 def of_experiment(found: Experiment, prefix: str = "") -> Figures:

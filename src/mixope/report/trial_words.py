@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mixope.diagnostics import Verdict
 from mixope.estimand import Estimand
+from mixope.experiments.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
 from mixope.report.words import rounded
-from mixope.trials.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
 
 SMALL = 0.001
 IN_THE_LONG_RUN = "in the long run"

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from mixope.backtesting import Backtest, BacktestRow
+from mixope.base.errors import Advice
 from mixope.diagnostics import Diagnostic, Verdict
 from mixope.differences.records import Rank, probability_words
-from mixope.errors import Advice
 from mixope.estimate import Earned, Estimate
 from mixope.intervals import Interval
 
@@ -64,6 +64,7 @@ CHECKS = {
     "sentinel rewards": "data",
     "rewards at a limit": "data",
     "dominant rewards": "data",
+    "sentinel states": "data",
     "absorbing states": "data",
     "episodes agree": "data",
     "episode lengths": "data",

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.solvers.chain import Resolvent
 
 Side = Literal["low", "high"]

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.solvers.outcome import Outcome, Solved
 from mixope.solvers.thinning import Thinned, thin_out
 
@@ -177,6 +177,8 @@ class Chain:
         resolvent = self.resolvent(gamma)
         d, outcome = resolvent.solve(source, "T")
         mass, tolerated = float(source.sum()), 1e3 * TOLERANCE
+        if self._mass(d, gamma) == 0.0:  # γ is 1, and nothing ends but by rounding
+            return np.maximum(d, 0.0), Solved(Outcome.INACCURATE, np.inf)
         residual = float(np.abs(self._off_balance(d, source, gamma)).sum()) / mass
         if max(residual, abs(self._mass(d, gamma) / mass - 1.0)) > tolerated:
             d *= mass / self._mass(d, gamma)

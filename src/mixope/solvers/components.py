@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 
 RULE_OF_THREE = 3.0
 """What happened in none of n rows happens in at most 3/n of them, at a level of 95 %."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from mixope.errors import Advice, MissingExtra, Setting, UnknownName, UsageError
+from mixope.base.errors import Advice, MissingExtra, Setting, UnknownName, UsageError
 
 Device = Literal["auto", "cpu", "gpu"]
 DEVICES: tuple[Device, ...] = ("auto", "cpu", "gpu")

@@ -29,8 +29,8 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
-from mixope.processes import run_tasks
+from mixope.base.arrays import FloatArray, IntArray
+from mixope.base.processes import run_tasks
 from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, valued
 
 Tick = Callable[[int, int], None]

@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray
-from mixope.processes import reporting
+from mixope.base.arrays import AnyArray, FloatArray
+from mixope.base.processes import reporting
 from mixope.solvers.fitted_q import (
     STEEPEST,
     Drawn,

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.solvers.components import closed_classes
 
 ENOUGH = 100.0

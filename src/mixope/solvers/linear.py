@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from mixope.arrays import FloatArray
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray
+from mixope.base.errors import UsageError
 from mixope.solvers.outcome import Outcome, Solved
 
 TOLERANCE = 1e-9

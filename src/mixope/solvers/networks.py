@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 
 EPSILON = 1e-5
 _FIRST_BIAS = 0.5

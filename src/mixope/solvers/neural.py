@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray
-from mixope.errors import MissingExtra, UsageError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray
+from mixope.base.errors import MissingExtra, UsageError
 
 Loss = Literal["tests", "kernel"]
 #: A loss that ends above this share of its start has hardly moved

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import SuperLU, splu
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.solvers.outcome import Outcome, Solved
 
 GUESSES = 12

@@ -46,7 +46,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.solvers.bounds import Side
 from mixope.solvers.chain import Chain, Resolvent
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Extreme, Filling, Room, Steps, fill, slopes
 

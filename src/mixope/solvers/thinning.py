@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
 
 _MOST_WAYS = (4, 9, 16, 36)
 """Ways in times ways out of the states that are taken out, from the first rounds to the last."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray
+from mixope.base.arrays import FloatArray, IntArray
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 

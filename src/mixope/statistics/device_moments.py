@@ -27,7 +27,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.features.points import Points, points_of
 from mixope.logs import Schema
 from mixope.statistics.device_kernel import Precision, Sheet, Table, added, padded_size, programme, table_of, zeros

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.errors import UsageError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from mixope.base.errors import UsageError
 from mixope.statistics.rows import FOLDS
 from mixope.statistics.terms import Columns, Cut, Gate, Number, Product, Square, Term, Total, sums_of
 

@@ -9,6 +9,7 @@ what was seen there less what the counts predict, and the later steps have the r
 came of its rows (:mod:`mixope.statistics.replay`), by a share of a row for every pair. So pairs count that have at
 least as many rows as the root of all: then there are at most as many pairs, and their leaning is small against chance.
 What an episode adds is taken to be its own residuals, though the mean has a share in them, which is on the safe side.
+Where nobody knows what came, a row went on as the others of its pair that did.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
 from mixope.statistics.probes import Probes
 from mixope.statistics.quantities import within
 from mixope.statistics.replay import Replay
-from mixope.statistics.transitions import UNFOLLOWED, Transitions, restrict
+from mixope.statistics.transitions import UNFOLLOWED, Transitions
 
 SWEEPS = 64
 """Steps that are looked ahead."""
@@ -65,9 +66,7 @@ class EarlySteps:
 
 def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
     """The request for half of the mean number of steps; None where no first step was logged, or no pair is frequent."""
-    told = np.flatnonzero(transitions.next_state != UNFOLLOWED)  # after the others nobody knows what came
-    t = transitions if len(told) == transitions.n_groups else restrict(transitions, told)
-    of = t.n_rows
+    t, of = transitions, transitions.n_rows
     starts, kept = float(t.starts.sum()), t.pair_rows >= np.sqrt(of)
     steps = round(of / starts / 2) if starts else 0
     if not steps or not kept.any():
@@ -76,7 +75,7 @@ def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
     mean = (sum_by(t.pair, t.reward + t.rows * ahead, t.n_pairs) / t.pair_rows)[t.pair]
     early = within(steps, base)
     probes = Probes(
-        {name: _placed(values, told, transitions) for name, values in ((_KEPT, mine), (_AHEAD, mine * (ahead - mean)))},
+        {_KEPT: mine, _AHEAD: mine * (ahead - mean)},
         (
             Aggregate(_ROWS, "sum", (_KEPT, early)),
             Aggregate(_EARNED, "sum", (_KEPT, "reward", early)),
@@ -86,22 +85,21 @@ def early_steps(transitions: Transitions, base: int) -> EarlySteps | None:
     return EarlySteps(probes, steps, float(t.rows @ mine), float(t.reward @ mine), of)
 
 
-def _placed(values: FloatArray, groups: IntArray, transitions: Transitions) -> FloatArray:
-    """Values of some groups among all of them; 0 for the others."""
-    found = np.zeros(transitions.n_groups)
-    found[groups] = values
-    return found
-
-
 def _ahead(t: Transitions, goes_on: float) -> FloatArray:
-    """κ V(s′) of every group; 0 after an end."""
-    n, alive = t.n_states, t.next_state >= 0
+    """κ V(s′) of every group; 0 after an end, and where nobody knows what came, as after the others that went on."""
+    n, alive, lost = t.n_states, t.next_state >= 0, t.next_state == UNFOLLOWED
     visits = sum_by(t.state, t.rows, n)
     seen = np.maximum(visits, 1.0)
     reward = sum_by(t.state, t.reward, n) / seen
-    moves = sparse.csr_array(((t.rows / seen[t.state])[alive], (t.state[alive], t.next_state[alive])), shape=(n, n))
+    known, unknown = (sum_by(t.pair, t.rows * some, t.n_pairs) for some in (alive, lost))
+    stands_for = np.divide(known + unknown, known, out=np.ones(t.n_pairs), where=known > 0)[t.pair]
+    share = (t.rows * stands_for / seen[t.state])[alive]
+    moves = sparse.csr_array((share, (t.state[alive], t.next_state[alive])), shape=(n, n))
     usual, unseen, value = visits / max(float(visits.sum()), 1.0), visits == 0, np.zeros(n)
     for _ in range(SWEEPS):
         value = reward + goes_on * (moves @ value)
         value[unseen] = usual @ value
-    return np.where(alive, goes_on * value[np.maximum(t.next_state, 0)], 0.0)
+    ahead = np.where(alive, goes_on * value[np.maximum(t.next_state, 0)], 0.0)
+    went_on = np.full(t.n_pairs, goes_on * float(usual @ value))
+    np.divide(sum_by(t.pair, t.rows * ahead, t.n_pairs), known, out=went_on, where=known > 0)
+    return np.where(lost, went_on[t.pair], ahead)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
 from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.statistics.checksum import Sums, signature
@@ -29,6 +29,7 @@ from mixope.statistics.repeats import CONTENT, Repeats
 from mixope.statistics.replay import Replay
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.scores import FACTORS, ClusterScores
+from mixope.statistics.sentinels import Sentinel
 from mixope.statistics.shifts import Shifts
 from mixope.statistics.stale import Staleness
 from mixope.statistics.trajectories import OrderedRows
@@ -139,6 +140,8 @@ class EpisodeSums:
     """Where states are vectors: whether the longest episodes end because of their length."""
     odd: OddRewards | None = None
     """What is odd about the rewards, where those of single rows are at hand."""
+    sentinels: tuple[Sentinel, ...] = ()
+    """Numbers among the states that stand for something else."""
     returns: FloatArray | None = None
     """Σ γᵗ r, or the sum of the rewards within the horizon, where the estimand asks for it."""
 

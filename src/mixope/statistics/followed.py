@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.statistics.transitions import ENDED, SUMS, UNFOLLOWED, Transitions, restrict
 
 

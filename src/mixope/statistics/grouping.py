@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.errors import UsageError
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
+from mixope.base.errors import UsageError
 from mixope.logs import Schema
 from mixope.statistics.quantities import quantity, quantity_values
 from mixope.statistics.request import Batch, content_key

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.statistics.stale import paired
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import Transitions

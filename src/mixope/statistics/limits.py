@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from mixope.arrays import BoolArray
+from mixope.base.arrays import BoolArray
 from mixope.logs import CODED, EPISODE_KEYS
 from mixope.statistics.grouping import GroupSums
 from mixope.statistics.rows import Rows, episode_hash

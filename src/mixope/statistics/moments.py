@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, square
-from mixope.errors import UsageError
+from mixope.base.arrays import AnyArray, FloatArray, square
+from mixope.base.errors import UsageError
 from mixope.features import FittedMap
 from mixope.statistics.request import Batch, SlicedRequest
 from mixope.statistics.rows import FOLDS, Rows

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.statistics.rows import Rows
 from mixope.statistics.shifts import transitions_as_numbers
 from mixope.statistics.trajectories import OrderedRows

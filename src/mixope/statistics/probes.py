@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.statistics.grouping import Aggregate, GroupSums
 from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 

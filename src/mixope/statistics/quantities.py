@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import FloatArray
+from mixope.base.arrays import FloatArray
 from mixope.logs import UNFOLLOWED
 
 if TYPE_CHECKING:

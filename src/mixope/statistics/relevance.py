@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, positions, sum_by
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, positions, sum_by
 from mixope.features import StateEncoding
 from mixope.statistics.rows import Rows, fold_of
 

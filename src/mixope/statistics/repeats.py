@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, sum_by
 from mixope.logs import EPISODE_KEYS
 from mixope.statistics.grouping import Aggregate, GroupSums, key_codes
 from mixope.statistics.probes import Probes

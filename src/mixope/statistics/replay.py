@@ -31,7 +31,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
 from mixope.statistics.trajectories import OrderedRows
 from mixope.statistics.transitions import UNFOLLOWED, Transitions, transition_cells
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray
-from mixope.errors import MixopeError
+from mixope.base.arrays import BoolArray, FloatArray
+from mixope.base.errors import MixopeError
 from mixope.logs import UNFOLLOWED, Schema
 from mixope.statistics.rows import FOLDS, Rows, as_rows, episode_hash, fold_of, row_columns, unfollowed_of
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, runs
-from mixope.errors import UsageError
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, runs
+from mixope.base.errors import UsageError
 from mixope.logs import CODED, EPISODE_KEYS, UNFOLLOWED, codes_of
 
 if TYPE_CHECKING:

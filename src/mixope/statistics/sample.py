@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray
+from mixope.base.arrays import AnyArray
 from mixope.statistics.request import Batch, RowRequest
 from mixope.statistics.rows import Rows, episode_hash
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, digest_arrays
-from mixope.errors import UsageError
+from mixope.base.arrays import FloatArray, IntArray, digest_arrays
+from mixope.base.errors import UsageError
 from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.statistics.request import Batch

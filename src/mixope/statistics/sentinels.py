@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.errors import MixopeWarning
+from mixope.base.errors import MixopeWarning
 from mixope.features.encoding import present
 from mixope.features.standard import units_of
 from mixope.logs import Role
@@ -24,13 +24,23 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Sentinel:
-    """A column, the value, its share of the rows, and the range of all other values."""
+    """A column, the value, its share of the rows, and the range of all other values; and how the column is called."""
 
     column: int
     value: float
     share: float
     low: float
     high: float
+    name: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Column, value and share."""
+        return (
+            f"{self.name} is {self.value:g} in {self.share:.2%} of the rows, far from all others ({self.low:g} to"
+            f" {self.high:g}): does it stand for something else, such as a value that was not measured? It was taken"
+            " for a number"
+        )
 
 
 def sentinels_of(rows: Rows) -> list[Sentinel]:
@@ -56,17 +66,14 @@ def sentinels_of(rows: Rows) -> list[Sentinel]:
     return found
 
 
-def warn_of_sentinels(rows: Rows, names: Sequence[str]) -> None:
-    """Column, value, share, and what to do; ``names`` are those of the columns, or of the one that holds vectors."""
-    found = sentinels_of(rows)
+def warn_of_sentinels(rows: Rows, names: Sequence[str]) -> tuple[Sentinel, ...]:
+    """Those with names, and what to do; ``names`` are those of the columns, or of the one that holds vectors."""
     width = rows.observation[:1].size
+    named = len(names) == width
+    found = [
+        replace(one, name=names[one.column] if named else f"{names[0]}[{one.column}]") for one in sentinels_of(rows)
+    ]
     for one in found:
-        name = names[one.column] if len(names) == width else f"{names[0]}[{one.column}]"
-        warnings.warn(
-            MixopeWarning(
-                f"{name} is {one.value:g} in {one.share:.2%} of the rows, far from all others ({one.low:g} to"
-                f" {one.high:g}): does it stand for something else, such as a value that was not measured? It was taken"
-                " for a number. Leave the value out (null) where states have columns, or drop these rows"
-            ),
-            stacklevel=2,
-        )
+        advice = ". Leave the value out (null) where states have columns, or drop these rows"
+        warnings.warn(MixopeWarning(one.sentence + advice), stacklevel=2)
+    return tuple(found)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import BoolArray, FloatArray, IntArray, number_tuples, sum_by
+from mixope.base.arrays import BoolArray, FloatArray, IntArray, number_tuples, sum_by
 from mixope.features import StateEncoding
 from mixope.features.quadratic import Quadratic
 from mixope.statistics.rows import Rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.logs import Schema
 from mixope.statistics.grouping import Aggregate, Grouping
 from mixope.statistics.quantities import above

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import FloatArray, IntArray, distinct, sum_by
+from mixope.base.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.statistics.rows import Rows
 from mixope.statistics.shifts import ROWS_PER_FEATURE, neighbours, parts_of_transitions, quadratic
 from mixope.statistics.trajectories import OrderedRows

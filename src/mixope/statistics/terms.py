@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.arrays import AnyArray, BoolArray, FloatArray
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray
 from mixope.features import FittedMap
 
 

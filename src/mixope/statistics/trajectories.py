@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
-from mixope.arrays import BoolArray, FloatArray, IntArray
-from mixope.errors import UsageError
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.errors import UsageError
 from mixope.logs import EPISODE_KEYS, Schema
 from mixope.statistics.by_episode import first_of_runs
 from mixope.statistics.grouping import Lookup, joined

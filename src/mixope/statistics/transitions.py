@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.arrays import AnyArray, FloatArray, IntArray, distinct, number_tuples, sum_by
-from mixope.errors import MixopeError
+from mixope.base.arrays import AnyArray, FloatArray, IntArray, distinct, number_tuples, sum_by
+from mixope.base.errors import MixopeError
 from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
 from mixope.statistics.rows import Rows
 

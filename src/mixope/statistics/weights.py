@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mixope.arrays import FloatArray, sum_by
+from mixope.base.arrays import FloatArray, sum_by
 
 EDGES = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
 """Bounds of the bins of weights, as multiples of the mean weight."""

@@ -14,7 +14,7 @@ import pytest
 
 import mixope
 from cli.running import check_refusal, run
-from mixope.errors import UNSHOWABLE, MixopeError, MixopeWarning
+from mixope.base.errors import UNSHOWABLE, MixopeError, MixopeWarning
 
 CLEAN_VALUE = 0.900462962962963
 """What the clean policy earns by the clean log."""

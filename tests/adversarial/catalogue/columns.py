@@ -185,7 +185,7 @@ FAULTS: dict[str, Fault] = {
     "actions of floats, for a table": Fault(
         cast(pa.float64(), "action"),
         STORED,
-        ("the actions of these logs are real numbers", "store them as integers"),
+        ("the actions of these logs are real numbers", "if they are a few classes"),
     ),
     "discrete actions in two columns": Fault(
         having(action=None, **{"action.x": CLEAN["action"], "action.y": CLEAN["action"]}),

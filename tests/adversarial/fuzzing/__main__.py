@@ -13,7 +13,7 @@ from pathlib import Path
 from .cases import draw_case
 from .corpus import FOLDER
 from .judging import judge
-from .running import PATIENCE, fuzz
+from .running import PATIENCE, VARIABLE, fuzz
 
 
 def main() -> int:
@@ -26,7 +26,10 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="show this input, and try it alone")
     parser.add_argument("--corpus", type=Path, default=FOLDER, help="the folder for inputs that failed")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds after which an input hangs")
+    parser.add_argument("--watch", action="store_true", help="a file or socket that was not given is a failure")
     given = parser.parse_args()
+    if given.watch:
+        os.environ[VARIABLE] = "1"
     if given.only is not None:
         return _only(given.seed, given.only)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

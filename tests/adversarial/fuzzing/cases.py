@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from .faults import FAULTS
+from .folders import draw_set
 from .logs import draw_logs
 from .mutations import LOGS, POLICIES, draw_content
 from .policies import draw_policy
@@ -81,9 +82,10 @@ def _whole(draw: Random, states: tuple[str, ...] = COUNTED) -> dict[str, Any]:
 
 
 SHARES: dict[str, tuple[int, Callable[[Random], dict[str, Any]]]] = {
-    "arrays": (420, _arrays),
+    "arrays": (380, _arrays),
     "log files": (150, _log_file),
-    "policies": (200, _policy),
+    "data sets": (60, draw_set),
+    "policies": (180, _policy),
     "policy files": (150, _policy_file),
     "features": (30, _features),
     "rows": (27, _rows_checked),

@@ -20,21 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 
 import mixope
 from mixope.backtesting import Backtest
+from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.errors import MixopeError, MixopeWarning
 from mixope.estimate import Estimate
 from mixope.logs import Logs, explain_episodes, explain_rows
 from mixope.seen import count
 
+from . import folders, policies, questions
 from . import logs as drawn
-from . import policies, questions
 from .cases import Case
 from .faults import spoil
+from .watching import WATCH
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def judge(case: Case) -> Failure | None:
     """Carry the input out; None if nothing is wrong."""
     left: list[str] = []
     hook, sys.unraisablehook = sys.unraisablehook, lambda found: left.append(repr(found.exc_value))
+    WATCH.found.clear()
+    WATCH.on = True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -65,6 +69,9 @@ def judge(case: Case) -> Failure | None:
         found = None
     finally:
         sys.unraisablehook = hook
+        WATCH.on = False
+    if WATCH.found:
+        return Failure(WATCH.found[0], f"outside: {WATCH.found[0][:80]}")
     return Failure(f"left behind: {left[0]}", "left behind") if found is None and left else found
 
 
@@ -139,6 +146,16 @@ def _log_file(recipe: dict[str, Any]) -> None:
         _then(mixope.read(path), recipe["then"])
 
 
+def _data_set(recipe: dict[str, Any]) -> None:
+    shared = duckdb.connect
+    duckdb.connect = getattr(shared, "alone", shared)  # the file of a stranger gets a database of its own, and locks it
+    try:
+        with folders.written(recipe) as path:
+            _then(mixope.read(path, done="terminated" if recipe["set"] == "lerobot" else None), "table")
+    finally:
+        duckdb.connect = shared
+
+
 def _policy(recipe: dict[str, Any]) -> None:
     made = policies.make(recipe)
     for policy in made.values() if isinstance(made, dict) else [made]:
@@ -204,6 +221,7 @@ PERFORM: dict[str, Callable[[dict[str, Any]], None]] = {
     "arrays": _arrays,
     "rows": _arrays,
     "log files": _log_file,
+    "data sets": _data_set,
     "policies": _policy,
     "policy files": _policy_file,
     "features": _features,

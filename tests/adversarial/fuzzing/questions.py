@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import mixope
-from mixope.errors import MixopeError
+from mixope.base.errors import MixopeError
 from mixope.estimators import REGISTRY
 from mixope.features import NormalisedBumps, OneHot, Standardise
 

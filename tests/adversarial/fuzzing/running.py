@@ -26,10 +26,14 @@ from typing import Any
 
 from .cases import SHARES, draw_case
 from .corpus import keep
+from .folders import makers, tree
 from .judging import Failure, judge
 from .mutations import LOGS, POLICIES, originals
+from .watching import WATCH
 
 CHUNK = 250
+VARIABLE = "MIXOPE_FUZZING_WATCHED"
+"""Set, it has the workers watch what they open."""
 PATIENCE = 20.0
 """Seconds after which an input hangs."""
 LOADING = 300.0
@@ -48,15 +52,15 @@ class SharedDatabase:
     def __init__(self) -> None:
         import duckdb
 
-        self._connect: Callable[..., Any] = duckdb.connect
-        self._error, self._database = duckdb.Error, self._connect(":memory:")
+        self.alone: Callable[..., Any] = duckdb.connect
+        self._error, self._database = duckdb.Error, self.alone(":memory:")
 
     def __call__(self, *given: Any, **options: Any) -> Any:
         cursor = self._database.cursor()
         try:
             cursor.execute("SELECT 1").fetchall()
         except self._error:
-            self._database = self._connect(":memory:")
+            self._database = self.alone(":memory:")
             cursor = self._database.cursor()
         return cursor
 
@@ -71,8 +75,12 @@ def _work(seed: int, pipe: Connection, now: Any, counts: Any, trace: str) -> Non
     with open(trace, "w") as file, suppress(EOFError, BrokenPipeError):  # whoever asked is gone
         faulthandler.enable(file)
         faulthandler.register(signal.SIGUSR1, file)
+        for name in makers():  # what is slow the first time is no input that hangs
+            tree(name)
+        originals(LOGS), originals(POLICIES)
         duckdb.connect = SharedDatabase()
-        originals(LOGS), originals(POLICIES)  # what is slow the first time is no input that hangs
+        if os.environ.get(VARIABLE):
+            WATCH.begin()
         while (numbers := pipe.recv()) is not None:
             for number in range(*numbers):
                 now.value = number

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.logs.schema import Role
 from mixope.logs.types import Field, Kind
 

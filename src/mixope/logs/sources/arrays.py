@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mixope.arrays import DAMAGED, check_claims
-from mixope.errors import DataError
+from mixope.base.arrays import DAMAGED, check_claims
+from mixope.base.errors import DataError
 from mixope.logs.names import WITH_FACTORS, meaning_of
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside

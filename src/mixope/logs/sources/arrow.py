@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.provenance import hash_file, hash_stored, hash_table
 from mixope.logs.sources import Piece, outside, plain, reading, total_of, unique
 from mixope.logs.sources.footers import bounds_of, join, runs

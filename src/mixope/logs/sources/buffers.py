@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.schema import Role
 from mixope.logs.sources.minari import some_episodes
 from mixope.logs.sources.sb3_buffers import replayed, rolled_out

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.sources import Piece, quote, reading, unique
 from mixope.logs.types import Field, Kind

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import Piece, Source, reading
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
 from mixope.logs.sources.stamps import ends_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.groups import Group, Rows, counted
 
 NEEDED = ("observations", "actions", "rewards", "terminated")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.groups import Group, Rows, counted
 
 FLAGS = {"terminals": "terminated", "timeouts": "truncated"}

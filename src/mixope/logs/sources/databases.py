@@ -17,13 +17,15 @@ from contextlib import closing
 from typing import Any
 from urllib.parse import quote as quote_url
 
-from mixope.errors import DataError, UnknownName
-from mixope.files import scratch_folder
-from mixope.logs.database import OFFLINE
+from mixope.base.errors import DataError, UnknownName
+from mixope.base.files import scratch_folder
+from mixope.logs.database import OFFLINE, bytes_of
 from mixope.logs.sources import arrow_batches, literal, quote, reading
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.patience import MAKE_A_TABLE, Bounded, heard, room_for, time_for
-from mixope.logs.sources.scratch import ROWS, found_once
+from mixope.logs.sources.gate import refuse_waiting
+from mixope.logs.sources.patience import MAKE_A_TABLE, Bounded, heard, room_for, time_for, too_long
+from mixope.logs.sources.scratch import found_once
+from mixope.logs.sources.views import Views
 
 SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 KINDS = {frozenset({"integer"}): "int64", frozenset({"text"}): "string", frozenset({"blob"}): "binary"}
@@ -31,6 +33,14 @@ KINDS |= {frozenset({"real"}): "float64", frozenset({"integer", "real"}): "float
 """What the values of a column are → its type."""
 SHOWN = 10
 """How many tables an error names."""
+LEAST = 500_000_000
+"""Bytes of memory that DuckDB may take, however small the file."""
+AT_ONCE = 2048
+"""Rows that are taken from DuckDB at once: as many as it computes at once."""
+MOST_ROWS, MOST_HELD = 1 << 14, 64_000_000
+"""Rows that are taken from SQLite at once, and their bytes."""
+BESIDE = (".wal", "-wal", "-journal", "-shm")
+"""Endings of the files that DuckDB and SQLite open beside a database."""
 
 
 def find_database(path: str, table: str | None) -> Finds | None:
@@ -42,6 +52,8 @@ def find_database(path: str, table: str | None) -> Finds | None:
             start = file.read(16)
     except OSError:
         return None
+    if start == SQLITE or start[8:12] == DUCKDB:
+        _refuse_beside(path)
     if start == SQLITE:
         return _sqlite(path, table)
     if start[8:12] == DUCKDB:
@@ -49,6 +61,15 @@ def find_database(path: str, table: str | None) -> Finds | None:
     if table is None:
         return None
     raise DataError("The file is neither a DuckDB nor an SQLite database", where=path, got=f"{path}::{table}")
+
+
+def _refuse_beside(path: str) -> None:
+    """An error where what belongs to the database would be waited for, or is a link to somewhere else."""
+    for ending in BESIDE:
+        name = f"{path}{ending}"
+        refuse_waiting(name)
+        if os.path.islink(name):
+            raise DataError("A file that belongs to the database is a link, which is not followed", where=name)
 
 
 def _duckdb(path: str, table: str | None) -> Finds:
@@ -65,27 +86,34 @@ def _duckdb(path: str, table: str | None) -> Finds:
             " WHERE table_catalog = 'given' ORDER BY ALL"
         ).fetchall()
         names = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name, _ in found}
-        views = {(schema, name) for schema, name, kind in found if kind == "VIEW"}
         chosen = _choose(path, table, list(names))
+        computed = Views(connection, "given", f"{path}::{chosen}").check(names[chosen][1])
         called, rows = f"{path}::{chosen}", ".".join(map(quote, ("given", *names[chosen])))
 
         def write() -> Finds:
             try:
-                batches = arrow_batches(connection.sql(f"SELECT * FROM {rows}"), ROWS)
+                batches = arrow_batches(connection.sql(f"SELECT * FROM {rows}"), AT_ONCE)
             except duckdb.Error as error:
                 raise _not_followed(error, called) from error
-            return _written(batches, called, chosen, size if names[chosen] in views else None)
+            return _written(batches, called, chosen, size if computed else None)
 
         size = os.path.getsize(path)
-        return heard(write, connection.interrupt, time_for(size) if names[chosen] in views else None, called)
+        return heard(write, connection.interrupt, time_for(size) if computed else None, lambda: too_long(called, size))
 
 
 def _confine(connection: Any, path: str, folder: str) -> None:
     """A connection that sees this database alone, and in which no query can change that."""
+    room = int(room_for(os.path.getsize(path)))
     connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET python_enable_replacements = false")  # names of tables that are not there are no variables
+    connection.execute(f"SET home_directory = {literal(folder)}")
+    connection.execute(f"SET secret_directory = {literal(folder)}")
+    connection.execute(f"SET extension_directory = {literal(folder)}")
     connection.execute(f"SET temp_directory = {literal(folder)}")
-    connection.execute(f"SET max_temp_directory_size = '{int(room_for(os.path.getsize(path)))}B'")
-    connection.execute(f"ATTACH {literal(path)} AS given (READ_ONLY)")
+    connection.execute(f"SET max_temp_directory_size = '{room}B'")
+    ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    connection.execute(f"SET memory_limit = '{min(max(room, LEAST), bytes_of(limit) or room)}B'")
+    connection.execute(f"ATTACH {literal(os.path.abspath(path))} AS given (READ_ONLY)")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -134,24 +162,47 @@ def _sqlite(path: str, table: str | None) -> Finds:
     address = f"file:{quote_url(os.path.abspath(path))}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)) as connection:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("BEGIN")
+            _confine_sqlite(connection)
             named = dict(
                 connection.execute(
-                    "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-                    " ORDER BY 1"
+                    "SELECT name, type = 'view' OR upper(sql) LIKE '%GENERATED ALWAYS%' OR upper(sql) LIKE '% AS (%'"
+                    " FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+                    " AND upper(sql) NOT LIKE 'CREATE VIRTUAL%' ORDER BY 1"
                 ).fetchall()
             )
             chosen = _choose(path, table, list(named))
-            called, size = f"{path}::{chosen}", os.path.getsize(path) if named[chosen] == "view" else None
+            called, size = f"{path}::{chosen}", os.path.getsize(path)
+            computed = bool(named[chosen])
 
             def write() -> Finds:
-                return _written(_Rows(connection, chosen, called), called, chosen, size)
+                return _written(_Rows(connection, chosen, called), called, chosen, size if computed else None)
 
-            return heard(write, connection.interrupt, None if size is None else time_for(size), called)
+            seconds = time_for(size) if computed else None
+            return heard(write, connection.interrupt, seconds, lambda: too_long(called, size))
     except sqlite3.Error as error:
         hint = "check that the file is whole, and that nothing holds a lock on it"
         raise DataError(f"The database cannot be read: {error}", where=path, hint=hint) from error
+
+
+ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+"""What a statement may do: read."""
+NOT_CALLED = frozenset({"load_extension", "fts3_tokenizer"})
+
+
+def _confine_sqlite(connection: sqlite3.Connection) -> None:
+    """A connection whose statements read this database and do nothing else."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if hasattr(connection, "setconfig"):  # from Python 3.12 on
+        connection.setconfig(getattr(sqlite3, "SQLITE_DBCONFIG_DEFENSIVE"), True)  # noqa: B009
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_HELD)
+    connection.execute("BEGIN")
+
+    def authorise(action: int, first: str | None, second: str | None, *_: Any) -> int:
+        may = action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and second in NOT_CALLED)
+        return sqlite3.SQLITE_OK if may else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorise)
 
 
 class _Rows:
@@ -162,11 +213,14 @@ class _Rows:
 
         self.connection, self.table = connection, table
         columns = [name for name, *_ in connection.execute(f"SELECT * FROM {quote(table)} LIMIT 0").description]
-        kinds = ", ".join(f"group_concat(DISTINCT typeof({quote(name)}))" for name in columns)
-        found = connection.execute(f"SELECT {kinds} FROM {quote(table)}").fetchone()
+        kinds = [f"group_concat(DISTINCT typeof({quote(name)}))" for name in columns]
+        sizes = [f"coalesce(max(length(CAST({quote(name)} AS BLOB))), 0)" for name in columns]
+        found = connection.execute(f"SELECT {', '.join([*kinds, *sizes])} FROM {quote(table)}").fetchone()
+        said, widest = found[: len(columns)], found[len(columns) :]
         self.schema = pa.schema(
-            [(name, self._type(name, said, called)) for name, said in zip(columns, found, strict=True)]
+            [(name, self._type(name, kind, called)) for name, kind in zip(columns, said, strict=True)]
         )
+        self.at_once = min(MOST_ROWS, max(1, MOST_HELD // max(1, sum(map(int, widest)))))
 
     def _type(self, column: str, said: str | None, called: str) -> Any:
         import pyarrow as pa
@@ -187,7 +241,7 @@ class _Rows:
         import pyarrow as pa
 
         cursor = self.connection.execute(f"SELECT * FROM {quote(self.table)}")
-        while rows := cursor.fetchmany(ROWS // 8):
+        while rows := cursor.fetchmany(self.at_once):
             columns = zip(*rows, strict=True)
             arrays = [
                 pa.array(

@@ -4,6 +4,10 @@ The log is a run of commits, ``_delta_log/00000000000000000007.json``, one actio
 sums up all commits until its own. The last version is read, or one that is asked for, and only where this is exact: a
 table that needs something that is not understood here (deletion vectors, renamed columns, unknown features) is read by
 deltalake where that is installed, and written once (:mod:`mixope.logs.sources.scratch`); else it is refused.
+
+All files are opened through the gate (:mod:`mixope.logs.sources.gate`). That library has no gate, and may follow
+another file of the log than we do: a checkpoint where we read commits. So before it is asked, every name in every file
+of the log has to be one that leads nowhere else.
 """
 
 from __future__ import annotations
@@ -12,17 +16,15 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import Gate
+from mixope.logs.sources.gate import Gate, Room, without_repeats
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address
 
@@ -30,11 +32,15 @@ LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 ACTIONS = ("add", "remove", "metaData", "protocol")
+NAMES = ("path", "pathOrInlineDv")
+"""The keys of all actions under which the log names files."""
 FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
 """What a table may be able to do: whether it has done so is looked at where it matters."""
 WHOLE = ("byte", "short", "integer", "long")
 LONGEST = 300
 """Characters of what another library says."""
+BATCH = 256
+"""Rows of a checkpoint that are held at once."""
 HINT = "pip install 'mixope[delta]', so that deltalake reads it; or export the rows to plain Parquet files"
 
 
@@ -47,14 +53,17 @@ def find_delta(folder: str, store: Store | None = None, version: int | None = No
     """The live files of the last version, or of another, sorted by name."""
     state, place = State(folder, store), folder
     try:
-        for where, action in _actions(folder, store, version):
+        for where, action in _actions(state.gate, version):
             place = where
             state.take(action)
         place = _join(folder, LOG)
         return Finds(tuple(state.files()), record={"table": folder, "version": state.version})
     except NotPlain as refused:
-        state.admit_all()
-        return _by_deltalake(folder, version, refused)
+        try:
+            _admit_log(state.gate)
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise _damaged(_join(folder, LOG), f"what is not understood ({error})") from error
+        return _by_deltalake(state.gate, version, refused)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise _damaged(place, f"what is not understood ({type(error).__name__}: {error})") from error
 
@@ -94,16 +103,9 @@ class State:
             name = self._place(path)
             yield Found(name, self._constants(add, types), typed=True, format="parquet", store=self.store)
 
-    def admit_all(self) -> None:
-        """Nothing outside of the folder is among the files that another library is about to open."""
-        for (path, _), said in self.live.items():
-            self._place(path)
-            vector = said.get("deletionVector") or {}
-            if vector.get("storageType") == "p":
-                self._gate.admit(str(vector.get("pathOrInlineDv")))
-
     @property
-    def _gate(self) -> Gate:
+    def gate(self) -> Gate:
+        """Round the folder."""
         return Gate(self.folder, self.store, "Delta table")
 
     def _refuse_unknown(self) -> None:
@@ -131,9 +133,9 @@ class State:
         if "://" in name or os.path.isabs(name) or ".." in name.split("/"):
             raise _refused(self.folder, f"files that lie elsewhere ({name})", DataError)
         if self.store is not None:
-            return self._gate.admit(name)
+            return self.gate.admit(name)
         found = os.path.join(self.folder, *name.split("/"))
-        self._gate.admit(found)
+        self.gate.file(name)
         if not os.path.isfile(found):
             raise DataError(
                 "A live file of the Delta table is missing",
@@ -155,11 +157,10 @@ def _vector(said: Mapping[str, Any]) -> str | None:
     return json.dumps([vector.get(key) for key in ("storageType", "pathOrInlineDv", "offset")]) if vector else None
 
 
-def _actions(folder: str, store: Store | None, version: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _actions(gate: Gate, version: int | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """All actions until a version (None: the last), in order, each with the file that holds it."""
-    log = _join(folder, LOG)
-    with reading(log):
-        names = sorted(os.listdir(log) if store is None else store.names(log))
+    folder, log = gate.folder, _join(gate.folder, LOG)
+    names = _logged(gate)
     commits = {int(match[1]): match[0] for name in names if (match := _COMMIT.fullmatch(name))}
     last = max(commits, default=-1) if version is None else version
     first, parts = _start(log, [name for name in names if version is None or _number(name) <= version], commits)
@@ -167,12 +168,19 @@ def _actions(folder: str, store: Store | None, version: int | None) -> Iterator[
         known = f"versions {min(commits, default=first - 1)} to {max(commits, default=first - 1)}"
         raise DataError("The Delta table has no such version", where=folder, expected=known, got=version)
     for name in parts:
-        yield from _summed_up(_join(log, name), store)
+        yield from _summed_up(gate, name)
     for number in range(first, last + 1):
         if number not in commits:
             raise _damaged(log, f"no commit {number}, though there are later ones")
-        yield from _committed(_join(log, commits[number]), store)
+        yield from _committed(gate, commits[number])
     yield log, {"version": max(last, first - 1)}
+
+
+def _logged(gate: Gate) -> list[str]:
+    """The names of the files in the log."""
+    log = _join(gate.folder, LOG)
+    with reading(log):
+        return sorted(os.listdir(log) if gate.store is None else gate.store.names(log))
 
 
 def _join(folder: str, name: str) -> str:
@@ -201,32 +209,51 @@ def _start(log: str, names: Iterable[str], commits: Iterable[int]) -> tuple[int,
     raise _damaged(log, "neither the first commit nor a whole checkpoint")
 
 
-def _committed(path: str, store: Store | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _committed(gate: Gate, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    path = _join(gate.folder, f"{LOG}/{name}")
+    for action in _lines(gate, name):
+        yield path, {key: said for key, said in action.items() if key in ACTIONS}
+
+
+def _lines(gate: Gate, name: str) -> Iterator[Mapping[str, Any]]:
+    """The objects in a commit."""
+    path = _join(gate.folder, f"{LOG}/{name}")
     with reading(path):
-        lines = (Path(path).read_bytes() if store is None else store.read(path)).decode("utf-8").splitlines()
+        lines = gate.read(f"{LOG}/{name}").decode("utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            action = json.loads(line)
+            action = json.loads(line, object_pairs_hook=without_repeats)
         except ValueError as error:
             raise _damaged(path, f"line {number} is not JSON ({error})") from error
         if not isinstance(action, dict):
             raise _damaged(path, f"line {number} is no action")
-        yield path, {name: said for name, said in action.items() if name in ACTIONS}
+        yield action
 
 
-def _summed_up(path: str, store: Store | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    import pyarrow.parquet as pq
-
-    opened = nullcontext(path) if store is None else store.open(path)
-    with reading(path), opened as stored, pq.ParquetFile(stored, **VERIFIED) as file:
-        present = [name for name in ACTIONS if name in file.schema_arrow.names]
-        rows = file.read(columns=present).to_pylist()
-    for row in rows:
-        action = {name: _as_json(said) for name, said in row.items() if said is not None and name != "remove"}
+def _summed_up(gate: Gate, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    path = _join(gate.folder, f"{LOG}/{name}")
+    for row in _rows(gate, name, ACTIONS):
+        action = {key: _as_json(said) for key, said in row.items() if said is not None and key != "remove"}
         if action:
             yield path, action
+
+
+def _rows(gate: Gate, name: str, columns: Iterable[str] | None = None) -> Iterator[Mapping[str, Any]]:
+    """The rows of a checkpoint, of which a few are held at once."""
+    import pyarrow.parquet as pq
+
+    path = _join(gate.folder, f"{LOG}/{name}")
+    with reading(path):
+        filesystem, place = gate.open_place(f"{LOG}/{name}")
+        with filesystem.open_input_file(place) as stored, pq.ParquetFile(stored, **VERIFIED) as file:
+            room = Room(path, stored.size())
+            wanted = file.schema_arrow.names if columns is None else columns
+            present = [column for column in wanted if column in file.schema_arrow.names]
+            for batch in file.iter_batches(BATCH, columns=present):
+                room.take(batch.nbytes + batch.num_rows * len(present))
+                yield from batch.to_pylist()
 
 
 def _as_json(said: Any) -> Any:
@@ -235,12 +262,36 @@ def _as_json(said: Any) -> Any:
     return {key: dict(value) if key in maps and value else value for key, value in said.items()}
 
 
+def _admit_log(gate: Gate) -> None:
+    """No file of the log, and no name in any of them, leads out of the folder, however it is read."""
+    for name in _logged(gate):
+        gate.file(f"{LOG}/{name}")
+        said: Iterator[Any] = iter(())
+        if name.endswith((".json", ".json.tmp", ".crc")) or name.startswith("_last_checkpoint"):
+            said = _lines(gate, name)
+        elif name.endswith(".parquet"):
+            said = _rows(gate, name)
+        elif gate.store is None and os.path.isdir(inner := _join(gate.folder, f"{LOG}/{name}")) and os.listdir(inner):
+            raise _refused(gate.folder, f"a folder in its log ({name})", DataError)
+        for path in (path for each in said for path in _named(each)):
+            gate.admit_strictly(path)
+
+
+def _named(said: Any) -> Iterator[str]:
+    """The names of files in an action, wherever they stand."""
+    for key, value in said.items() if isinstance(said, Mapping) else ():
+        if key in NAMES and isinstance(value, str) and said.get("storageType", "p") == "p":
+            yield value
+        yield from _named(value)
+
+
 class NotPlain(DataError):
     """The table is whole, but only its own library can read it exactly."""
 
 
-def _by_deltalake(folder: str, version: int | None, refused: DataError) -> Finds:
+def _by_deltalake(gate: Gate, version: int | None, refused: DataError) -> Finds:
     """The rows as the table's own library reads them, written once; where it is not installed, the error stands."""
+    folder = gate.folder if gate.store is not None else os.path.realpath(gate.folder)
     try:
         import deltalake
     except ImportError:
@@ -251,19 +302,31 @@ def _by_deltalake(folder: str, version: int | None, refused: DataError) -> Finds
 
     try:
         table = deltalake.DeltaTable(folder, version=version, storage_options=_options(folder))
+        for name in table.file_uris():
+            _refuse_damaged(gate, name)
         read = pa.RecordBatchReader.from_stream(table.scan())
-        record = {"table": folder, "version": table.version()}
-        return found_once(read, f"delta:{folder}@{table.version()}", record)
+        record = {"table": gate.folder, "version": table.version()}
+        return found_once(read, f"delta:{gate.folder}@{table.version()}", record)
     except MixopeError:
         raise
     except Exception as error:  # the library has no base class for what goes wrong
         raise DataError(
             f"{refused.problem}, and deltalake cannot read it either",
-            where=folder,
+            where=gate.folder,
             expected=refused.expected,
             got=f"{refused.got}; deltalake says: {' '.join(str(error).split())[:LONGEST]}",
             hint="upgrade deltalake, or export the rows to plain Parquet files",
         ) from error
+
+
+def _refuse_damaged(gate: Gate, name: str) -> None:
+    """An error where a data file lies elsewhere, or its columns make no sense: deltalake would end the process."""
+    import pyarrow.parquet as pq
+
+    with reading(name):
+        filesystem, path = gate.open_place(name)
+        with filesystem.open_input_file(path) as stored, pq.ParquetFile(stored) as file:
+            file.schema_arrow  # noqa: B018
 
 
 def _options(folder: str) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mixope.errors import Advice, Setting
+from mixope.base.errors import Advice, Setting
 from mixope.logs.names import by_meaning
 from mixope.logs.sources import Piece
 from mixope.logs.sources.lerobot import is_recorded, state_of

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.arrays import table_of_arrays
 
 COST, CHANCE, INDEX = "_label_cost", "_label_probability", "_labelIndex"

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting, UsageError
+from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.logs.sources import reading
 from mixope.logs.sources.endings import ending_of, format_of
 from mixope.logs.sources.found import Finds, Found

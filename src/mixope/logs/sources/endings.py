@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 FORMATS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),

@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
-from mixope.logs.sources.groups import Group, opened_hdf5, reading_hdf5
+from mixope.logs.sources.gate import below
+from mixope.logs.sources.groups import Group, opened_hdf5
 from mixope.logs.sources.spaces import Key
 
 MAIN = "main_data.hdf5"
@@ -41,8 +42,8 @@ class Episode(Protocol):
 def episode_files(folder: str, storage: str, episodes: int) -> tuple[str, ...]:
     """The files of all episodes, in order; an error where one is missing."""
     if storage == "hdf5":
-        return (os.path.join(folder, MAIN),)
-    return tuple(_file_of(folder, storage, number) for number in range(episodes))
+        return tuple(below(folder, [os.path.join(folder, MAIN)], "data set"))
+    return tuple(below(folder, (_file_of(folder, storage, number) for number in range(episodes)), "data set"))
 
 
 def _file_of(folder: str, storage: str, number: int) -> str:
@@ -116,8 +117,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
     with opened_hdf5(path, path, "reading a Minari data set that is stored as hdf5") as file:
         for number in range(episodes):
             name = f"episode_{number}"
-            with reading_hdf5(path):
-                group = file.content.get(name)
+            group = file.group(name)
             if group is None:
                 raise DataError(
                     "An episode of the data set is not whole",
@@ -126,7 +126,7 @@ def _hdf5(path: str, episodes: int) -> Iterator[Episode]:
                     got=f"no group {name!r}",
                     hint=AGAIN,
                 )
-            yield _Stored(Group(f"{path}, {name}", group))
+            yield _Stored(group)
 
 
 class _Stored:

@@ -19,14 +19,15 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 
-from mixope.errors import Advice, DataError, Setting, UnknownName
-from mixope.files import has_text_name
+from mixope.base.errors import Advice, DataError, Setting, UnknownName
+from mixope.base.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
 from mixope.logs.sources.databases import find_database
 from mixope.logs.sources.endings import FORMATS, LINES, constants_of, endings, format_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import below, plainly
 from mixope.logs.sources.hdf5 import open_hdf5
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
 from mixope.logs.sources.lerobot import open_lerobot
@@ -75,16 +76,19 @@ def find(path: str) -> Finds:
     matches = _matches(path)
     if not matches:
         raise _nothing(path)
-    whole = find_whole(matches[0]) or find_database(matches[0], None) if len(matches) == 1 else None
+    single = plainly(matches[0]) if len(matches) == 1 else None
+    whole = None if single is None else find_whole(single) or find_database(single, None)
     if whole is not None:
         return whole
     refuse_parts(matches)
     root = path if os.path.isdir(path) else _fixed_part(path)
     folders = [match for match in matches if os.path.isdir(match)]
     inside = {folder: _inside(folder) for folder in folders}
-    files = [name for match in matches for name in (inside[match][0] if match in inside else [match])]
+    files = [plainly(name) for match in matches for name in (inside[match][0] if match in inside else [match])]
     if not files:
         raise no_logs(path)
+    if files != matches or glob.has_magic(path):  # a single file is the user's own word, wherever it leads
+        files = list(below(root, files, "folder"))
     strange = next((name for name in files if not os.path.isfile(name)), None)
     if strange is not None:
         raise DataError(

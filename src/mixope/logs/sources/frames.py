@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from mixope.errors import DataError, MixopeError
+from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.hugging import several
 from mixope.logs.sources.scratch import ROWS, VARIABLE, Scratch

@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.errors import DataError, MissingExtra
+from mixope.base.errors import DataError, MissingExtra
 from mixope.logs.sources import reading
+from mixope.logs.sources.gate import Room, refuse_waiting
 from mixope.logs.sources.spaces import CONVERT
 
 MOST_SIDES = 2
 """An array has rows, and perhaps numbers in each row."""
-MOST_BYTES, MOST_TIMES = 2_000_000_000, 100
-"""An array may take 2 GB, and more only in a file that is not a hundred times smaller."""
+FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
+"""How values may be packed: by what the library itself has. For others it would look for code on the disk."""
+HELD = 1 << 28
+"""Bytes of values of any length that are read at once."""
 
 
 class Rows(NamedTuple):
@@ -29,8 +32,14 @@ class Rows(NamedTuple):
 class Group:
     """A group of an hdf5 file, or the whole file: where it is, for messages, and its arrays."""
 
-    def __init__(self, where: str, content: Any) -> None:
-        self.where, self.content = where, content
+    def __init__(self, where: str, content: Any, room: Room) -> None:
+        self.where, self.content, self.room = where, content, room
+
+    def group(self, name: str) -> Group | None:
+        """A group in it, which has its part of the same room; None where there is none."""
+        with reading_hdf5(self.where):
+            found = self._below(self.content, name)
+        return Group(f"{self.where}, {name}", found, self.room) if hasattr(found, "keys") else None
 
     @property
     def names(self) -> list[str]:
@@ -47,7 +56,20 @@ class Group:
             if found is None or hasattr(found, "keys"):
                 return None
             self._refuse_elsewhere(found, way[-1])
+            self.room.take(found.nbytes, way[-1])
+            if found.dtype.kind == "O" and found.ndim:
+                return _decoded(self._of_any_length(found, way[-1]))
             return _decoded(np.asarray(found[()]))
+
+    def _of_any_length(self, array: Any, name: str) -> Any:
+        """Texts or lists, of which each may be as long as the file, and stand in many places."""
+        step = max(1, HELD // max(1, self.room.size, array.nbytes // max(1, len(array))))
+        parts = []
+        for begin in range(0, len(array), step):
+            part = array[begin : begin + step]
+            self.room.take(sum(getattr(each, "nbytes", None) or _length(each) for each in part.reshape(-1)), name)
+            parts.append(part)
+        return np.concatenate(parts) if parts else array[()]
 
     def _below(self, group: Any, name: str) -> Any:
         """What has this name in a group, unless the name is a link, which may lead to another file."""
@@ -58,19 +80,21 @@ class Group:
         return group.get(name)
 
     def _refuse_elsewhere(self, array: Any, name: str) -> None:
-        """Refuse an array whose values lie in other files, or one that claims far more room than the file has."""
+        """Refuse an array whose values lie in other files, or need code to be loaded."""
         if array.external:
             raise _elsewhere(self.where, name, "values kept in another file")
         if array.is_virtual:
             raise _elsewhere(self.where, name, "a view of arrays, perhaps of other files")
-        size = os.path.getsize(array.file.filename)
-        if array.nbytes > max(MOST_BYTES, MOST_TIMES * size):
+        made = array.id.get_create_plist()
+        packed = {made.get_filter(place)[0] for place in range(made.get_nfilters())}
+        if packed - FILTERS.keys():
             raise DataError(
-                "An array claims far more values than the file could hold",
+                "The values of an array are packed by a filter that the library would have to load",
                 where=self.where,
                 column=name,
-                expected=f"at most {MOST_TIMES} bytes for each byte of the file",
-                got=f"{array.nbytes:,} bytes in a file of {size:,}",
+                expected=", ".join(FILTERS.values()),
+                got=f"filter {min(packed - FILTERS.keys())}",
+                hint="h5repack -f GZIP=4, or write the arrays without that filter",
             )
 
     def steps(self, name: str, rows: int | None = None) -> Any:
@@ -131,10 +155,11 @@ def opened_hdf5(place: str, where: str, purpose: str) -> Iterator[Group]:
         import h5py
     except ImportError as error:
         raise MissingExtra("minari", purpose) from error
+    refuse_waiting(place)
     with reading_hdf5(where):
         file = h5py.File(place, "r")
     with file:
-        yield Group(where, file)
+        yield Group(where, file, Room(where, os.path.getsize(place)))
 
 
 @contextmanager
@@ -153,6 +178,10 @@ def _decoded(array: Any) -> Any:
         return array
     texts = [each.decode("utf-8") if isinstance(each, bytes) else each for each in array.reshape(-1)]
     return np.array(texts, dtype=object).reshape(array.shape)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str | bytes) else 1
 
 
 def counted(ends: Any) -> dict[str, Any]:

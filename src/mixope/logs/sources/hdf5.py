@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrays import table_of_arrays

@@ -14,11 +14,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import Gate, record_text
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+WHAT = "data set"
 AGAIN = "write it anew: dataset.flatten_indices().save_to_disk(…)"
 
 
@@ -28,16 +30,17 @@ def is_hugging(folder: str) -> bool:
         return True
     if not os.path.isfile(os.path.join(folder, STATE)):
         return False
-    return os.path.isfile(os.path.join(folder, INFO)) or '"_data_files"' in _text(os.path.join(folder, STATE))
+    return os.path.isfile(os.path.join(folder, INFO)) or '"_data_files"' in record_text(os.path.join(folder, STATE))
 
 
 def find_hugging(folder: str) -> Finds:
     """The files of the data set; of several data sets an error that names them."""
     splits = os.path.join(folder, SPLITS)
     if os.path.isfile(splits):
-        raise several(folder, record_of(splits).get("splits"), f"give one of them: {os.path.join(folder, '…')}")
+        said = record_of(folder, SPLITS)
+        raise several(folder, said.get("splits"), f"give one of them: {os.path.join(folder, '…')}")
     where = os.path.join(folder, STATE)
-    said = record_of(where)
+    said = record_of(folder, STATE)
     files = said.get("_data_files")
     if said.get("_indices_data_files") or said.get("_indices_files"):
         raise DataError("The data set keeps its rows and their order apart", where=where, hint=AGAIN)
@@ -65,24 +68,18 @@ def _place(folder: str, file: Any, where: str) -> str:
     found = os.path.join(folder, name)
     if not os.path.isfile(found):
         raise DataError("A file of the data set is missing", where=found, hint="copy the whole folder anew")
+    Gate(folder, None, WHAT).file(name)
     return found
 
 
-def record_of(where: str) -> Mapping[str, Any]:
-    """The JSON object of a file."""
+def record_of(folder: str, name: str, what: str = WHAT) -> Mapping[str, Any]:
+    """The JSON object in a file of a data set."""
+    where = os.path.join(folder, name)
     try:
-        with reading(where), open(where, encoding="utf-8") as file:
-            said = json.load(file)
+        with reading(where):
+            said = json.loads(Gate(folder, None, what).read(name))
     except (ValueError, RecursionError) as error:
         raise DataError(f"The record of the data set is not JSON: {error}", where=where) from error
     if not isinstance(said, dict):
         raise DataError("The record of the data set is no JSON object", where=where)
     return said
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeError):
-        return ""

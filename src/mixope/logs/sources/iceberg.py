@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mixope.errors import DataError, MissingExtra, MixopeError
+from mixope.base.errors import DataError, MissingExtra, MixopeError
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import Gate
+from mixope.logs.sources.gate import MOST_RECORD, Gate
 from mixope.logs.sources.lakes import METADATA, is_version
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching
 
 WHAT = "Iceberg table"
+GZIP = b"\x1f\x8b"
+SETTINGS = ".pyiceberg.yaml"
 KEPT = frozenset({"schema.name-mapping.default"})
 """Properties of a table that change how its files are read, and can do nothing else."""
 VENDED = frozenset(
@@ -37,13 +40,14 @@ VENDED = frozenset(
 def find_iceberg(folder: str, store: Store | None = None, snapshot: int | None = None) -> Finds:
     """The rows of a snapshot (None: the last) of the table in a folder."""
     gate, names = Gate(folder, store, WHAT), _names(f"{folder}/{METADATA}", store)
-    return _rows(lambda: _from_metadata(f"{folder}/{METADATA}/{_newest(folder, names)}", gate), gate, folder, snapshot)
+    return _rows(lambda: _from_metadata(f"{METADATA}/{_newest(folder, names)}", gate), gate, folder, snapshot)
 
 
 def find_iceberg_file(path: str, snapshot: int | None = None) -> Finds:
     """The same of the table that a metadata file describes; its folder is the one that holds ``metadata/``."""
     gate = _gate_of(path)
-    return _rows(lambda: _from_metadata(path, gate), gate, path, snapshot)
+    name = "/".join(path.split("/")[-2:]) if is_address(path) else os.path.abspath(path.removeprefix("file:"))
+    return _rows(lambda: _from_metadata(name, gate), gate, path, snapshot)
 
 
 def find_in_catalog(name: str, snapshot: int | None = None) -> Finds:
@@ -51,6 +55,7 @@ def find_in_catalog(name: str, snapshot: int | None = None) -> Finds:
     catalog, _, table = name.partition(".")
 
     def load() -> Any:
+        _refuse_settings_of_this_folder()
         from pyiceberg.catalog import load_catalog
         from pyiceberg.io import load_file_io
 
@@ -64,6 +69,19 @@ def find_in_catalog(name: str, snapshot: int | None = None) -> Finds:
         return known.load_table(table)
 
     return _rows(load, None, f"iceberg:{name}", snapshot)
+
+
+def _refuse_settings_of_this_folder() -> None:
+    """An error where pyiceberg would take its settings, which name classes and servers, from the current folder."""
+    places = [os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"), os.getcwd()]
+    first = next((place for place in places if place and os.path.lexists(os.path.join(place, SETTINGS))), None)
+    if first is not None and first == places[-1] and first not in places[:-1]:
+        raise DataError(
+            "The settings of catalogs lie in the current folder, and are not followed: they can name code to be run",
+            where=os.path.join(first, SETTINGS),
+            expected=f"{SETTINGS} in your home folder, or in the one that PYICEBERG_HOME names",
+            hint="if the settings are yours, move them there, or set PYICEBERG_HOME to this folder",
+        )
 
 
 def _gate_of(path: str) -> Gate:
@@ -108,11 +126,11 @@ def _newest(folder: str, names: Iterable[str]) -> str:
 def _from_metadata(path: str, gate: Gate) -> Any:
     """The table that a metadata file describes, whose files are opened through the gate."""
     from pyiceberg.catalog.noop import NoopCatalog
-    from pyiceberg.serializers import FromInputFile
     from pyiceberg.table import StaticTable
+    from pyiceberg.table.metadata import TableMetadataUtil
 
     io = _gated(gate, {})
-    metadata = FromInputFile.table_metadata(io.new_input(path))
+    metadata = TableMetadataUtil.parse_raw(_unpacked(gate.read(path), path))
     kept = {key: value for key, value in metadata.properties.items() if key in KEPT}
     return StaticTable(
         identifier=("static-table", path),
@@ -121,6 +139,17 @@ def _from_metadata(path: str, gate: Gate) -> Any:
         io=io,
         catalog=NoopCatalog("static-table"),
     )
+
+
+def _unpacked(content: bytes, path: str) -> str:
+    """The text of a metadata file, which may be packed."""
+    if content.startswith(GZIP):
+        unpacking = zlib.decompressobj(wbits=31)
+        content = unpacking.decompress(content, MOST_RECORD)
+        if not unpacking.eof:
+            expected = f"one whole record of at most {MOST_RECORD >> 20} MB"
+            raise DataError("The metadata are cut short, or unpack to far too much", where=path, expected=expected)
+    return content.decode("utf-8")
 
 
 def _gated(gate: Gate, properties: Mapping[str, str]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.found import Finds
 
 _ICEBERG = re.compile(r"(v\d+|\d+-[0-9a-fA-F-]{36})(\.gz)?\.metadata\.json(\.gz)?")

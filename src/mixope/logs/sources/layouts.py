@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.delta import find_delta, is_delta
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.hugging import find_hugging, is_hugging

@@ -16,10 +16,11 @@ import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.names import meaning_of
 from mixope.logs.sources import Piece
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import below, record_text
 from mixope.logs.sources.hugging import record_of
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.stores import Store
@@ -33,21 +34,14 @@ STATE, REWARD, TASK = "observation.", "next.reward", "task_index"
 
 def is_lerobot(folder: str) -> bool:
     """Whether a folder is such a data set."""
-    path = os.path.join(folder, RECORD)
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeError):
-        return False
+    text = record_text(os.path.join(folder, RECORD))
     return '"codebase_version"' in text and '"features"' in text
 
 
 def find_lerobot(folder: str) -> Finds:
     """The files with the rows, as one source, and the videos that are not read."""
     where = os.path.join(folder, RECORD)
-    said = record_of(where)
+    said = record_of(folder, RECORD)
     version = said.get("codebase_version")
     if not str(version).startswith(VERSIONS):
         raise DataError(
@@ -58,7 +52,8 @@ def find_lerobot(folder: str) -> Finds:
             hint="convert it with the scripts of lerobot",
         )
     data = os.path.join(folder, "data")
-    files = sorted(os.path.join(at, name) for at, _, names in os.walk(data) for name in names if _holds_rows(name))
+    listed = sorted(os.path.join(at, name) for at, _, names in os.walk(data) for name in names if _holds_rows(name))
+    files = list(below(folder, listed, "data set"))
     if not files:
         raise DataError("The data set has no files with rows", where=data, expected="chunk-000/….parquet")
     found = Found(folder, format="lerobot", parts=(where, *files))
@@ -82,7 +77,7 @@ def open_lerobot(
     for folder in paths:
         found = find_lerobot(folder).files[0]
         pieces = list(open_parquet(found.parts[1:], constants, store))
-        rows, said = sum(sum(piece.counts()) for piece in pieces), record_of(found.parts[0]).get("total_frames")
+        rows, said = sum(sum(piece.counts()) for piece in pieces), record_of(folder, RECORD).get("total_frames")
         if rows != said:
             raise DataError(
                 "The data set has another number of rows than its record says",

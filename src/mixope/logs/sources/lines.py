@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, arrow_batches, file_list, literal, outside, reading
@@ -30,6 +30,8 @@ from mixope.logs.sources.stores import Store, here
 TEXT = ("DATE", "TIME", "UUID", "JSON", "INTERVAL")
 """How types begin that DuckDB reads into text."""
 GZIP = b"\x1f\x8b"
+LONGEST = 1 << 26
+"""Bytes of a line."""
 
 
 def open_lines(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
@@ -82,7 +84,10 @@ def _objects(place: str, path: str) -> Generator[tuple[int, Mapping[str, Any]]]:
     with reading(path), open(place, "rb") as start:
         packed = start.read(2) == GZIP
     with reading(path), gzip.open(place, "rb") if packed else open(place, "rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), start=1):
+            if len(line) > LONGEST:
+                where = f"{path}, line {number}"
+                raise DataError("A line is far too long", where=where, expected=f"at most {LONGEST >> 20} MB")
             if not line.strip():
                 continue
             try:
@@ -99,7 +104,7 @@ def _reader(connection: Any, place: str, path: str) -> str:
     """FROM-able rows with a type for every column."""
     import duckdb
 
-    lines = f"format='newline_delimited', records=true, hive_partitioning=false, maximum_object_size={1 << 26}"
+    lines = f"format='newline_delimited', records=true, hive_partitioning=false, maximum_object_size={LONGEST}"
     given = f"read_json({file_list([place])}, {lines}"
     look = f"DESCRIBE SELECT * FROM {given}, auto_detect=true, sample_size=-1"
     try:

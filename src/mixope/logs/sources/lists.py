@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mixope.errors import Advice, DataError, Setting
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.database import connect
 from mixope.logs.schema import Role
 from mixope.logs.sources import Piece, Source, literal, quote, reading

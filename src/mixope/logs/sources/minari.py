@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import Piece, outside, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.episodes import AGAIN, MAIN, episode_files, read_episodes
 from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.gate import Gate, record_text
 from mixope.logs.sources.steps import Spaces, columns_of
 from mixope.logs.sources.stores import Store
 
@@ -33,11 +34,7 @@ def is_minari(folder: str) -> bool:
     """Whether a folder is the ``data`` folder of a data set, also of one that is not whole."""
     if os.path.isfile(os.path.join(folder, MAIN)) or os.path.isfile(os.path.join(folder, "0", RECORD)):
         return True
-    try:
-        with open(os.path.join(folder, RECORD), encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeError):
-        return False
+    text = record_text(os.path.join(folder, RECORD))
     return all(f'"{key}"' in text for key in ("total_steps", "total_episodes", "observation_space"))
 
 
@@ -91,7 +88,7 @@ class Record:
     def of(cls, folder: str) -> Record:
         """The record of a data set."""
         where = os.path.join(folder, RECORD)
-        said = _metadata(where)
+        said = _metadata(folder)
         storage = said.get("data_format", "hdf5")
         if storage not in STORAGES:
             raise DataError("Unknown storage", where=where, expected=", ".join(STORAGES), got=repr(storage))
@@ -106,7 +103,8 @@ class Record:
         )
 
 
-def _metadata(where: str) -> Mapping[str, Any]:
+def _metadata(folder: str) -> Mapping[str, Any]:
+    where = os.path.join(folder, RECORD)
     if not os.path.isfile(where):
         raise DataError(
             "The Minari data set has no metadata.json, or was written by Minari before 0.5",
@@ -114,8 +112,8 @@ def _metadata(where: str) -> Mapping[str, Any]:
             hint="download it anew with minari 0.5 or later",
         )
     try:
-        with reading(where), open(where, encoding="utf-8") as file:
-            said = json.load(file)
+        with reading(where):
+            said = json.loads(Gate(folder, None, "data set").read(RECORD))
     except (ValueError, RecursionError) as error:
         raise DataError(f"The metadata are not JSON: {error}", where=where, hint=AGAIN) from error
     if not isinstance(said, dict):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, file_list, outside, plain, reading, unique
 from mixope.logs.sources.checksums import VERIFIED, carries_checksums, verify

@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 Result = TypeVar("Result")
 SLICE = 0.05
@@ -24,9 +24,12 @@ BYTES, BYTES_PER_BYTE = 2_000_000_000, 50
 
 
 def heard(
-    work: Callable[[], Result], stop: Callable[[], None], seconds: float | None = None, called: str = ""
+    work: Callable[[], Result],
+    stop: Callable[[], None],
+    seconds: float | None = None,
+    late: Callable[[], DataError] | None = None,
 ) -> Result:
-    """The result of ``work``, which ``stop`` can end; an error where it takes longer than ``seconds``."""
+    """The result of ``work``, which ``stop`` can end; the error ``late`` where it takes longer than ``seconds``."""
     found: list[Result] = []
     failed: list[BaseException] = []
     done = threading.Event()  # a thread that is joined and interrupted counts as ended before Python 3.13
@@ -42,17 +45,17 @@ def heard(
     worker = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     end = None if seconds is None else time.monotonic() + seconds
     worker.start()
-    late = False
+    ended = False
     try:
-        while not late and not done.wait(SLICE):
-            late = end is not None and time.monotonic() > end
+        while not ended and not done.wait(SLICE):
+            ended = end is not None and time.monotonic() > end
     finally:
         while not done.is_set():  # what it works on is closed next
             with suppress(KeyboardInterrupt):
                 stop()
                 done.wait(SLICE)
-    if late and not found:
-        raise _too_long(called, seconds or 0.0)
+    if ended and not found and late is not None:
+        raise late()
     if failed:
         raise failed[0]
     return found[0]
@@ -86,11 +89,12 @@ def room_for(size: int) -> float:
 MAKE_A_TABLE = "if the view is yours, store its rows: CREATE TABLE rows AS SELECT * FROM the view, and name that table"
 
 
-def _too_long(called: str, seconds: float) -> DataError:
+def too_long(called: str, size: int) -> DataError:
+    """The error for a view, in a file of so many bytes, that took longer."""
     return DataError(
         "The view does not come to an end",
         where=called,
-        expected=f"its rows within {seconds:,.0f} seconds",
+        expected=f"its rows within {time_for(size):,.0f} seconds",
         got="none, or not all of them",
         hint=MAKE_A_TABLE,
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.names import meaning_of
 from mixope.logs.sources import Piece, quote, reading

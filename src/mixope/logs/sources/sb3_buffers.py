@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.arrays import BoolArray, IntArray
-from mixope.errors import DataError
+from mixope.base.arrays import BoolArray, IntArray
+from mixope.base.errors import DataError
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.spaces import Leaf
 from mixope.logs.sources.steps import Spaces, joined

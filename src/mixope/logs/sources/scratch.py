@@ -17,15 +17,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from mixope.errors import DataError
-from mixope.files import scratch_folder
+from mixope.base.errors import DataError
+from mixope.base.files import scratch_folder
 from mixope.logs.sources import reading
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching
 
 VARIABLE = "MIXOPE_SCRATCH"
-ROWS = 1 << 17
-"""Rows of a row group."""
+ROWS, MOST_HELD = 1 << 17, 1 << 28
+"""Rows of a row group, and the most bytes of one."""
 _asked: ContextVar[str | None] = ContextVar("scratch", default=None)
 
 
@@ -115,7 +115,7 @@ def written_once(batches: Iterable[Any], called: str) -> Store:
         for batch in batches:
             rows += batch.num_rows
             held.append(batch)
-            if sum(part.num_rows for part in held) >= ROWS:
+            if sum(part.num_rows for part in held) >= ROWS or sum(part.nbytes for part in held) >= MOST_HELD:
                 file.write_table(pa.Table.from_batches(held, schema), row_group_size=ROWS)
                 held = []
         if held:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 
 Key = str | int
 """The way into a Dict (a name) or a Tuple (a position)."""

@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources import reading
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.schema import Role
 from mixope.logs.sources.episodes import Episode
 from mixope.logs.sources.spaces import CONVERT, Leaf, described, leaves_of

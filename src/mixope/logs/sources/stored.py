@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.delta import LOG, find_delta
 from mixope.logs.sources.endings import constants_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found

@@ -23,8 +23,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mixope.errors import DataError, UsageError
-from mixope.files import scratch_folder
+from mixope.base.errors import DataError, UsageError
+from mixope.base.files import scratch_folder
 from mixope.logs.sources.stamps import stamped_in
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 10, 30, 3

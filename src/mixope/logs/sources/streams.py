@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.endings import ending_of
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.scratch import Scratch

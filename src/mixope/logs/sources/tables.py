@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.sources.databases import find_database
 from mixope.logs.sources.delta import LOG, find_delta, is_delta
 from mixope.logs.sources.found import Finds

@@ -21,8 +21,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from mixope.cells import BARE_SQL, bare
-from mixope.errors import DataError
+from mixope.base.cells import BARE_SQL, bare
+from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import HINT, Piece, file_list, literal, outside, quote, reading

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
-from mixope.errors import Advice, Setting
+from mixope.base.errors import Advice, Setting
 from mixope.logs.database import connect
 from mixope.logs.names import TIMES, Assignment
 from mixope.logs.sources import Piece, Source, literal, quote, reading

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.errors import DataError
+from mixope.base.errors import DataError
 from mixope.logs.names import DONE, WITH_FACTORS, factor_of, meaning_of, numbered
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.steps import INFOS

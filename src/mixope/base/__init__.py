@@ -1,0 +1,1 @@
+"""What every room stands on: errors with hints, arrays, files and folders, cells of text, processes and threads."""

@@ -1,0 +1,57 @@
+"""Rooms that moved: their old names import what is there now, with a warning, until the next minor version.
+
+from mixope.environments import taxi          the module mixope.worlds.taxi
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+
+MOVED = {"environments": "worlds", "trials": "experiments", "errors": "base.errors"}
+
+
+class _Alias:
+    """Loads the module of the new name under the old one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
+class OldNames:
+    """Asked by Python before it looks for a module."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The module that took the place of one of ours, if it is one that moved."""
+        package, _, rest = name.partition(".")
+        room, dot, inner = rest.partition(".")
+        if package != "mixope" or room not in MOVED:
+            return None
+        new = f"{package}.{MOVED[room]}{dot}{inner}"
+        message = f"{name} is called {new} now; the old name goes with the next minor version"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return ModuleSpec(name, cast("Loader", _Alias(new)), origin=new, is_package=True)
+
+
+def keep_old_names() -> None:
+    """Once for each process."""
+    if OldNames not in sys.meta_path:
+        sys.meta_path.insert(0, OldNames)  # before those that would look below the new room, and load it twice

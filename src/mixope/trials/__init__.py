@@ -1,6 +1,0 @@
-"""Experiments on units over time: what a short test of several arms says of the long run."""
-
-from mixope.trials.records import ArmResult, Effect, Experiment
-from mixope.trials.running import experiment
-
-__all__ = ["ArmResult", "Effect", "Experiment", "experiment"]

@@ -1,0 +1,709 @@
+"""Every way out of :mod:`ways`, tried on every reader: an error in words, or the rows that were given; nothing else.
+
+Files that a record names, files that are something else, folders with names that a library could take for an address,
+and functions that a query could call. ``docs/hardening.md`` has the counts.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.feather as pf
+import pyarrow.parquet as pq
+import pytest
+
+import mixope
+from logs import other_tools
+from mixope.base.errors import DataError, MixopeError
+from mixope.logs.sources import gate as gates
+from mixope.logs.sources import groups
+from mixope.logs.sources.gate import Gate
+from mixope.logs.sources.views import ROWS as ROW_FUNCTIONS
+from mixope.logs.sources.views import Views
+from mixope.policies.onnx_contents import check_contents
+
+from .test_ways_out import ROWS, SECRET
+from .ways import SECRET as BESIDE
+from .ways import THINGS, names
+
+pytestmark = [
+    pytest.mark.timeout(60),
+    pytest.mark.filterwarnings("ignore::mixope.MixopeWarning"),
+    pytest.mark.skipif(os.name != "posix", reason="pipes, links and paths of POSIX"),
+]
+WAYS = tuple(names(Path("/x/folder")))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder, and beside it what nobody may see, in every form that a reader would take."""
+    (tmp_path / "folder").mkdir()
+    pq.write_table(pa.table(SECRET), tmp_path / BESIDE)
+    return tmp_path / "folder"
+
+
+def outcome(path, **said):
+    """The loggers in the rows, or the error in words."""
+    try:
+        return set(mixope.read(str(path), **said).table(["policy_id"]).column("policy_id").to_pylist())
+    except MixopeError as error:
+        found = error
+    assert "SECRET" not in str(found)
+    assert "root:" not in str(found)
+    return found
+
+
+def refused(path, **said):
+    found = outcome(path, **said)
+    assert isinstance(found, MixopeError), found
+    return found
+
+
+# --- files that a record names
+
+
+def delta(folder, name, features=()):
+    pq.write_table(pa.table(ROWS), folder / "a.parquet")
+    kinds = [{"name": column, "type": "long"} for column in ROWS]
+    schema = json.dumps({"type": "struct", "fields": kinds})
+    version = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [*features],
+        "writerFeatures": [*features],
+    }
+    said = [
+        {"protocol": version if features else {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {"id": "x", "format": {"provider": "parquet"}, "schemaString": schema, "configuration": {}}},
+        {"add": {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}},
+    ]
+    (folder / "_delta_log").mkdir()
+    (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+    return said
+
+
+def delta_vector(folder, name):
+    said = delta(folder, "a.parquet", ("deletionVectors",))
+    vector = {"storageType": "p", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 4, "cardinality": 1}
+    said[2]["add"]["deletionVector"] = vector
+    (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+def delta_checkpoint(folder, name):
+    """The commits are whole and plain but for a feature; what deltalake would follow is the checkpoint."""
+    (_, metadata, add) = delta(folder, "a.parquet", ("typeWidening",))
+    kept = {key: value for key, value in metadata["metaData"].items() if key in ("id", "schemaString")}
+    rows = [{"metaData": kept, "add": None}, {"metaData": None, "add": {"path": name, "size": 1}}]
+    assert add["add"]["path"] == "a.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), folder / "_delta_log" / f"{0:020}.checkpoint.parquet")
+
+
+def delta_sidecar(folder, name):
+    delta(folder, "a.parquet", ("v2Checkpoint",))
+    text = json.dumps({"sidecar": {"path": name, "sizeInBytes": 1, "modificationTime": 1}})
+    (folder / "_delta_log" / f"{0:020}.checkpoint.0000.json").write_text(text)
+
+
+def hugging(folder, name):
+    pf.write_feather(pa.table(ROWS), folder / "data.arrow")
+    (folder / "dataset_info.json").write_text("{}")
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+
+
+APPENDED = {"operation": "append"}
+
+
+def iceberg(folder, name):
+    pytest.importorskip("pyiceberg", reason="pip install 'mixope[iceberg]'")
+    fields = [{"id": 1, "name": "policy_id", "required": False, "type": "string"}]
+    said = {
+        "format-version": 2,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": f"file://{folder}",
+        "last-sequence-number": 1,
+        "last-updated-ms": 1,
+        "last-column-id": 1,
+        "current-schema-id": 0,
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "last-partition-id": 999,
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "current-snapshot-id": 7,
+        "snapshots": [
+            {"snapshot-id": 7, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": name, "summary": APPENDED}
+        ],
+    }
+    (folder / "metadata").mkdir()
+    (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(said))
+
+
+RECORDS = {
+    "delta": delta,
+    "delta, deletion vector": delta_vector,
+    "delta, checkpoint": delta_checkpoint,
+    "delta, sidecar": delta_sidecar,
+    "hugging face": hugging,
+    "iceberg": iceberg,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_record_names_nothing_outside_of_its_folder(kind, way, folder):
+    RECORDS[kind](folder, names(folder)[way])
+    found = outcome(folder)
+    assert isinstance(found, MixopeError) or (kind.startswith("delta, ") and found == {"a"})
+
+
+@pytest.mark.parametrize("kind", ["delta", "delta, checkpoint", "delta, sidecar", "delta, deletion vector"])
+def test_the_secret_is_there_to_be_read(kind, folder):
+    """The ways above are refused for where they lead, not for what they are called."""
+    shutil.copy(folder.parent / BESIDE, folder / "b.parquet")
+    RECORDS["delta"](folder, "b.parquet")
+    assert outcome(folder) == {"SECRET"}
+
+
+HDF5 = {
+    "external link": lambda h5py, file, name: file.__setitem__("rewards", h5py.ExternalLink(name, "rewards")),
+    "external storage": lambda h5py, file, name: file.create_dataset("rewards", (4,), "f8", external=[(name, 0, 32)]),
+    "virtual": lambda h5py, file, name: file.create_virtual_dataset("rewards", _layout(h5py, name)),
+}
+
+
+def _layout(h5py, name):
+    layout = h5py.VirtualLayout((4,), "f8")
+    layout[:] = h5py.VirtualSource(name, "rewards", (4,))
+    return layout
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if "null" not in way and way != "nothing"])
+@pytest.mark.parametrize("kind", HDF5)
+def test_an_hdf5_file_names_no_other(kind, way, folder):
+    h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    with h5py.File(folder / "log.h5", "w") as file:
+        file["observations"], file["actions"] = np.zeros(4), np.zeros(4)
+        file["terminals"] = file["timeouts"] = np.zeros(4, bool)
+        try:
+            HDF5[kind](h5py, file, names(folder)[way])
+        except RuntimeError as error:  # names of virtual sets are patterns, in which a % has a meaning
+            pytest.skip(str(error))
+    assert refused(folder / "log.h5").column == "rewards"
+
+
+def message(number, content):
+    """A field of bytes, as Protocol Buffers write it."""
+    size, out = len(content), bytearray()
+    while size > 127:
+        out.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *out, size]) + content
+
+
+def tensor(location):
+    entry = message(1, b"location") + message(2, location.encode())
+    return message(8, b"W") + message(13, entry)
+
+
+def attribute(number, content):
+    return message(1, message(5, message(number, content)))  # in a node of a graph
+
+
+PLACES = {
+    "initialiser": lambda t: message(7, message(5, t)),
+    "sparse": lambda t: message(7, message(15, message(1, t))),
+    "constant": lambda t: message(7, attribute(5, t)),
+    "list of constants": lambda t: message(7, attribute(10, t)),
+    "branch": lambda t: message(7, attribute(6, message(5, t))),
+    "branch of a branch": lambda t: message(7, attribute(6, attribute(6, message(5, t)))),
+    "function": lambda t: b"\xca\x01" + message(0, message(7, message(5, message(5, t))))[1:],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_network_names_no_other_file(way, folder):
+    for make in PLACES.values():
+        with pytest.raises(DataError) as found:
+            check_contents(make(tensor(names(folder)[way])), "network")
+        assert "another file" in found.value.problem
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x6a\x00" + b"\xff" * 12,
+        b"\x0b\x0c",
+        b"\x08" + b"\x80" * 20,
+        b"\x3a\x7f",
+        b"\x00\x00\x00\x00ORTM",
+        b"\x80" * 3,
+    ],
+)
+def test_what_is_no_network_is_refused_before_it_is_run(content):
+    with pytest.raises(DataError, match="no network"):
+        check_contents(content, "network")
+
+
+def test_a_field_number_that_other_readers_would_cut_is_refused():
+    """Of a key of 35 bits some readers see the last 32: what is field 13 for them must not be another for us."""
+    inner = message(1, b"location")
+    cut = bytes([0xEA, 0x80, 0x80, 0x80, 0x10, len(inner)]) + inner
+    with pytest.raises(DataError):
+        check_contents(message(7, message(5, cut)), "network")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_gate_admits_no_way_out(way, folder):
+    name, made = names(folder)[way], Gate(str(folder), None, "table")
+    for admit in (made.admit, made.admit_strictly, made.file):
+        try:
+            found = admit(name)
+        except DataError:
+            continue
+        assert found is None or os.path.realpath(found).startswith(f"{folder}{os.sep}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_gate_of_a_store_admits_no_way_out(way, folder):
+    made = Gate("s3://lake/visits", object(), "table")
+    for name in (names(folder)[way], f"s3://lake/visits/{names(folder)[way]}", f"s3://lake/{names(folder)[way]}"):
+        try:
+            found = made.admit(name)
+        except DataError:
+            continue
+        assert found.startswith("s3://lake/visits/")
+        assert ".." not in found.split("/")
+        assert "?" not in found
+
+
+# --- what lies in the place of a file
+
+
+def csv(path):
+    pc.write_csv(pa.table(ROWS), path)
+
+
+def npz(path):
+    with open(path, "wb") as file:
+        np.savez(file, **{name: np.array(values) for name, values in ROWS.items()})
+
+
+def lines(path):
+    rows = pa.table(ROWS).to_pylist()
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+
+FILES = {
+    "a.csv": csv,
+    "a.parquet": lambda path: pq.write_table(pa.table(ROWS), path),
+    "a.feather": lambda path: pf.write_feather(pa.table(ROWS), path),
+    "a.npz": npz,
+    "a.jsonl": lines,
+    "a.dsjson": other_tools.dsjson,
+    "a.hdf5": other_tools.d4rl,
+}
+SETS = {
+    "delta, commit": ("delta", f"_delta_log/{0:020}.json"),
+    "delta, data": ("delta", "a.parquet"),
+    "iceberg, metadata": ("iceberg", "metadata/v1.metadata.json"),
+    "iceberg, list": ("iceberg", "metadata/list.avro"),
+    "hugging face, record": ("hugging face", "state.json"),
+    "hugging face, data": ("hugging face", "data.arrow"),
+    "lerobot, record": ("lerobot", "meta/info.json"),
+    "lerobot, data": ("lerobot", None),
+    "minari, record": ("minari", "metadata.json"),
+    "minari, data": ("minari", "main_data.hdf5"),
+}
+MADE = {
+    "delta": lambda folder: delta(folder, "a.parquet"),
+    "iceberg": lambda folder: iceberg(folder, "metadata/list.avro"),
+    "hugging face": lambda folder: hugging(folder, "data.arrow"),
+    "lerobot": lambda folder: other_tools.lerobot(folder / "set").rename(folder / "moved"),
+    "minari": lambda folder: shutil.copytree(Path(__file__).parents[1] / "data/minari/hdf5-v0/data", folder / "data"),
+}
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_a_folder_is_nothing_else(name, thing, folder):
+    if name.endswith("hdf5"):
+        pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    FILES[name](folder.parent / f"{BESIDE}.whole")
+    (folder.parent / BESIDE).unlink()
+    (folder.parent / f"{BESIDE}.whole").rename(folder.parent / BESIDE)
+    THINGS[thing](folder / name, folder)
+    refused(folder)
+    refused(folder / "*")
+
+
+@pytest.mark.parametrize("thing", THINGS)
+@pytest.mark.parametrize("part", SETS)
+def test_a_part_of_a_data_set_is_nothing_else(part, thing, folder):
+    kind, name = SETS[part]
+    if "minari" in part:
+        pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    MADE[kind](folder)
+    top = folder / {"lerobot": "moved", "minari": "data"}.get(kind, "")
+    path = top / name if name else next((top / "data").rglob("*.parquet"))
+    if path.exists():
+        shutil.copy(path, folder.parent / BESIDE)
+        path.unlink()
+    THINGS[thing](path, folder)
+    found = outcome(top, done="terminated" if kind == "lerobot" else None)
+    plain = part == "hugging face, record" and not path.is_file()  # then the folder is one of Arrow files
+    assert isinstance(found, MixopeError) or (plain and found == {"a"})
+
+
+@pytest.mark.parametrize("thing", [thing for thing in THINGS if "nothing" not in thing])
+@pytest.mark.parametrize("ending", ["a.duckdb .wal", "a.db -wal", "a.db -journal", "a.db -shm"])
+def test_what_belongs_to_a_database_is_nothing_else(ending, thing, folder):
+    name, beside = ending.split(" ")
+    (database if name.endswith("duckdb") else sqlite)(folder / name, "SELECT * FROM kept")
+    THINGS[thing](folder / f"{name}{beside}", folder)
+    refused(folder / name)
+
+
+ODD = (
+    "~",
+    "~root",
+    "$HOME",
+    "file:",
+    "FILE:",
+    "s3:",
+    "http:",
+    "sqlite:",
+    "%2e%2e",
+    "C:",
+    "-",
+    "a\\b",
+    "[a]",
+    "a\nb",
+    "::",
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl", "a.feather", "a.npz"])
+def test_a_folder_of_an_odd_name_is_a_folder(name, odd, folder, monkeypatch):
+    """No library takes it for the home folder, an address or a pattern: there are other rows where that would lead."""
+    home = folder.parent / "home"
+    inside = folder / odd / str(home).strip("/") if odd.lower() == "file:" else folder / odd
+    for place in (home, inside):
+        place.mkdir(parents=True, exist_ok=True)
+    FILES[name](inside / name)
+    monkeypatch.setitem(ROWS, "policy_id", ["SECRET"] * 4)
+    FILES[name](home / name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(folder)
+    assert outcome(f"**/{name}") == {"a"}
+    assert outcome(".") == {"a"}
+
+
+# --- what a query may call
+
+
+def database(path, view):
+    import duckdb
+
+    with duckdb.connect(str(path)) as made:
+        made.register("given", pa.table(ROWS))
+        made.execute("CREATE TABLE kept AS SELECT * FROM given")
+        made.execute(f"CREATE VIEW logs AS {view}")
+    return f"{path}::logs"
+
+
+def sqlite(path, view):
+    with closing(sqlite3.connect(path)) as made, made:
+        made.execute(f"CREATE TABLE kept ({', '.join(ROWS)})")
+        made.executemany(f"INSERT INTO kept VALUES ({', '.join('?' * len(ROWS))})", zip(*ROWS.values(), strict=True))
+        made.execute(f"CREATE VIEW logs AS {view}")
+    return f"{path}::logs"
+
+
+@pytest.fixture(scope="module")
+def views():
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE kept(a INTEGER)")
+        yield Views(connection, "memory", "here")
+
+
+def test_no_function_that_gives_rows_is_called_but_those_that_count(views):
+    kinds = "('table', 'pragma', 'table_macro')"
+    query = f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN {kinds}"
+    known = {name for (name,) in views.connection.execute(query).fetchall()} - ROW_FUNCTIONS
+    assert len(known) > 100
+    for name in known:
+        with pytest.raises(DataError):
+            views._query(views._parsed(f"SELECT * FROM \"{name}\"('x')"))
+        with pytest.raises(DataError):
+            views._query(views._parsed(f'SELECT (SELECT max(x) FROM kept, "{name}"() t(x))'))
+
+
+def test_no_function_that_knows_the_time_chance_or_a_setting_is_called(views):
+    query = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability <> 'CONSISTENT'"
+    known = {name for (name,) in views.connection.execute(query).fetchall()}
+    assert known >= {"current_setting", "getvariable", "random", "nextval"}
+    for name in known:
+        with pytest.raises(DataError):
+            views._query(views._parsed(f'SELECT a + 1, [x for x in [1] if "{name}"(a)] FROM kept'))
+
+
+QUERIES = {
+    "a file as a table": "SELECT * FROM 'a.csv'",
+    "a file in an inner query": "SELECT * FROM kept WHERE a IN (SELECT b FROM 'a.csv')",
+    "a file in a WITH": "WITH c AS (SELECT * FROM 'a.csv') SELECT * FROM c",
+    "a file in a union": "SELECT * FROM kept UNION ALL SELECT * FROM 'a.csv'",
+    "a file in a join": "SELECT * FROM kept JOIN 'a.csv' AS b ON true",
+    "a file in a join on the left": "SELECT * FROM ('a.csv' AS b CROSS JOIN kept) JOIN kept AS c ON true",
+    "a file in values": "SELECT * FROM (VALUES ((SELECT x FROM 'a.csv')))",
+    "a file in an argument": "SELECT * FROM range((SELECT x FROM 'a.csv'))",
+    "a file in an order": "SELECT a FROM kept ORDER BY (SELECT x FROM 'a.csv')",
+    "a file in a limit": "SELECT a FROM kept LIMIT (SELECT x FROM 'a.csv')",
+    "a file in a window": "SELECT sum(a) OVER (ORDER BY (SELECT x FROM 'a.csv')) FROM kept",
+    "a file in a lambda": "SELECT list_transform([1], lambda x: (SELECT y FROM 'a.csv')) FROM kept",
+    "a file in a filter": "SELECT count(*) FILTER (EXISTS (SELECT 1 FROM 'a.csv')) FROM kept",
+    "a file in a recursion": "WITH RECURSIVE c AS (SELECT 1 UNION ALL SELECT x FROM 'a.csv') SELECT * FROM c",
+    "a table of the system": "SELECT * FROM information_schema.tables",
+    "settings of another name": "SELECT * FROM pg_catalog.pg_settings",
+    "a summary": "SUMMARIZE kept",
+    "a description": "DESCRIBE kept",
+    "a pivot": "PIVOT 'a.csv' ON x USING sum(y)",
+    "a query as text": "SELECT * FROM query('SELECT 1')",
+    "a table as text": "SELECT * FROM query_table('a.csv')",
+    "a plan of text": "SELECT json_serialize_plan('SELECT * FROM kept') FROM kept",
+}
+
+
+@pytest.mark.parametrize("case", QUERIES)
+def test_a_view_is_a_query_of_its_own_tables(case, views):
+    with pytest.raises(DataError):
+        views._query(views._parsed(QUERIES[case]))
+
+
+FOLLOWED = {
+    "numbers": "SELECT *, sum(reward) OVER (PARTITION BY episode_id ORDER BY step) AS so_far FROM kept",
+    "a WITH": "WITH c AS (SELECT * FROM kept WHERE reward >= 0) SELECT c.* FROM c JOIN range(1) r(i) ON true",
+    "words": "SELECT * REPLACE (lower(upper(policy_id)) AS policy_id) FROM kept WHERE policy_id LIKE 'a%'",
+    "cases": "SELECT *, CASE WHEN step IN (0, 1) THEN coalesce(reward, 0) ELSE round(reward, 2) END AS z FROM kept",
+    "lists": "SELECT *, list_sum(list_transform([step], lambda x: x + 1)) AS z FROM kept ORDER BY step",
+    "dates": "SELECT *, date_trunc('day', DATE '2026-11-19' + step::INTEGER) AS z FROM kept",
+    "groups": "SELECT policy_id, episode_id, step, any_value(observation) AS observation, max(action) AS action,"
+    " avg(reward) AS reward FROM kept GROUP BY ALL",
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWED)
+def test_a_view_that_computes_is_followed(case, folder):
+    assert outcome(database(folder / "a.duckdb", FOLLOWED[case])) == {"a"}
+
+
+def test_a_view_of_a_view_is_looked_at(folder):
+    import duckdb
+
+    path = folder / "a.duckdb"
+    database(path, "SELECT * FROM kept")
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE MACRO hidden(x) AS current_setting(x)")
+        made.execute("CREATE VIEW inner_one AS SELECT * REPLACE (hidden('temp_directory') AS policy_id) FROM kept")
+        made.execute("CREATE VIEW outer_one AS SELECT * FROM inner_one")
+    assert "current_setting" in refused(f"{path}::outer_one").got
+    assert outcome(f"{path}::logs") == {"a"}
+
+
+def test_a_column_that_is_computed_is_looked_at(folder):
+    import duckdb
+
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute(
+            "CREATE TABLE t(step INT, action INT, reward DOUBLE, x VARCHAR AS (current_setting('temp_directory')))"
+        )
+        made.execute("INSERT INTO t VALUES (0, 0, 1.0)")
+    assert "current_setting" in refused(folder / "a.duckdb").got
+
+
+SQLITE = {
+    "an extension": "SELECT load_extension('/tmp/x.so') AS policy_id FROM kept",
+    "a file": "SELECT readfile('/etc/passwd') AS policy_id FROM kept",
+    "a file that is written": "SELECT writefile('/tmp/x', 'y') AS policy_id FROM kept",
+    "a folder": "SELECT name AS policy_id FROM fsdir('/')",
+    "an editor": "SELECT edit(policy_id) AS policy_id FROM kept",
+    "a tokenizer": "SELECT fts3_tokenizer('simple') AS policy_id FROM kept",
+    "the places of databases": "SELECT file AS policy_id FROM pragma_database_list",
+    "a setting": "SELECT * FROM pragma_data_version",
+    "a table of another file": "SELECT * FROM other.kept",
+    "a zip": "SELECT * FROM zipfile('/tmp/x.zip')",
+    "pages": "SELECT * FROM dbstat",
+    "pages as bytes": "SELECT * FROM sqlite_dbpage",
+}
+
+
+@pytest.mark.parametrize("case", SQLITE)
+def test_a_view_of_sqlite_reads_its_own_tables(case, folder):
+    assert outcome(sqlite(folder / "a.db", "SELECT * FROM kept")) == {"a"}
+    (folder / "a.db").unlink()
+    try:
+        named = sqlite(folder / "a.db", SQLITE[case])
+    except sqlite3.Error as error:  # this SQLite does not even make such a view
+        pytest.skip(str(error))
+    refused(named)
+
+
+# --- the room that a file may take
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """As if 2 GB were 2 MB."""
+    monkeypatch.setattr(gates, "MOST_BYTES", 2_000_000)
+    monkeypatch.setattr(groups, "HELD", 500_000)
+
+
+def hdf5_of_many(path, h5py):
+    with h5py.File(path, "w") as file:
+        for name in ("observations", "actions", "rewards", "terminals", "timeouts"):
+            file.create_dataset(name, (200_000,), "f8", chunks=(1024,))
+
+
+def hdf5_of_one_text(path, h5py):
+    with h5py.File(path, "w") as file:
+        file["observations"], file["actions"], file["rewards"] = np.zeros(400), np.zeros(400), np.zeros(400)
+        text = file.create_dataset("terminals", (400,), dtype=h5py.string_dtype())
+        text[0] = "x" * 10_000
+        place = text.id.get_offset()
+    content = path.read_bytes()
+    path.write_bytes(content[:place] + content[place : place + 16] * 400 + content[place + 6400 :])
+
+
+@pytest.mark.parametrize("make", [hdf5_of_many, hdf5_of_one_text])
+def test_an_hdf5_file_has_room_for_so_much_in_all(make, folder, little):
+    h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    make(folder / "log.h5", h5py)
+    assert "unpacks" in refused(folder / "log.h5").problem
+
+
+def test_an_hdf5_filter_that_would_have_to_be_loaded_is_refused(folder):
+    h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    other_tools.d4rl(folder / "log.h5")
+    with h5py.File(folder / "log.h5", "a") as file:
+        del file["rewards"]
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_chunk((6,))
+        made.set_filter(32001, h5py.h5z.FLAG_OPTIONAL, (1,))
+        space = h5py.h5s.create_simple((6,))
+        try:
+            h5py.h5d.create(file.id, b"rewards", h5py.h5t.IEEE_F64LE, space, made)
+        except ValueError as error:
+            pytest.skip(str(error))
+    assert "filter" in refused(folder / "log.h5").problem
+
+
+def test_a_checkpoint_has_room_for_so_much(folder, little):
+    delta(folder, "a.parquet")
+    (folder / "_delta_log" / f"{0:020}.json").unlink()
+    rows = pa.table({"add": pa.array([{"path": "x" * 10_000}] * 2_000)})
+    pq.write_table(rows, folder / "_delta_log" / f"{3:020}.checkpoint.parquet")
+    assert "unpacks" in refused(folder).problem
+
+
+def test_iceberg_metadata_have_room_for_so_much(folder, monkeypatch):
+    import gzip
+
+    from mixope.logs.sources import iceberg as tables
+
+    iceberg(folder, "metadata/list.avro")
+    monkeypatch.setattr(tables, "MOST_RECORD", 1_000_000)
+    (folder / "metadata" / "v1.metadata.json").unlink()
+    (folder / "metadata" / "v1.gz.metadata.json").write_bytes(gzip.compress(b"[" + b"0," * 1_000_000))
+    assert "unpack" in refused(folder).problem
+
+
+def test_a_line_has_an_end(folder, monkeypatch):
+    import gzip
+
+    from mixope.logs.sources import lines as readers
+
+    monkeypatch.setattr(readers, "LONGEST", 100_000)
+    (folder / "a.dsjson.gz").write_bytes(gzip.compress(b'{"a": "' + b"x" * 10_000_000))
+    tracemalloc.start()
+    assert "too long" in refused(folder / "a.dsjson.gz").problem
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+def test_rows_of_sqlite_are_taken_a_few_at_a_time(folder, monkeypatch):
+    from mixope.logs.sources import databases
+
+    monkeypatch.setattr(databases, "MOST_HELD", 1_000_000)
+    wide = "SELECT *, printf('%.*c', 20000, 'x') AS wide FROM kept, (WITH RECURSIVE r(i) AS"
+    wide += " (SELECT 0 UNION ALL SELECT i + 1 FROM r WHERE i < 500) SELECT i AS n FROM r)"
+    named = sqlite(folder / "a.db", wide)
+    tracemalloc.start()
+    outcome(named)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+# --- what lies in the current folder
+
+
+def test_settings_of_catalogs_are_not_taken_from_the_current_folder(folder, monkeypatch):
+    pytest.importorskip("pyiceberg", reason="pip install 'mixope[iceberg]'")
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.delenv("PYICEBERG_HOME", raising=False)
+    (folder / ".pyiceberg.yaml").write_text("catalog:\n  lake:\n    py-catalog-impl: subprocess.Popen\n")
+    monkeypatch.chdir(folder)
+    assert "current folder" in refused("iceberg:lake.web.visits").problem
+    monkeypatch.setenv("PYICEBERG_HOME", str(folder))
+    assert "current folder" not in refused("iceberg:lake.web.visits").problem
+
+
+def test_a_table_is_named_from_the_current_folder(folder, monkeypatch):
+    iceberg(folder, "metadata/list.avro")
+    monkeypatch.chdir(folder.parent)
+    assert "list.avro" in str(refused("folder"))
+
+
+def endless_network():
+    """A loop whose condition stays true."""
+    onnx = pytest.importorskip("onnx", reason="pip install onnx")
+    make, kinds = onnx.helper, onnx.TensorProto
+    value = make.make_tensor_value_info
+    inner = make.make_graph(
+        [make.make_node("Identity", ["go"], ["on"]), make.make_node("Identity", ["x"], ["y"])],
+        "body",
+        [value("i", kinds.INT64, []), value("go", kinds.BOOL, []), value("x", kinds.FLOAT, ["n", 2])],
+        [value("on", kinds.BOOL, []), value("y", kinds.FLOAT, ["n", 2])],
+    )
+    outer = make.make_graph(
+        [
+            make.make_node("Loop", ["most", "keep", "observation"], ["linear"], body=inner),
+            make.make_node("Softmax", ["linear"], ["probabilities"], axis=1),
+        ],
+        "policy",
+        [value("observation", kinds.FLOAT, ["n", 2])],
+        [value("probabilities", kinds.FLOAT, ["n", 2])],
+        [make.make_tensor("most", kinds.INT64, [], [2**62]), make.make_tensor("keep", kinds.BOOL, [], [True])],
+    )
+    made = make.make_model(outer, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    return made.SerializeToString()
+
+
+def test_a_network_without_an_end_is_given_up(folder, monkeypatch):
+    pytest.importorskip("onnxruntime", reason="pip install 'mixope[onnx]'")
+    from mixope.policies import onnx_adapter
+
+    monkeypatch.setattr(onnx_adapter, "SECONDS", 0.3)
+    (folder / "policy.onnx").write_bytes(endless_network())
+    policy = mixope.read_policy(folder / "policy.onnx")
+    with pytest.raises(DataError, match="does not come to an end"):
+        policy.probs(np.eye(2))
