@@ -5,6 +5,7 @@
 #   make test-all the same, and the long tests: every page in a browser, networks, the paper's figures, clusters of Dask,
 #                 Spark (where there is Java) and Ray on this machine, policies of torch, Stable-Baselines3 and d3rlpy
 #   make fuzz     a million drawn and damaged inputs, about an hour of two cores (INPUTS=… SEED=… for other runs)
+#   make kills    commands that are killed and interrupted at random moments: KILLS of them (500)
 #   make soak     random questions on random logs for MINUTES (an hour), under a ceiling of memory
 #   make bench    run the benchmarks        make docs     build the documentation
 #   make lowest   the tests that touch every dependency, on the lowest versions that pyproject.toml allows
@@ -24,6 +25,7 @@ LIMIT ?= 600
 MINUTES ?= 60
 
 INPUTS ?= 1000000
+KILLS ?= 500
 SEED ?= 0
 
 # One thread for linear algebra in each process; and a test that waits for ever fails, with the place where it waits.
@@ -33,7 +35,7 @@ SPREAD := -n $(JOBS) --dist loadgroup --timeout $(LIMIT)
 # A handful of files that touch every dependency of the package, in less than a minute.
 TOUCHING := tests/distribution/test_every_dependency.py tests/distribution/test_metadata.py
 
-.PHONY: demo test test-all lowest newest fuzz soak bench docs format clean audit
+.PHONY: demo test test-all lowest newest fuzz kills soak bench docs format clean audit
 
 demo: $(VENV)/.installed
 	$(BIN)/mixope demo
@@ -57,6 +59,9 @@ newest: $(NEWEST)/.installed
 
 fuzz: $(VENV)/.installed-dev
 	$(ALONE) $(BIN)/python -m tests.adversarial.fuzzing --inputs $(INPUTS) --seed $(SEED) --watch
+
+kills: $(VENV)/.installed-all
+	$(ALONE) $(BIN)/python -m tests.adversarial.kills --kills $(KILLS) --seed $(SEED)
 
 soak: $(VENV)/.installed-dev
 	$(ALONE) $(BIN)/python -m tests.adversarial.soak --minutes $(MINUTES)

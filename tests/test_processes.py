@@ -153,3 +153,25 @@ def test_no_call_is_made_far_ahead_of_the_oldest():
         pool.close()
     assert set(order[: order.index(0)]) <= {1, 2, 3}
     assert sorted(order) == list(range(12))
+
+
+GONE = """
+import os, sys
+os.rmdir(os.getcwd())
+if sys.argv[1] == "library":
+    from mixope.pool import own_modules, search_path
+    assert search_path() and own_modules() == []
+else:
+    os.execv(sys.executable, [sys.executable, "-m", "mixope", "estimators"])
+"""
+
+
+@pytest.mark.parametrize("how", ["library", "command"])
+def test_a_folder_that_is_gone_is_no_reason_not_to_begin(how, tmp_path):
+    import subprocess
+    import sys
+
+    place = tmp_path / "gone"
+    place.mkdir()
+    done = subprocess.run([sys.executable, "-c", GONE, how], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -5,9 +5,11 @@ Python puts that first for every ``-m``. It stays only where it is the folder th
 
 import os
 import sys
+from contextlib import suppress
 
-if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()] != [os.path.dirname(os.path.dirname(__file__))]:
-    del sys.path[0]
+with suppress(FileNotFoundError):  # the folder may be gone
+    if not sys.flags.safe_path and sys.path[:1] == [os.getcwd()] != [os.path.dirname(os.path.dirname(__file__))]:
+        del sys.path[0]
 
 from mixope.cli import main
 

@@ -15,6 +15,14 @@ def test_ten_kills_leave_no_process_and_no_piece_of_a_file(tmp_path):
     assert not found.faults, found
 
 
+def test_kills_of_workers_leave_nothing_and_what_is_taken_up_again_is_the_same(tmp_path):
+    names = [name for name in ("evaluate, kept", "evaluate, processes", "evaluate, dask") if name in kills.COMMANDS]
+    found = kills.run(4 * len(names), 4, tmp_path, names)
+    assert found.kills == 4 * len(names)
+    assert found.resumed >= len(names)
+    assert not found.faults, found
+
+
 def test_random_questions_on_random_logs(tmp_path):
     ran = soak.run(10.0, 11, tmp_path, most=40)
     assert sum(ran.asked.values()) == 40

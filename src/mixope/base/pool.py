@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    Outcomes: TypeAlias = SimpleQueue[tuple["Worker", bytes | None]]
+    Outcomes: TypeAlias = SimpleQueue[tuple["Worker", bytearray | None]]
 
 OWN_MODULES: set[str] = set()
 """Modules that a policy was named in, and what they loaded from the same folder: workers do not look there."""
@@ -62,7 +62,17 @@ from mixope.base.pool import serve
 serve(int(sys.argv[1]), *pipes)
 """
 """What a worker begins with: where it may import from, before it does; and its pipes, which nobody else may use."""
-_HERE = os.getcwd()
+
+
+def current_folder() -> str | None:
+    """Where this process is; None if that folder is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
+
+
+_HERE = current_folder()
 """The current folder in which this process began."""
 
 
@@ -82,7 +92,7 @@ def current_folder_implied(path: str) -> bool:
     """
     if not path:
         return True
-    if os.path.abspath(path) != _HERE:
+    if _HERE is None or (path if os.path.isabs(path) else os.path.join(_HERE, path)).rstrip(os.sep) != _HERE:
         return False
     main = sys.modules.get("__main__")
     script = getattr(main, "__file__", None) if getattr(main, "__spec__", None) is None else None
@@ -105,7 +115,7 @@ def own_modules() -> list[ModuleType]:
     """Modules that workers do not find: those in which a policy was named, and those of an implied current folder."""
     names = set(OWN_MODULES)
     if any(map(current_folder_implied, sys.path)):
-        folders = {os.getcwd(), _HERE}.difference(map(os.path.abspath, search_path()))
+        folders = {current_folder(), _HERE}.difference(search_path(), [None])
         names |= {name for name, module in list(sys.modules.items()) if home_of(name, module) in folders}
     names.discard("__main__")
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]
@@ -117,8 +127,8 @@ def home_of(name: str, module: object) -> str | None:
     file = ModuleType.__getattribute__(module, "__dict__").get("__file__") if real else None
     if not isinstance(file, str):
         return None
-    levels = name.count(".") + os.path.basename(file).startswith("__init__.")
-    return str(Path(os.path.abspath(file)).parents[levels])
+    levels, above = name.count(".") + os.path.basename(file).startswith("__init__."), Path(file).parents
+    return str(above[levels]) if os.path.isabs(file) and levels < len(above) else None
 
 
 def packed(what: object, buffers: Callable[[Any], Any] | None = None) -> bytes:
@@ -208,14 +218,14 @@ class Worker:
             self.process.stdin.close()  # type: ignore[union-attr]
 
     def _listen(self) -> None:
-        outcome: bytes | None = b""
+        outcome: bytearray | None
         with suppress(OSError), self.process.stdout as pipe:  # type: ignore[union-attr]
             while (outcome := _read(pipe)) is not None:
                 self._tell(outcome)
         self.gone = True
         self._tell(None)
 
-    def _tell(self, outcome: bytes | None) -> None:
+    def _tell(self, outcome: bytearray | None) -> None:
         if self._outcomes is not None:
             self._outcomes.put((self, outcome))
 
@@ -325,7 +335,7 @@ def _as_bytes(call: Call) -> bytes:
         raise Unsendable(f"{type(error).__name__}: {error}") from error
 
 
-def _result(outcome: bytes) -> Any:
+def _result(outcome: bytearray) -> Any:
     """What a call returned; what it raised is raised here, with the place where that was."""
     kind, body, place = pickle.loads(outcome)
     if kind == "result":
@@ -375,13 +385,13 @@ def _write(pipe: Any, message: bytes) -> None:
             rest = rest[pipe.write(rest) :]
 
 
-def _read(pipe: Any) -> bytes | None:
+def _read(pipe: Any) -> bytearray | None:
     """A message; None at the end, which may come in the middle of one."""
     size = _exactly(pipe, 8)
     return None if size is None else _exactly(pipe, int.from_bytes(size, "little"))
 
 
-def _exactly(pipe: Any, size: int) -> bytes | None:
+def _exactly(pipe: Any, size: int) -> bytearray | None:
     found = bytearray(size)
     rest = memoryview(found)
     while rest:
@@ -389,7 +399,7 @@ def _exactly(pipe: Any, size: int) -> bytes | None:
         if not count:
             return None
         rest = rest[count:]
-    return bytes(found)
+    return found
 
 
 def serve(parent: int, reads: int, writes: int) -> None:
@@ -423,7 +433,7 @@ def begin_process(parent: int, over: Callable[[], bool] = lambda: False) -> None
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _outcome(call: bytes) -> bytes:
+def _outcome(call: bytearray) -> bytes:
     """What becomes of a call, as bytes: its result, or its exception and where that was raised."""
     try:
         try:

@@ -191,7 +191,11 @@ def _own_certificate(kind: Any, folder: Path) -> tuple[Any, dict[str, str]]:
 
 def dask_setup(service: Any) -> None:
     """What Dask calls in the processes that it starts for us, because they are told to load this module first."""
-    begin_process(os.getppid(), partial(_is_gone, int(os.environ[DRIVER])))
+    driver = int(os.environ[DRIVER])
+    sys.excepthook = lambda *error: (
+        None if _is_gone(driver) else sys.__excepthook__(*error)
+    )  # nobody is there to read it
+    begin_process(os.getppid(), partial(_is_gone, driver))
 
 
 def _is_gone(process: int) -> bool:
