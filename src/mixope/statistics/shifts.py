@@ -18,11 +18,12 @@ that row earns on average. So besides, within every kind of transition,
 whose mean is zero as long as the reward depends on its own row alone. Each kind counts by its correlation, so that
 rare large rewards do not drown small ones. Neighbours of the same kind say nothing.
 
-Where states are vectors, r̄ is a quadratic of (s, a, s′) that is fitted to the rows. It only approximates what a
-transition tells, of its own row as of the neighbour, and the neighbour may come out a little better; so it has to leave
-a tenth less than the own row does before anything is said. Rows are neighbours if one begins exactly where another of
-its episode led; a sample of longer logs holds few of those. What a quadratic misses hangs together along an episode, so
-that E would be none; instead every episode is judged by itself.
+Where states are vectors, r̄ is a quadratic of (s, a, s′), bent at quantiles of every column (rewards have edges: |x|, a
+limit, a threshold), that is fitted to the rows. It only approximates what a transition tells, of its own row as of the
+neighbour, and the neighbour may come out a little better; so it has to leave a tenth less than the own row does before
+anything is said. Rows are neighbours if one begins exactly where another of its episode led; a sample of longer logs
+holds few of those. What it misses hangs together along an episode, so that E would be none; instead every episode is
+judged by itself.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ REFITS, IN_PLACE, LEAST_KEPT = 2, 0.5, 0.3
 """Mean rewards are fitted again so often, to episodes up to so many standard errors, while these hold so many rows."""
 LEAST_ROWS = 5
 """Rows of an episode below which nothing is said of it by itself."""
+BENDS, MOST_FEATURES = 7, 400
+"""Of every column, and of all."""
 MOST_ACTIONS = 12
 """Discrete actions are told apart by a column each, up to so many."""
 
@@ -134,6 +137,8 @@ def shifts_of_vectors(rows: Rows) -> Shifts | None:
     if parts is None or rows.episode is None or len(after) < 2:
         return None
     features = quadratic(*parts)
+    room = min(len(after) // ROWS_PER_FEATURE - 1, MOST_FEATURES) - features.shape[1]
+    features = np.column_stack([features, _hinges(np.concatenate(parts, axis=1), room)])
     if len(after) < ROWS_PER_FEATURE * (features.shape[1] + 1):
         return None
     _, number = np.unique(rows.episode[after], return_inverse=True)
@@ -148,6 +153,16 @@ def quadratic(*parts: FloatArray) -> FloatArray:
     """Coordinates, squares and products of several blocks of columns."""
     joined = np.concatenate(parts, axis=1)
     return np.asarray(Quadratic().fit(joined).transform(joined))
+
+
+def _hinges(rows: FloatArray, most: int) -> FloatArray:
+    """max(x − q, 0) of every column at its inner quantiles, as many as there is room for."""
+    bends = min(most // rows.shape[1], BENDS)
+    columns = [x for x in rows.T if len(np.unique(x)) > bends + 1]
+    if bends < 1 or not columns:
+        return np.zeros((len(rows), 0))
+    shares = np.arange(1, bends + 1) / (bends + 1)
+    return np.concatenate([np.maximum(x[:, None] - np.quantile(x, shares), 0.0) for x in columns], axis=1)
 
 
 def transitions_as_numbers(rows: Rows) -> FloatArray | None:
