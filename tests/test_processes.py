@@ -159,7 +159,7 @@ GONE = """
 import os, sys
 os.rmdir(os.getcwd())
 if sys.argv[1] == "library":
-    from mixope.pool import own_modules, search_path
+    from mixope.base.pool import own_modules, search_path
     assert search_path() and own_modules() == []
 else:
     os.execv(sys.executable, [sys.executable, "-m", "mixope", "estimators"])

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope import files
+from mixope.base import files
 from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate

@@ -348,7 +348,7 @@ def cut_without_next(seed, episodes=3000, steps=5):
 def test_ends_on_the_rows_where_the_recorder_stopped_are_no_more_frequent_than_elsewhere(monkeypatch, summed):
     """Of the last rows those that ended tell what came, and those that went on do not: none of them counts."""
     if summed:
-        for limit in ("mixope.seen.MOST_ORDERED", "mixope.seen.MOST_ROWS"):
+        for limit in ("mixope.seen.MOST_ORDERED", "mixope.statistics.joined.MOST_ROWS"):
             monkeypatch.setattr(limit, 100)
     off = []
     for seed in range(6):

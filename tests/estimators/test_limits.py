@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import arrays
+from mixope.base import arrays
 from mixope.base.errors import MOST_BYTES, UsageError, must_fit
 from mixope.behaviours import kl_weights, logger_weights
 from mixope.estimators import LstdQ
