@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import mixope
-from mixope.diagnostics.learning import STRETCHED, WARN
+from mixope.checks.learning import STRETCHED, WARN
 from tables import markdown
 from worlds_of_chance import Columns, pick
 

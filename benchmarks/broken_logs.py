@@ -19,7 +19,7 @@ from mixope import worlds
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 N_LOGGERS = 4
 HORIZON = {"walk": 50, "cartpole": 200}

@@ -32,10 +32,10 @@ from efficiency import Case, policy, truth_and_bound, world
 from mixope import worlds
 from mixope.estimand import Estimand
 from mixope.estimators import DoublyRobust, state_ratio
-from mixope.estimators.completed_part import part_to_complete
-from mixope.estimators.completion import complete
-from mixope.estimators.counted import without_scores
-from mixope.estimators.kriging import Likeness
+from mixope.estimators.counts.completed_part import part_to_complete
+from mixope.estimators.counts.completion import complete
+from mixope.estimators.counts.kriging import Likeness
+from mixope.estimators.counts.solution import without_scores
 from mixope.problem import Problem
 from mixope.seen import count
 from tables import markdown

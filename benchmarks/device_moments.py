@@ -31,13 +31,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixope.estimators.own_on_features import ChainSums
+from mixope.estimators.features.on_policy import ChainSums
 from mixope.features import FittedBumps
-from mixope.statistics.device_kernel import Piece, Precision, Sheet, bumps, product, programme, zeros
-from mixope.statistics.device_moments import LARGE_PIECE, DeviceMoments
-from mixope.statistics.device_plan import Plan
-from mixope.statistics.moments import Moments
-from mixope.statistics.rows import Rows
+from mixope.requests.device_kernel import Piece, Precision, Sheet, bumps, product, programme, zeros
+from mixope.requests.device_moments import LARGE_PIECE, DeviceMoments
+from mixope.requests.device_plan import Plan
+from mixope.requests.moments import Moments
+from mixope.requests.rows import Rows
 
 NUMBERS, GAMMA, CHECKED, FRAGMENT = 8, 0.99, 4096, 1 << 16
 
@@ -181,7 +181,7 @@ def evaluate(n: int, estimator: str, devices: Sequence[str]) -> None:
     """A whole evaluation from memory, on each device."""
     import mixope
     from mixope.engines import MemoryEngine
-    from mixope.estimators import feature_problem
+    from mixope.estimators.features import problem as feature_problem
     from mixope.policies import LinearGaussianPolicy
 
     logs, scans, plain = mixope.read(logged(n)), [], MemoryEngine.scan

@@ -34,7 +34,7 @@ import mixope
 from mixope.base.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, make
-from mixope.estimators.counted import without_scores
+from mixope.estimators.counts.solution import without_scores
 from mixope.problem import Problem
 from mixope.seen import count
 from tables import markdown

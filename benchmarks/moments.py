@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from mixope.estimators.feature_value import ValueDesign, ValueSums
+from mixope.estimators.features.value import ValueDesign, ValueSums
 from mixope.features import NormalisedBumps
 from mixope.features.actions import QuadraticActions
 from mixope.policies import GaussianPolicy
-from mixope.statistics.moments import Moments
-from mixope.statistics.rows import Rows
+from mixope.requests.moments import Moments
+from mixope.requests.rows import Rows
 from tables import markdown
 
 DIMENSIONS = 3

@@ -22,7 +22,7 @@ import worlds_of_chance
 from broken_rows import Columns, first_of, following, renumbered, states, taken
 from mixope import worlds
 from mixope.base.errors import MixopeError
-from mixope.diagnostics import check_logs
+from mixope.checks import check_logs
 from mixope.seen import count
 from mixope.worlds import continuous, linear_quadratic
 from tables import markdown

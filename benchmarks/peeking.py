@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mixope.experiments.watching import PLANNED_ROWS
-from mixope.intervals import quantile, sequence_reach
+from mixope.uncertainty import quantile, sequence_reach
 from mixope.worlds import engagement
 from tables import markdown
 

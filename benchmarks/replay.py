@@ -18,9 +18,9 @@ import numpy as np
 
 from mixope import worlds
 from mixope.backtesting.judging import earned
-from mixope.diagnostics.replay import farthest, judge_replays, replay_logs
-from mixope.intervals import clustered_interval
+from mixope.checks.replay import farthest, judge_replays, replay_logs
 from mixope.seen import count
+from mixope.uncertainty import clustered_interval
 from tables import markdown
 
 NAMES = ("replay", "replay, by logger", "replay, later steps", "replay, later episodes")

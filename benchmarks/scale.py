@@ -41,8 +41,8 @@ import mixope
 from mixope import worlds
 from mixope.engines import EmbeddedEngine
 from mixope.logs import Logs
-from mixope.statistics.grouping import Grouping, GroupSums, Lookup
-from mixope.statistics.transitions import transition_grouping
+from mixope.requests.grouping import Grouping, GroupSums, Lookup
+from mixope.requests.transitions import transition_grouping
 from tables import markdown
 
 HORIZON, LOGGERS = 200, 4

@@ -31,7 +31,7 @@ from mixope.answering import answer as run
 from mixope.engines import MemoryEngine
 from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
-from mixope.estimators.counted import without_scores
+from mixope.estimators.counts.solution import without_scores
 from mixope.problem import Problem
 from mixope.seen import count
 from tables import markdown

@@ -1,7 +1,7 @@
 """Estimators on counts alone: nobody sums their scores over rows, and they are those of the score table by group."""
 
 from mixope.estimators.asking import answered
-from mixope.statistics.scores import ClusterScores, ScoreTable
+from mixope.requests.scores import ClusterScores, ScoreTable
 
 
 def solved(estimator, problem, answer=None):

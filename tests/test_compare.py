@@ -8,10 +8,10 @@ import pytest
 
 import mixope
 from mixope import worlds
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.differences import contests_of
 from mixope.engines import memory
-from mixope.intervals import standard_error
+from mixope.uncertainty import standard_error
 
 EPISODES = (  # (state, action, reward, next state), two states and two actions, every pair seen
     ((0, 0, 1.0, 1), (1, 0, 0.0, 0), (0, 1, 2.0, 0)),

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from intervals.logs import chain_log, ending_log
 from scipy.optimize import linprog
 
 import mixope
-from intervals.logs import chain_log, ending_log
 from mixope.base.errors import UsageError
 from mixope.confounding import FACTORS, Confounded, Reported, confounding_of
 from mixope.estimand import Estimand
-from mixope.estimators.occupancy import pooled
+from mixope.estimators.counts.occupancy import pooled
 from mixope.seen import look
 
 ESTIMANDS = [Estimand(), Estimand("discounted", gamma=0.8), Estimand("horizon", horizon=4)]

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope.intervals import IntervalChoice
 from mixope.seen import look
+from mixope.uncertainty import IntervalChoice
 
 CAP = 60
 EITHER = np.full((3, 2), 0.5)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimators import Solution
-from mixope.statistics.scores import ClusterScores
+from mixope.requests.scores import ClusterScores
 
 RARE = mixope.TabularPolicy([[0.0, 1.0]] * 3)
 USUAL = mixope.TabularPolicy([[0.9, 0.1]] * 3)

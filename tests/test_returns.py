@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from intervals.logs import chain_log, ending_log
 
 import mixope
-from intervals.logs import chain_log, ending_log
 from mixope.base.errors import DataError, UsageError
 from mixope.distributions import weighted_quantile
 from mixope.worlds import simulate

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from intervals.logs import chain_log
 
 import mixope
-from intervals.logs import chain_log
 from mixope.base.errors import UsageError
 from mixope.distributions import Returns
 

@@ -20,11 +20,11 @@ from scipy import linalg
 from mixope.base.arrays import AnyArray, FloatArray, sum_by
 from mixope.behaviours import CountedMixture
 from mixope.estimators.asking import Asking
-from mixope.estimators.completed_part import Part, part_to_complete
-from mixope.estimators.completion import Completed, Completion, Map, _less, _solve, make_map
-from mixope.estimators.counted import CountedSolution, scored
+from mixope.estimators.counts.completed_part import Part, part_to_complete
+from mixope.estimators.counts.completion import Completed, Completion, Map, _less, _solve, make_map
+from mixope.estimators.counts.kriging import Likeness, first_guess, measure_likeness
+from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.doubly_robust import _scores, _weights
-from mixope.estimators.kriging import Likeness, first_guess, measure_likeness
 from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.problem import Problem

@@ -16,10 +16,10 @@ from scipy.optimize import minimize
 from mixope.base.arrays import FloatArray
 from mixope.estimand import Estimand
 from mixope.estimators import Estimator, make
-from mixope.intervals import quantile
 from mixope.questions import ask
 from mixope.resampling import FeatureRefit, Refit, prepare
 from mixope.seen import Counted, Sampled
+from mixope.uncertainty import quantile
 
 
 def refits(

@@ -33,9 +33,9 @@ from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, state_ratio
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust
-from mixope.intervals import IntervalChoice
 from mixope.problem import Problem
 from mixope.seen import Counted, Sampled, look
+from mixope.uncertainty import IntervalChoice
 
 KEYS = ("world", "repetition", "estimator")
 FIELDS = (*KEYS, "value", "low", "high", "truth", "bound", "unit", "seconds")

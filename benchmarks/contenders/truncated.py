@@ -17,18 +17,18 @@ from benchmarks.contenders.weighted import ratios
 
 from mixope.base.arrays import FloatArray
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, scored
+from mixope.estimators.counts.flow import Flow
+from mixope.estimators.counts.occupancy import Occupancy, pooled
+from mixope.estimators.counts.solution import CountedSolution, scored
+from mixope.estimators.counts.value_model import fit_value
 from mixope.estimators.doubly_robust import _corrected
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.feature_scores import Weigher, score
-from mixope.estimators.flow import Flow
-from mixope.estimators.occupancy import Occupancy, pooled
+from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.features.scores import Weigher, score
 from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import state_ratio, state_ratio_solution
-from mixope.estimators.value_model import fit_value
 from mixope.problem import Problem
-from mixope.statistics.rows import Rows
-from mixope.statistics.transitions import BASIS
+from mixope.requests.rows import Rows
+from mixope.requests.transitions import BASIS
 
 LEVELS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """In units of the mean weight."""

@@ -16,25 +16,25 @@ import numpy as np
 from mixope.base.arrays import FloatArray
 from mixope.behaviours import DefaultMixture
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, scored
+from mixope.estimators.counts.flow import Flow
+from mixope.estimators.counts.occupancy import Occupancy, pooled
+from mixope.estimators.counts.solution import CountedSolution, scored
+from mixope.estimators.counts.value_model import fit_value
 from mixope.estimators.doubly_robust import _corrected
-from mixope.estimators.feature_estimators import with_value
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.feature_ratio import RatioReport, calibration_requests, solve_ratios
-from mixope.estimators.feature_scores import Weigher, score
-from mixope.estimators.feature_value import PairGram, ValueSums, ValueSystem, value_design
-from mixope.estimators.flow import Flow
+from mixope.estimators.features.estimators import with_value
+from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.features.ratio import RatioReport, calibration_requests, solve_ratios
+from mixope.estimators.features.scores import Weigher, score
+from mixope.estimators.features.value import PairGram, ValueSums, ValueSystem, value_design
 from mixope.estimators.learned import fitted_rows
-from mixope.estimators.occupancy import Occupancy, pooled
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import equal_weights, state_ratio, state_ratio_solution
-from mixope.estimators.value_model import fit_value
 from mixope.features.encoding import StateEncoding
 from mixope.features.pairs import PairInputs
 from mixope.problem import Problem
+from mixope.requests.moments import Moments
+from mixope.requests.rows import Rows
 from mixope.solvers.fitted_q import FittedQSettings, fit_networks
-from mixope.statistics.moments import Moments
-from mixope.statistics.rows import Rows
 
 NO_INTERVAL = "a plug-in value has no score of its own"
 SMALL = FittedQSettings(width=64, renewals=40, steps=20)

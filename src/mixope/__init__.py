@@ -19,8 +19,8 @@ from mixope.version import __version__
 if TYPE_CHECKING:
     from mixope.backtesting import Backtest, backtest
     from mixope.base.errors import DataError, MixopeError, MixopeWarning, UsageError
+    from mixope.checks import Verdict
     from mixope.comparison import compare, compare_targets
-    from mixope.diagnostics import Verdict
     from mixope.differences import Comparison
     from mixope.distributions import Returns, returns
     from mixope.estimand import Estimand
@@ -64,7 +64,7 @@ _HOME = {
     "SquashedGaussianPolicy": "mixope.policies",
     "TabularPolicy": "mixope.policies",
     "UsageError": "mixope.base.errors",
-    "Verdict": "mixope.diagnostics",
+    "Verdict": "mixope.checks",
     "backtest": "mixope.backtesting",
     "compare": "mixope.comparison",
     "compare_targets": "mixope.comparison",

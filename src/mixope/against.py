@@ -16,8 +16,8 @@ from mixope.base.arrays import FloatArray
 from mixope.estimand import Estimand
 from mixope.estimate import Advantage, Earned
 from mixope.estimators import Solution
-from mixope.estimators.own_values import OnPolicyValue
-from mixope.intervals import (
+from mixope.estimators.counts.on_policy import OnPolicyValue
+from mixope.uncertainty import (
     IntervalChoice,
     Scores,
     Uncertainty,

@@ -24,7 +24,7 @@ from mixope.bands import Band, problem_band
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.errors import Advice, MixopeError, Setting
 from mixope.base.threads import one_thread
-from mixope.diagnostics import (
+from mixope.checks import (
     Diagnostic,
     Evidence,
     Verdict,
@@ -35,20 +35,19 @@ from mixope.diagnostics import (
     verdict,
     within_possible,
 )
-from mixope.diagnostics.absorbing import parked_on_counts
-from mixope.diagnostics.coverage import coverage_shift, is_middling, is_small, lone_shift
-from mixope.diagnostics.evidence import Readings
-from mixope.diagnostics.replay import replay_logs
+from mixope.checks.absorbing import parked_on_counts
+from mixope.checks.coverage import coverage_shift, is_middling, is_small, lone_shift
+from mixope.checks.evidence import Readings
+from mixope.checks.replay import replay_logs
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
-from mixope.estimators.counted import CountedSolution
-from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.counts.on_policy import OnPolicyValues
+from mixope.estimators.counts.solution import CountedSolution
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
-from mixope.estimators.own_values import OnPolicyValues
 from mixope.estimators.trajectory import Trajectory
-from mixope.intervals import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.logs import UNLABELLED
 from mixope.pictures import (
     Pictures,
@@ -63,15 +62,16 @@ from mixope.pictures import (
 )
 from mixope.problem import Problem
 from mixope.questions import Question, ask, naming_targets, target_named
+from mixope.requests.episodes import EpisodeSums
+from mixope.requests.replay import Replays
+from mixope.requests.scores import ScoreTable
+from mixope.requests.transitions import ENDED
+from mixope.requests.weights import WeightBin
 from mixope.resampling import refit_of, refitted_uncertainty
 from mixope.seen import Counted, Sampled
 from mixope.solvers.devices import Device
-from mixope.statistics.episodes import EpisodeSums
-from mixope.statistics.replay import Replays
-from mixope.statistics.scores import ScoreTable
-from mixope.statistics.transitions import ENDED
-from mixope.statistics.weights import WeightBin
 from mixope.survey import Survey
+from mixope.uncertainty import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.version import __version__
 
 ROUNDING = 1e-12

@@ -25,8 +25,8 @@ from scipy import sparse
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.base.errors import UnknownName, UsageError
 from mixope.estimand import Estimand
-from mixope.estimators.flow import Flow, with_restart
-from mixope.estimators.occupancy import pooled
+from mixope.estimators.counts.flow import Flow, with_restart
+from mixope.estimators.counts.occupancy import pooled
 from mixope.problem import Problem
 from mixope.questions import resolve_policy
 from mixope.seen import Counted

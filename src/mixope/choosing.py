@@ -29,12 +29,12 @@ import numpy as np
 
 from mixope.answering import Skipped, answer
 from mixope.base.errors import Advice
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
-from mixope.intervals import IntervalChoice
 from mixope.seen import Counted, Sampled
 from mixope.survey import Survey
+from mixope.uncertainty import IntervalChoice
 
 LEARNED: str | Estimator = "fqe"
 ABOUT_WEIGHTS = (

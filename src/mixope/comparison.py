@@ -21,12 +21,12 @@ from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY, Estimator
 from mixope.features import FeatureMap
-from mixope.intervals import IntervalChoice, choose_interval, sequence_around
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import as_estimand
 from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
+from mixope.uncertainty import IntervalChoice, choose_interval, sequence_around
 
 ONE_LOOK = "joint intervals, places and regret are for one look; the interval of each difference alone is for all times"
 

@@ -9,7 +9,7 @@ bounds of the counted chain are those of :mod:`mixope.solvers.reweighted`, with 
     robustness   the Γ at which the target is no longer known to be on its side of a threshold: what the logs earn
 
 **Rewards within a step.** Rewards of one step (s, a, s′) that vary count as they do, up to the space between some knots
-(:mod:`mixope.statistics.spread`): the bounds are exact where a step earns one number or one of two, elsewhere a little
+(:mod:`mixope.requests.spread`): the bounds are exact where a step earns one number or one of two, elsewhere a little
 wide, and never too narrow.
 
 **Sampling error.** To first order a bound moves with the shares of outcomes after each pair, the shares of actions in
@@ -33,14 +33,14 @@ from scipy.optimize import brentq
 
 from mixope.base.arrays import FloatArray, IntArray, is_number, sum_by
 from mixope.base.errors import UsageError
-from mixope.estimators.flow import Flow
-from mixope.estimators.occupancy import pooled
-from mixope.intervals import Interval
+from mixope.estimators.counts.flow import Flow
+from mixope.estimators.counts.occupancy import pooled
 from mixope.problem import Problem
+from mixope.requests.spread import Spread
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Average, Extreme, Room, Steps, Total, extreme
 from mixope.solvers.reweighted_path import extreme_path
-from mixope.statistics.spread import Spread
+from mixope.uncertainty import Interval
 
 FACTORS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0)
 """Where a curve has its points."""

@@ -8,14 +8,14 @@ from typing import Any
 
 from mixope.base.arrays import FloatArray
 from mixope.base.rendering import ReportedRecord, Rows
+from mixope.checks import Diagnostic, Verdict
 from mixope.confounding import Confounding
-from mixope.diagnostics import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
-from mixope.intervals import Interval
 from mixope.pictures import Pictures
-from mixope.statistics.episodes import EpisodeTotals
-from mixope.statistics.weights import WeightBin
+from mixope.requests.episodes import EpisodeTotals
+from mixope.requests.weights import WeightBin
+from mixope.uncertainty import Interval
 
 ALL_LOGS = "all logs"
 

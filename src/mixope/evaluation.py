@@ -12,20 +12,20 @@ from typing import Any
 from mixope.answering import answer
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, Setting, UsageError
+from mixope.checks import Verdict
 from mixope.choosing import answer_automatically
 from mixope.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
-from mixope.diagnostics import Verdict
 from mixope.engines import Engine
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.features import FeatureMap
-from mixope.intervals import IntervalChoice, choose_interval
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import as_estimand, ask
 from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
+from mixope.uncertainty import IntervalChoice, choose_interval
 
 
 def evaluate(

@@ -22,8 +22,8 @@ from scipy.special import chdtri
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, DataError, UsageError
 from mixope.base.rendering import Record, Rows
+from mixope.checks import Verdict
 from mixope.comparison import compare
-from mixope.diagnostics import Verdict
 from mixope.differences import Comparison
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
@@ -31,10 +31,10 @@ from mixope.experiments.arms import compare_arms, difference_of
 from mixope.experiments.design import Absent, Design, Period, names_of
 from mixope.experiments.lengths import errors_by_length
 from mixope.experiments.panel import make_panel
-from mixope.intervals import degrees_of_freedom, quantile, sequence_reach, standard_error
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.questions import check_level
+from mixope.uncertainty import degrees_of_freedom, quantile, sequence_reach, standard_error
 
 SURE = 0.9
 """Of the range in which the amount of data lies."""

@@ -15,10 +15,10 @@ from mixope.estimand import Estimand
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy
-from mixope.statistics.followed import Followed, follow_up
-from mixope.statistics.grouping import Lookup
-from mixope.statistics.trajectories import NumberedSteps
-from mixope.statistics.transitions import Transitions, restrict
+from mixope.requests.followed import Followed, follow_up
+from mixope.requests.grouping import Lookup
+from mixope.requests.trajectories import NumberedSteps
+from mixope.requests.transitions import Transitions, restrict
 
 T = TypeVar("T")
 

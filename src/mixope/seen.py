@@ -22,37 +22,37 @@ from mixope.base.threads import one_thread
 from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Answer, Asking, Rounds
+from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
 from mixope.estimators.device_sums import DeviceSums
-from mixope.estimators.feature_problem import FeatureProblem, SampledRows
-from mixope.estimators.own_on_features import on_policy_on_features
-from mixope.estimators.own_values import OnPolicyValues, on_policy_on_counts
+from mixope.estimators.features.on_policy import on_policy_on_features
+from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
-from mixope.intervals import IntervalChoice
-from mixope.intervals.choice import BLOCKS
 from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem, Reader
 from mixope.questions import Question, as_logs, check_seed
+from mixope.requests.checksum import Checksum, Sums
+from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
+from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
+from mixope.requests.joined import Joined
+from mixope.requests.limits import limit_of
+from mixope.requests.moments import Moments
+from mixope.requests.odd_rewards import odd_in_sample
+from mixope.requests.repeats import repeats_of_rows
+from mixope.requests.request import Request
+from mixope.requests.sample import SAMPLE_ROWS, Sample
+from mixope.requests.scores import ScoreTable
+from mixope.requests.sentinels import warn_of_sentinels
+from mixope.requests.shifts import shifts_of_vectors
+from mixope.requests.spread import Spread, spread_grouping, useful_knots
+from mixope.requests.stale import stale_vectors
+from mixope.requests.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
+from mixope.requests.transitions import Transitions, encode, transition_grouping, transition_keys
+from mixope.requests.values import CategoryValues
 from mixope.sizes import refuse_too_large
 from mixope.solvers.devices import Device
-from mixope.statistics.checksum import Checksum, Sums
-from mixope.statistics.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.joined import Joined
-from mixope.statistics.limits import limit_of
-from mixope.statistics.moments import Moments
-from mixope.statistics.odd_rewards import odd_in_sample
-from mixope.statistics.repeats import repeats_of_rows
-from mixope.statistics.request import Request
-from mixope.statistics.sample import SAMPLE_ROWS, Sample
-from mixope.statistics.scores import ScoreTable
-from mixope.statistics.sentinels import warn_of_sentinels
-from mixope.statistics.shifts import shifts_of_vectors
-from mixope.statistics.spread import Spread, spread_grouping, useful_knots
-from mixope.statistics.stale import stale_vectors
-from mixope.statistics.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
-from mixope.statistics.transitions import Transitions, encode, transition_grouping, transition_keys
-from mixope.statistics.values import CategoryValues
 from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
+from mixope.uncertainty import IntervalChoice
+from mixope.uncertainty.choice import BLOCKS
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""

@@ -24,7 +24,7 @@ from mixope.logs import EPISODE_KEYS, Logs, reading
 from mixope.logs.database import available_bytes, bytes_of, release_unused, resident_bytes
 from mixope.logs.sources import quote
 from mixope.logs.stretches import Stretch, stretches
-from mixope.statistics.transitions import transition_keys
+from mixope.requests.transitions import transition_keys
 
 LONG = 5_000_000
 """Rows below which nothing is asked: a scan takes no longer than the answer."""

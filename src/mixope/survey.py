@@ -5,7 +5,7 @@ episode earns. Rows after which nobody knows what came are *lost* to whatever ne
 their rewards tell whether more hangs on that; those that do not say what was done or earned, either, are dropped.
 
 The rows of an episode must fit together. Telescoping sums that came with the scan say whether they do
-(:mod:`mixope.statistics.episodes`); where they do not, the rows are looked at, and a real contradiction is an error.
+(:mod:`mixope.requests.episodes`); where they do not, the rows are looked at, and a real contradiction is an error.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mixope.logs import (
     jumps,
     look_alikes,
 )
-from mixope.statistics.episodes import EpisodeSums, EpisodeTotals, episode_totals
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums
-from mixope.statistics.transitions import Transitions
+from mixope.requests.episodes import EpisodeSums, EpisodeTotals, episode_totals
+from mixope.requests.grouping import Aggregate, Grouping, GroupSums
+from mixope.requests.transitions import Transitions
 
 QUICK_ROWS = 10_000_000
 """Up to so many rows are looked at to say what hangs on a question."""

@@ -27,7 +27,7 @@ import psutil
 
 import mixope
 from mixope.base.errors import MixopeError, MixopeWarning
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.estimators import REGISTRY
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mixope.diagnostics import Evidence, has_interval
+from mixope.checks import Evidence, has_interval
 from mixope.estimators.solution import Solution
-from mixope.intervals import Interval
-from mixope.intervals.choice import Uncertainty
+from mixope.uncertainty import Interval
+from mixope.uncertainty.choice import Uncertainty
 
 ENDLESS = [(0.5, -np.inf, np.inf), (0.5, 0.4, np.inf), (np.nan, 0.4, 0.6), (0.5, np.nan, np.nan), (np.inf, 0.4, 0.6)]
 

@@ -12,12 +12,12 @@ import pytest
 import mixope
 from cli.running import run
 from mixope.base.errors import DataError
-from mixope.diagnostics import Evidence, Verdict, diagnose, verdict
-from mixope.diagnostics.verdicts import graded
+from mixope.checks import Evidence, Verdict, diagnose, verdict
+from mixope.checks.verdicts import graded
 from mixope.estimators import Solution
-from mixope.intervals import Interval, Uncertainty
 from mixope.policies import uniform
 from mixope.survey import LoggerSummary, Survey
+from mixope.uncertainty import Interval, Uncertainty
 
 from .test_lost_rows import HALF, ROWS, TARGET, arrays
 

@@ -10,8 +10,8 @@ import pytest
 
 import mixope
 from mixope.base.errors import DataError, MixopeWarning
-from mixope.diagnostics import Verdict
-from mixope.intervals import Interval
+from mixope.checks import Verdict
+from mixope.uncertainty import Interval
 
 from .fuzzing import judging, running
 from .fuzzing.cases import Case

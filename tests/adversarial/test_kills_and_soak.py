@@ -35,7 +35,7 @@ def test_a_green_answer_that_should_not_be_is_seen():
     from dataclasses import replace
 
     import mixope
-    from mixope.diagnostics import Verdict
+    from mixope.checks import Verdict
 
     from .random_logs import Plan, columns, target
 

@@ -5,11 +5,11 @@ import pytest
 
 import mixope
 from mixope import worlds
-from mixope.diagnostics import check_logs
+from mixope.checks import check_logs
+from mixope.requests.episodes import score_lookup
+from mixope.requests.grouping import Grouped
+from mixope.requests.repeats import common_divisor, grouped_alike, make_marks
 from mixope.seen import count, look
-from mixope.statistics.episodes import score_lookup
-from mixope.statistics.grouping import Grouped
-from mixope.statistics.repeats import common_divisor, grouped_alike, make_marks
 
 TARGET = mixope.TabularPolicy(worlds.target(worlds.make("singlepath"), seed=0))
 

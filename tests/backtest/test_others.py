@@ -9,8 +9,8 @@ from mixope import worlds
 from mixope.backtesting import backtest, from_counts, without
 from mixope.backtesting.others import merge
 from mixope.estimators import REGISTRY, StateRatio, ignores_loggers, make
+from mixope.requests.transitions import noise_by_action, transition_cells
 from mixope.seen import count
-from mixope.statistics.transitions import noise_by_action, transition_cells
 
 pytestmark = pytest.mark.long
 

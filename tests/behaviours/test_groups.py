@@ -25,7 +25,7 @@ from mixope.behaviours import (
     nearest_logger_weights,
 )
 from mixope.estimators.state_ratio import emp
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 from .problems import S, by_group, laws, plain, problem, rows
 from .test_classifier import draw, logistic_law

@@ -9,7 +9,7 @@ import pytest
 from mixope.base.errors import UsageError
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, MixtureOfExperts, imitate
 from mixope.policies import ContinuousPolicy, DiscretePolicy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 def rows_of(states, actions):

@@ -8,7 +8,7 @@ from mixope.behaviours import Behaviour, FittedBehaviour, HeteroscedasticGaussia
 from mixope.behaviours.protocol import first_best, held_out
 from mixope.features import NormalisedBumps
 from mixope.policies.gaussian import GaussianPolicy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 def make_rows(observation, action, log_propensity=None, logger=None):

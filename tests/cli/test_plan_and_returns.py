@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from intervals.logs import chain_log
 
 from experiments.tables import WORDS, two_states
-from intervals.logs import chain_log
 from mixope.logs import write
 
 from .running import run

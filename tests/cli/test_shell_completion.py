@@ -9,8 +9,8 @@ import pytest
 from mixope.cli.options import EstimandName, FormatName
 from mixope.engines import CLUSTERS, ENGINES
 from mixope.estimators import REGISTRY
-from mixope.intervals import INTERVALS
 from mixope.logs.sources.endings import FORMATS
+from mixope.uncertainty import INTERVALS
 from mixope.worlds import BUILDERS
 
 from .running import run

@@ -111,7 +111,7 @@ def test_the_reference_has_every_public_name_once() -> None:
 
 
 def test_every_check_is_listed() -> None:
-    folder = ROOT / "src" / "mixope" / "diagnostics"
+    folder = ROOT / "src" / "mixope" / "checks"
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
     names = set(re.findall(r'(?:Check|Diagnostic|_?graded|_judged)\(\s*"([^"]+)"', code))
     assert names

@@ -20,8 +20,8 @@ from engine_list import WORKERS
 from laws.requests import assert_same, examples, id_logs, vector_logs
 from mixope.base.errors import UsageError
 from mixope.engines import MemoryEngine
-from mixope.statistics.grouping import Grouped
-from mixope.statistics.transitions import transition_grouping
+from mixope.requests.grouping import Grouped
+from mixope.requests.transitions import transition_grouping
 
 from .test_workers import FRAGMENT, as_files
 from .workers import engine as workers
@@ -124,7 +124,7 @@ class Slow:
 
 logs = mixope.read(sys.argv[2])
 engine = make(sys.argv[1], workers=2, fragment_rows=23, ordered=False)
-engine.group_sums(logs, __import__("mixope.statistics.transitions", fromlist=["x"]).transition_grouping(logs.schema))
+engine.group_sums(logs, __import__("mixope.requests.transitions", fromlist=["x"]).transition_grouping(logs.schema))
 print("started", flush=True)
 engine.scan(logs, [Slow()])
 """

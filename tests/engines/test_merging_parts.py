@@ -9,8 +9,8 @@ import pytest
 import mixope
 from mixope.base.errors import MixopeError, UsageError
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine, choose, protocol
-from mixope.statistics.grouping import combine_keys
-from mixope.statistics.request import Part, merge_in_order
+from mixope.requests.grouping import combine_keys
+from mixope.requests.request import Part, merge_in_order
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import mixope
 from mixope.base.errors import MixopeWarning
 from mixope.engines import EmbeddedEngine, embedded
 from mixope.logs import EPISODE_KEYS
-from mixope.statistics.grouping import Aggregate, Grouping
+from mixope.requests.grouping import Aggregate, Grouping
 
 BY_EPISODE = Grouping(
     EPISODE_KEYS,

@@ -20,10 +20,10 @@ from mixope.base.errors import DataError, UsageError
 from mixope.engines import MemoryEngine, make
 from mixope.engines.work import Job, packed
 from mixope.logs.writing import write
+from mixope.requests.grouping import Aggregate, Grouped, Grouping
+from mixope.requests.trajectories import NumberedSteps
+from mixope.requests.transitions import transition_grouping
 from mixope.seen import count
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping
-from mixope.statistics.trajectories import NumberedSteps
-from mixope.statistics.transitions import transition_grouping
 
 from .workers import engine as workers
 from .workers import parameter

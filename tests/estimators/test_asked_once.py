@@ -5,7 +5,7 @@ import pytest
 
 import mixope
 from mixope.bands import problem_band
-from mixope.diagnostics.coverage import coverage_shift
+from mixope.checks.coverage import coverage_shift
 from mixope.estimators import make, occupancy
 from mixope.problem import Problem
 from mixope.seen import count

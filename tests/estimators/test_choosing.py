@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from mixope import choosing
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps
 from mixope.policies import LinearGaussianPolicy

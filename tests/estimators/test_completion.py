@@ -8,8 +8,8 @@ from mixope import worlds
 from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import DoublyRobust
-from mixope.estimators.completed_part import part_to_complete
-from mixope.estimators.completion import complete
+from mixope.estimators.counts.completed_part import part_to_complete
+from mixope.estimators.counts.completion import complete
 from mixope.problem import Problem
 from mixope.seen import count
 from solving import solved
@@ -234,8 +234,8 @@ def test_a_value_model_that_does_not_exist_or_does_not_fit_is_refused():
 def test_iteration_finds_what_elimination_finds(estimand, monkeypatch):
     asked = problem(estimand, ends=0.05)
     direct = solved(DoublyRobust(), asked)
-    monkeypatch.setattr("mixope.estimators.completion._DENSE", 0)
-    monkeypatch.setattr("mixope.estimators.completion._MOST_DENSE", 0)
+    monkeypatch.setattr("mixope.estimators.counts.completion._DENSE", 0)
+    monkeypatch.setattr("mixope.estimators.counts.completion._MOST_DENSE", 0)
     iterated = solved(DoublyRobust(), asked)
     assert iterated.value == pytest.approx(direct.value, rel=1e-9)
     assert iterated.measures.approximation == pytest.approx(direct.measures.approximation, rel=1e-7)

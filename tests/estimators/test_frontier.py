@@ -6,7 +6,7 @@ import pytest
 import mixope
 from mixope.behaviours import CountedMixture
 from mixope.estimand import Estimand
-from mixope.estimators.flow import follow
+from mixope.estimators.counts.flow import follow
 from mixope.policies import uniform
 from mixope.problem import Problem
 from mixope.seen import count

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mixope.estimators.kriging import (
+from mixope.estimators.counts.kriging import (
     LEAST,
     MOST,
     Kriging,
@@ -94,7 +94,7 @@ def test_a_lone_pair_predicts_all_others():
 def test_factors_with_many_values_are_compared_as_those_with_few(monkeypatch):
     few, mass = made(6), np.random.default_rng(7).random(10)
     weights, variance = few.weights, few.variance(mass, mass @ few.weights)
-    monkeypatch.setattr("mixope.estimators.kriging._NARROW", 2)
+    monkeypatch.setattr("mixope.estimators.counts.kriging._NARROW", 2)
     np.testing.assert_allclose(made(6).weights, weights, rtol=1e-12)
     many = made(6)
     monkeypatch.setattr(Places, "_sizes", np.array([400, 300, 200]))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import mixope
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimators.learned import LearnedValue
 from mixope.features.actions import DiscreteActions, QuadraticActions
 from mixope.features.pairs import DRAWS, chosen_by

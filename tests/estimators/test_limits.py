@@ -10,7 +10,7 @@ from mixope.base import arrays
 from mixope.base.errors import MOST_BYTES, UsageError, must_fit
 from mixope.behaviours import kl_weights, logger_weights
 from mixope.estimators import LstdQ
-from mixope.estimators.value_model import _MOST_COLUMNS
+from mixope.estimators.counts.value_model import _MOST_COLUMNS
 from mixope.inspection import coverage
 from mixope.problem import Problem
 from mixope.seen import count

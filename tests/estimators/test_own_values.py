@@ -7,7 +7,7 @@ import mixope
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.estimand import Estimand
 from mixope.estimators.asking import all_or_nothing
-from mixope.estimators.own_values import FROM_CHAIN, FROM_EPISODES, FROM_STEPS
+from mixope.estimators.counts.on_policy import FROM_CHAIN, FROM_EPISODES, FROM_STEPS
 from mixope.features import NormalisedBumps
 from mixope.seen import look
 from mixope.worlds import cartpole, continuous

@@ -6,8 +6,8 @@ import pytest
 import mixope
 from mixope.estimators import REGISTRY, make, state_ratio
 from mixope.estimators.solution import Solution, Weights, combine
+from mixope.requests.scores import ClusterScores
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.scores import ClusterScores
 from mixope.worlds import simulate, singlepath
 
 

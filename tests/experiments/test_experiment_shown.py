@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import mixope
-from mixope.intervals import Interval
 from mixope.report.trial_words import headline
+from mixope.uncertainty import Interval
 
 from .tables import WORDS, two_states
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from intervals.logs import chain_log
 from scipy import stats
 
 import mixope
-from intervals.logs import chain_log
 from mixope.base.errors import DataError, UsageError
 from mixope.worlds import simulate
 

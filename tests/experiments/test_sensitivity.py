@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import mixope
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimand import Estimand
 from mixope.experiments import Experiment, outcomes, sensitivity
 from mixope.experiments.chains import chain_of
@@ -17,7 +17,7 @@ from mixope.experiments.outcomes import Outcomes, count_outcomes
 from mixope.experiments.panel import make_panel
 from mixope.experiments.records import LongRun
 from mixope.experiments.sensitivity import Arm, Assumption, Wanted, sensitivity_of
-from mixope.intervals import Interval
+from mixope.uncertainty import Interval
 
 COLUMNS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
 AVERAGE = Wanted(Estimand("average"))

@@ -9,7 +9,7 @@ import pytest
 
 import mixope
 from mixope.base.errors import UsageError
-from mixope.intervals import sequence_reach
+from mixope.uncertainty import sequence_reach
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import peeking

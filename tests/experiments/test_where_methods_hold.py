@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import mixope
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 
 from .tables import WORDS, long_run, two_states
 

@@ -7,7 +7,7 @@ import pytest
 
 from mixope.base.errors import DataError
 from mixope.features import StateEncoding
-from mixope.statistics.request import content_key
+from mixope.requests.request import content_key
 
 ROLES = ("number", "missing", "category", "number")
 

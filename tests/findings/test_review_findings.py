@@ -10,7 +10,7 @@ import pytest
 import mixope
 from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import HeteroscedasticGaussian, Logged
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, feature_ratio, neural
 from mixope.estimators.neural import NeuralRatio
@@ -19,8 +19,8 @@ from mixope.estimators.state_ratio import StateRatio
 from mixope.features import NormalisedBumps, Standardise
 from mixope.policies import CallablePolicy, GaussianPolicy
 from mixope.questions import ask
+from mixope.requests.request import content_key
 from mixope.seen import look
-from mixope.statistics.request import content_key
 from rounds import worlds
 from rounds.worlds import features, policy
 

@@ -11,26 +11,26 @@ import numpy as np
 import mixope
 from mixope.answering import answer
 from mixope.engines import MemoryEngine
-from mixope.estimators.feature_estimators import LogRatios, RewardSums
-from mixope.estimators.feature_scores import ScoreSums
-from mixope.estimators.feature_value import ValueSums
+from mixope.estimators.features.estimators import LogRatios, RewardSums
+from mixope.estimators.features.scores import ScoreSums
+from mixope.estimators.features.value import ValueSums
 from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps
 from mixope.inspection.passes import Measure
 from mixope.questions import as_estimand
+from mixope.requests.checksum import Checksum
+from mixope.requests.episodes import EpisodeShape, score_lookup
+from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
+from mixope.requests.probes import make_probes
+from mixope.requests.repeats import make_marks
+from mixope.requests.request import OfLoggers
+from mixope.requests.sample import Sample
+from mixope.requests.scores import ScoreTable
+from mixope.requests.trajectories import NumberedSteps
+from mixope.requests.transitions import BASIS, transition_grouping
 from mixope.resampling import episode_counts_request
 from mixope.seen import count, sample
 from mixope.solvers.fitted_q import FittedQSettings
-from mixope.statistics.checksum import Checksum
-from mixope.statistics.episodes import EpisodeShape, score_lookup
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
-from mixope.statistics.probes import make_probes
-from mixope.statistics.repeats import make_marks
-from mixope.statistics.request import OfLoggers
-from mixope.statistics.sample import Sample
-from mixope.statistics.scores import ScoreTable
-from mixope.statistics.trajectories import NumberedSteps
-from mixope.statistics.transitions import BASIS, transition_grouping
 from mixope.worlds import continuous, linear_quadratic, simulate, walk
 
 ESTIMATORS = ("emp", "dr", "sadl", "mwl", "wis-step", "mis-step", "logged-mean")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import mixope
 from mixope.engines import MemoryEngine
-from mixope.statistics.episodes import score_lookup
-from mixope.statistics.transitions import BASIS, encode, transition_grouping
+from mixope.requests.episodes import score_lookup
+from mixope.requests.transitions import BASIS, encode, transition_grouping
 
 KINDS = ("ids", "strings", "factors")
 

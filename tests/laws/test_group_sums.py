@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from mixope.base.errors import UsageError
 from mixope.engines import MemoryEngine
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, joined
-from mixope.statistics.transitions import transition_grouping
+from mixope.requests.grouping import Aggregate, Grouping, GroupSums, joined
+from mixope.requests.transitions import transition_grouping
 
 from .small_logs import episode_grouping, raw_columns, read
 

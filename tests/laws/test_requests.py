@@ -8,8 +8,8 @@ import pytest
 
 from mixope.engines import MemoryEngine
 from mixope.logs import EPISODE_KEYS
-from mixope.statistics.by_episode import first_of_runs
-from mixope.statistics.request import SLICE, Batch, content_key, partials, slices
+from mixope.requests.by_episode import first_of_runs
+from mixope.requests.request import SLICE, Batch, content_key, partials, slices
 
 from .requests import assert_same, examples, kinds, vector_logs
 
@@ -72,7 +72,7 @@ def test_pieces_and_threads_change_nothing(name, rows):
 def test_small_slices_change_nothing(name, monkeypatch):
     request, logs = examples()[name]
     whole = pieces(name)[0]
-    monkeypatch.setattr("mixope.statistics.request.SLICE", 13)
+    monkeypatch.setattr("mixope.requests.request.SLICE", 13)
     (found,) = MemoryEngine().scan(logs, [request])
     assert_same(found, whole)
 
@@ -94,7 +94,7 @@ def test_requests_of_different_content_have_different_names():
 
 def test_slices_are_small_of_one_fold_and_hold_every_row_once(monkeypatch):
     assert SLICE <= 4096
-    monkeypatch.setattr("mixope.statistics.request.SLICE", 30)
+    monkeypatch.setattr("mixope.requests.request.SLICE", 30)
     logs = vector_logs()
     table = logs.table()
     found = list(slices(table, logs.schema))

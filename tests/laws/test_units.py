@@ -22,9 +22,9 @@ from mixope.features import NormalisedBumps, Standardise
 from mixope.features.quadratic import Quadratic
 from mixope.features.standard import FAR
 from mixope.policies import CallablePolicy
+from mixope.requests.sentinels import sentinels_of
 from mixope.solvers.fitted_q import FittedQSettings
 from mixope.solvers.linear import solve_ratio
-from mixope.statistics.sentinels import sentinels_of
 
 N, STEPS = 24, 12
 FACTORS = (1e-6, 1e-3, 1e2, 1e6)

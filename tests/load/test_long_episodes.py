@@ -7,8 +7,8 @@ import pytest
 
 import mixope
 from mixope.engines import EmbeddedEngine, MemoryEngine, embedded
+from mixope.requests.trajectories import NumberedSteps
 from mixope.seen import count
-from mixope.statistics.trajectories import NumberedSteps
 
 from .logs import chain_log
 

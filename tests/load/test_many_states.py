@@ -7,11 +7,11 @@ import pytest
 
 import mixope
 from mixope.estimators import make
-from mixope.estimators.flow import Flow
+from mixope.estimators.counts.flow import Flow
 from mixope.problem import Problem
+from mixope.requests.episodes import score_lookup
+from mixope.requests.joined import Joined
 from mixope.seen import count
-from mixope.statistics.episodes import score_lookup
-from mixope.statistics.joined import Joined
 from solving import solved
 
 from .logs import chain_log

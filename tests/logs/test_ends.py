@@ -17,7 +17,7 @@ from sessions import last_rows, sessions
 
 import mixope
 from mixope.base.errors import DataError, UnknownName, UsageError
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.logs import earnings, explain_rows, jumps
 from mixope.seen import look
 

@@ -8,7 +8,7 @@ import pytest
 from mixope.estimators import state_ratio
 from mixope.policies import TabularPolicy
 from mixope.problem import Problem
-from mixope.statistics.transitions import Transitions
+from mixope.requests.transitions import Transitions
 from mixope.worlds import from_outcomes, logged_law, paper_form_bias, singlepath, truth
 from mixope.worlds.efficiency import last_law
 from solving import solved

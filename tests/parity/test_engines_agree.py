@@ -14,11 +14,11 @@ from mixope.base.errors import MixopeError
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
+from mixope.requests.episodes import cluster_scores, episode_sums
+from mixope.requests.grouping import Aggregate, Grouping
+from mixope.requests.trajectories import NumberedSteps
+from mixope.requests.transitions import encode, transition_grouping
 from mixope.seen import count
-from mixope.statistics.episodes import cluster_scores, episode_sums
-from mixope.statistics.grouping import Aggregate, Grouping
-from mixope.statistics.trajectories import NumberedSteps
-from mixope.statistics.transitions import encode, transition_grouping
 
 from .sources import FORMATS, KINDS, columns, policy, written
 

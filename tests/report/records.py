@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from mixope.backtesting import Backtest, BacktestRow
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.differences import (
     Comparison,
     Difference,
@@ -22,9 +22,9 @@ from mixope.estimate import Advantage, Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
 from mixope.inspection import Cell, Grid
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
-from mixope.intervals import Interval
 from mixope.pictures import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
-from mixope.statistics.weights import weight_bins
+from mixope.requests.weights import weight_bins
+from mixope.uncertainty import Interval
 
 CHECKS = (
     Diagnostic("effective sample size", 2138.0, 100, "pass", "the weighted logs are worth 2,138 of 8,000 rows (26.7%)"),

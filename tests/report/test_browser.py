@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.differences import Comparison, Rank
 from mixope.estimate import LoggerShare
 from mixope.report.document import document

@@ -9,7 +9,7 @@ import pytest
 import mixope
 from mixope.backtesting import Backtest
 from mixope.base.errors import DataError
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.differences import Comparison
 from mixope.inspection.records import Remark
 

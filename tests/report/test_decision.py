@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.differences import Comparison, JointScores, pairwise
 from mixope.estimate import Advantage, Earned
-from mixope.intervals import Interval
 from mixope.report.decision import choice, decision, title
 from mixope.report.document import document
 from mixope.report.html import render
 from mixope.report.words import demand, state_words
+from mixope.uncertainty import Interval
 
 from . import records
 from .markup import parse

@@ -6,13 +6,13 @@ from functools import cache
 import matplotlib as mpl
 import pytest
 
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.estimand import Estimand
 from mixope.estimate import LoggerShare, Provenance
-from mixope.intervals import Interval
 from mixope.report import write_html
 from mixope.report.document import document
 from mixope.report.html import render
+from mixope.uncertainty import Interval
 
 from . import records
 from .markup import parse

@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mixope.differences import Rank
-from mixope.intervals import Interval
 from mixope.report import plots
 from mixope.report.plots import shortened, width
 from mixope.report.svg import draw, inline
 from mixope.report.words import rounded
+from mixope.uncertainty import Interval
 
 from .markup import parse
 

@@ -15,7 +15,7 @@ from mixope.estimate import Estimate
 from mixope.estimators.solution import Measures
 from mixope.inspection import Inspection
 from mixope.inspection.records import Remark
-from mixope.intervals import Interval
+from mixope.uncertainty import Interval
 
 from . import records
 from .test_cards import inspection

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.distributions import Amount, Returns, TargetReturns
 from mixope.estimand import Estimand
-from mixope.intervals import Interval
 from mixope.report.returned import headline
 from mixope.report.risk_graph import MOST_NAMED, Box, places, risk_and_return
 from mixope.report.svg import Sheet, own_style
+from mixope.uncertainty import Interval
 
 PAGES = (Box(0, 0, 690, 270), Box(0, 0, 290, 250))
 

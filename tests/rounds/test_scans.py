@@ -7,9 +7,9 @@ import pytest
 
 import mixope
 from mixope.policies import CallablePolicy
+from mixope.requests.checksum import Checksum
+from mixope.requests.request import content_key
 from mixope.seen import look
-from mixope.statistics.checksum import Checksum
-from mixope.statistics.request import content_key
 
 from . import worlds
 from .worlds import Watching, features, known, policy, read

@@ -20,11 +20,11 @@ from mixope.engines.protocol import put_back
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.learned import LearnedValue
-from mixope.intervals import choose_interval
+from mixope.requests.grouping import Aggregate, Grouped, Grouping
+from mixope.requests.request import merge_in_order, partials
 from mixope.seen import look
 from mixope.solvers.fitted_q import FittedQSettings
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping
-from mixope.statistics.request import merge_in_order, partials
+from mixope.uncertainty import choose_interval
 
 from . import worlds
 from .worlds import features, known, policy

@@ -12,7 +12,7 @@ import mixope
 from mixope.engines import MemoryEngine
 from mixope.features import NormalisedBumps, OneHot
 from mixope.policies import CallablePolicy, GaussianPolicy
-from mixope.statistics.grouping import Grouped
+from mixope.requests.grouping import Grouped
 
 PLACES = 6
 WORDS = np.array(["even", "odd"])

@@ -7,15 +7,15 @@ import pytest
 from scipy import stats
 
 import mixope
-from mixope.diagnostics.approximation import approximation, correction
-from mixope.diagnostics.evidence import Evidence
+from mixope.checks.approximation import approximation, correction
+from mixope.checks.evidence import Evidence
 from mixope.estimators import Measures, Solution, Weights
-from mixope.estimators.feature_scores import EpisodeTerms, ScorePart, Summed, _solution
-from mixope.estimators.feature_value import FIRST_RIDGE, PairGram, ValueSums, ValueSystem, value_design
+from mixope.estimators.features.scores import EpisodeTerms, ScorePart, Summed, _solution
+from mixope.estimators.features.value import FIRST_RIDGE, PairGram, ValueSums, ValueSystem, value_design
 from mixope.features import NormalisedBumps
-from mixope.intervals import Interval, Uncertainty, degrees_of_freedom, widen
-from mixope.statistics.moments import Moments
-from mixope.statistics.weights import WeightCount
+from mixope.requests.moments import Moments
+from mixope.requests.weights import WeightCount
+from mixope.uncertainty import Interval, Uncertainty, degrees_of_freedom, widen
 
 from .worlds import TARGET, lq_logs, posed
 

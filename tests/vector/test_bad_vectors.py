@@ -157,7 +157,7 @@ def test_a_density_of_zero_on_record_is_no_logarithm():
 def test_propensities_of_rows_that_are_no_densities_name_the_column():
     """Rows beyond the sample are seen by the behaviour alone."""
     from mixope.behaviours import Logged
-    from mixope.statistics.rows import Rows
+    from mixope.requests.rows import Rows
 
     zeros = np.zeros(3)
     rows = Rows(

@@ -11,7 +11,7 @@ from mixope.base.errors import UsageError
 from mixope.behaviours import Behaviour, FittedBehaviour, Logged
 from mixope.estimators import DoublyRobust, StateRatio
 from mixope.features import NormalisedBumps
-from mixope.intervals import standard_error
+from mixope.uncertainty import standard_error
 from mixope.worlds import continuous, linear_quadratic
 
 from .worlds import SYSTEM, TARGET, Monomials, posed

@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from mixope.behaviours import DefaultMixture
-from mixope.estimators.feature_ratio import calibration_requests, phi_of, solve_ratios
+from mixope.estimators.features.ratio import calibration_requests, phi_of, solve_ratios
 from mixope.features import NormalisedBumps
 from mixope.worlds import linear_quadratic
 

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from intervals.logs import resampled
 from scipy import stats
 
 import mixope
-from intervals.logs import resampled
 from mixope.base.errors import UsageError
 from mixope.behaviours import Logged
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.estimators import StateRatio, make
 from mixope.estimators.kernel import KernelRatio
 from mixope.features import OneHot
-from mixope.intervals import likelihood_interval
 from mixope.resampling import FeatureRefit
+from mixope.uncertainty import likelihood_interval
 from mixope.worlds import linear_quadratic
 
 from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_columns, lq_logs, posed

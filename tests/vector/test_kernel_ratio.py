@@ -7,7 +7,7 @@ import mixope
 from mixope.base.errors import UsageError
 from mixope.behaviours import Logged
 from mixope.estimators import StateRatio
-from mixope.estimators.feature_ratio import calibrate, calibration_requests, solve_ratios
+from mixope.estimators.features.ratio import calibrate, calibration_requests, solve_ratios
 from mixope.estimators.kernel import KernelRatio, median_kernel, quadratic_form
 from mixope.features import NormalisedBumps
 from mixope.solvers.linear import Whitening, solve_ratio

@@ -23,7 +23,7 @@ def no_gpu_but_jax(monkeypatch):
     found = jax.devices("cpu")[0]
     monkeypatch.setattr(device_sums, "find_gpu", lambda device: None if device == "cpu" else found)
     monkeypatch.setattr("mixope.evaluation.check_device", lambda device: None)
-    monkeypatch.setattr("mixope.statistics.device_moments.PIECE", 1 << 10)
+    monkeypatch.setattr("mixope.requests.device_moments.PIECE", 1 << 10)
     return found
 
 

@@ -12,10 +12,10 @@ from mixope.base.errors import UsageError
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.features import NormalisedBumps
 from mixope.logs import EPISODE_KEYS
-from mixope.statistics.by_episode import pieces_of_episodes, sum_by_episode
-from mixope.statistics.moments import Moments
-from mixope.statistics.rows import row_columns
-from mixope.statistics.sample import Sample
+from mixope.requests.by_episode import pieces_of_episodes, sum_by_episode
+from mixope.requests.moments import Moments
+from mixope.requests.rows import row_columns
+from mixope.requests.sample import Sample
 
 from .worlds import TARGET, lq_columns, lq_logs
 
@@ -163,7 +163,7 @@ class FittedSpy:
 @pytest.mark.parametrize("engine", [MemoryEngine(threads=1), EmbeddedEngine(threads=1)], ids=lambda e: e.name)
 def test_no_request_sees_more_rows_at_a_time_than_a_slice(engine, monkeypatch):
     """Fragments are large; features are made of a few rows at a time. Those of the sample are made once."""
-    monkeypatch.setattr("mixope.statistics.request.SLICE", 64)
+    monkeypatch.setattr("mixope.requests.request.SLICE", 64)
     spy, logs = Spy(BUMPS), lq_logs(1, 100, 50)
     mixope.evaluate(logs, TARGET, "dr", features=spy, engine=engine)
     assert sum(spy.seen) >= 4 * 5000

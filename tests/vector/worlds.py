@@ -10,8 +10,8 @@ from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
 from mixope.estimators import feature_estimators, feature_ratio, feature_value, state_action, state_ratio
 from mixope.estimators.asking import answered
-from mixope.estimators.feature_ratio import RatioSystem
-from mixope.estimators.feature_value import ValueSystem
+from mixope.estimators.features.ratio import RatioSystem
+from mixope.estimators.features.value import ValueSystem
 from mixope.features import OneHot
 from mixope.questions import as_estimand, ask
 from mixope.seen import sample

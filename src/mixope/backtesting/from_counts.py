@@ -23,10 +23,10 @@ from mixope.estimators import Estimator, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
 from mixope.policies import Policy, TabularPolicy
 from mixope.problem import Problem
+from mixope.requests.scores import ClusterScores, ScoreTable
+from mixope.requests.transitions import BASIS, Transitions, empty_scores
 from mixope.resampling import episode_counts, episode_counts_request
 from mixope.seen import Counted
-from mixope.statistics.scores import ClusterScores, ScoreTable
-from mixope.statistics.transitions import BASIS, Transitions, empty_scores
 from mixope.survey import Survey
 
 MOST_SCORES = 10_000_000

@@ -10,9 +10,9 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import UsageError
 from mixope.estimand import Estimand
 from mixope.estimators import Solution
-from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.policies import Policy
-from mixope.statistics.request import Request
+from mixope.requests.request import Request
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray
-from mixope.diagnostics.steadiness import normal_of_t
-from mixope.estimators.own_values import OnPolicyValue
-from mixope.intervals import few_clusters, quantile, standard_error
-from mixope.statistics.episodes import EpisodeTotals
+from mixope.checks.steadiness import normal_of_t
+from mixope.estimators.counts.on_policy import OnPolicyValue
+from mixope.requests.episodes import EpisodeTotals
+from mixope.uncertainty import few_clusters, quantile, standard_error
 
 _EPISODES = 16_384
 """Episodes whose errors are laid side by side at a time."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, distinct, sum_by
 from mixope.logs import UNLABELLED
-from mixope.statistics.transitions import Transitions, restrict, transition_cells
+from mixope.requests.transitions import Transitions, restrict, transition_cells
 
 _SUMS = ("rows", "reward", "squares", "starts", "inverse", "inverse_reward", "inverse_squared")
 
@@ -114,7 +114,7 @@ def merge(transitions: Transitions) -> Merged:
 
 
 Sums = dict[str, FloatArray]
-"""What is known of some rows, by the names of :class:`~mixope.statistics.transitions.Transitions`."""
+"""What is known of some rows, by the names of :class:`~mixope.requests.transitions.Transitions`."""
 
 
 def _sums(transitions: Transitions) -> Sums:

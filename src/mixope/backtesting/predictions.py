@@ -1,12 +1,12 @@
 """Every logger held out in turn: its policy is evaluated from the rows of the others, and set beside what it earned.
 
 Like is compared with like. Where an estimand is asked for, it is predicted for every logger and held against what the
-logger earned under it (:mod:`mixope.estimators.own_values`): the mean of its episodes where they hold all that counts,
-else what its own rows lead to. Where none is, the quantity is what the rows show as they are. The mean of T steps after
-a reset is not the long-run average, so where a logger's episodes were cut after the same number of steps, unless they
-ended before, its prediction is for that horizon. Where all of them ended for good, the mean over rows is the average of
-a process that starts again, and that is predicted. Where states are not counted, horizons cannot be predicted with an
-interval, and the notes say which loggers that may mislead.
+logger earned under it (:mod:`mixope.estimators.counts.on_policy`): the mean of its episodes where they hold all that
+counts, else what its own rows lead to. Where none is, the quantity is what the rows show as they are. The mean of T
+steps after a reset is not the long-run average, so where a logger's episodes were cut after the same number of steps,
+unless they ended before, its prediction is for that horizon. Where all of them ended for good, the mean over rows is
+the average of a process that starts again, and that is predicted. Where states are not counted, horizons cannot be
+predicted with an interval, and the notes say which loggers that may mislead.
 
 The held-out policy is the known one, or what its own rows show: the frequencies of its actions, or where states are not
 counted a law that is fitted to them. The two sides then share the noise of its actions, and a comparison errs towards
@@ -14,7 +14,7 @@ agreement. Nothing else of its rows enters: the counts are the others' (:mod:`mi
 request sees their rows only.
 
 How far a prediction is off, and what all of them say together, is in :mod:`mixope.backtesting.judging`. Beside the
-loggers, the counts of all of them are replayed (:mod:`mixope.diagnostics.replay`): loggers who share what the state
+loggers, the counts of all of them are replayed (:mod:`mixope.checks.replay`): loggers who share what the state
 leaves out predict each other well, and all of them wrongly.
 """
 
@@ -36,17 +36,25 @@ from mixope.backtesting.judging import Distance, Earnings, distance, earned, ear
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.behaviours import DefaultMixture, imitate
-from mixope.diagnostics import Diagnostic, Evidence, Verdict, episodes_are_new
-from mixope.diagnostics.replay import judge_replays, replay_logs
+from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
+from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.own_values import FROM_CHAIN, OnPolicyValue, OnPolicyValues
+from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.features import FeatureMap
-from mixope.intervals import (
+from mixope.logs import UNLABELLED, LogSource
+from mixope.policies import Policy, PolicySource
+from mixope.questions import Question, as_estimand, check_level, known_policies
+from mixope.requests.episodes import EpisodeSums, EpisodeTotals
+from mixope.requests.repeats import Repeats
+from mixope.requests.request import OfLoggers
+from mixope.seen import Counted, Sampled, look
+from mixope.survey import Survey
+from mixope.uncertainty import (
     IntervalChoice,
     Scores,
     Uncertainty,
@@ -54,14 +62,6 @@ from mixope.intervals import (
     judge_scores,
     widen,
 )
-from mixope.logs import UNLABELLED, LogSource
-from mixope.policies import Policy, PolicySource
-from mixope.questions import Question, as_estimand, check_level, known_policies
-from mixope.seen import Counted, Sampled, look
-from mixope.statistics.episodes import EpisodeSums, EpisodeTotals
-from mixope.statistics.repeats import Repeats
-from mixope.statistics.request import OfLoggers
-from mixope.survey import Survey
 from mixope.version import __version__
 
 

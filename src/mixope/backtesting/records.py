@@ -20,7 +20,7 @@ from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
 from mixope.base.rendering import ReportedRecord, Rows, plain
 from mixope.base.restoring import restore
-from mixope.diagnostics import Diagnostic, Verdict, verdict
+from mixope.checks import Diagnostic, Verdict, verdict
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate, Provenance
 

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from importlib.abc import Loader
 
-MOVED = {"environments": "worlds", "trials": "experiments", "errors": "base.errors"}
+MOVED = {
+    "diagnostics": "checks",
+    "environments": "worlds",
+    "errors": "base.errors",
+    "intervals": "uncertainty",
+    "statistics": "requests",
+    "trials": "experiments",
+}
 
 
 class _Alias:

@@ -32,7 +32,7 @@ from mixope.behaviours.protocol import (
 from mixope.features import StateEncoding
 from mixope.features.quadratic import FittedQuadratic, Quadratic
 from mixope.logs import Role
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 #: As many rows settle which classifier does; the fit itself takes all.
 MOST_FOR_CHOICE = 20_000

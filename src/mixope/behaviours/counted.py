@@ -15,7 +15,7 @@ from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, Inverse, check_possible, numbered, usable_rows
 from mixope.features.one_hot import FittedOneHot, OneHot
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from mixope.behaviours.labelled import MOST_LOGGERS, MixtureOfLoggers
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import PerLogger
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 ACTION_KINDS = ("discrete", "continuous")
 

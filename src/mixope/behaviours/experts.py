@@ -36,7 +36,7 @@ from mixope.behaviours.gaussian import (
 )
 from mixope.behaviours.protocol import Behaviour, first_best, usable_rows
 from mixope.features.protocol import FeatureMap
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 MOST_EXPERTS = 6
 #: The cost is bounded: at most ROUNDS rounds of EM, each one regression per expert and component and five steps of the

@@ -37,7 +37,7 @@ from mixope.features.bumps import NormalisedBumps
 from mixope.features.encoding import fit_encoded
 from mixope.features.protocol import FeatureMap, FittedMap
 from mixope.features.quadratic import FittedJoined, Quadratic
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 BUMPS = (50, 100, 200)
 #: As many rows, over the components of the action but no fewer than LEAST_FOR_CHOICE, settle which features do, since

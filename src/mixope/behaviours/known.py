@@ -27,7 +27,7 @@ from mixope.behaviours.protocol import (
     usable_rows,
 )
 from mixope.policies.protocol import Policy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 @dataclass(frozen=True)

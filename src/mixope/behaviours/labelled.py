@@ -42,7 +42,7 @@ from mixope.behaviours.gaussian import (
 )
 from mixope.behaviours.protocol import Behaviour, first_best, usable_rows
 from mixope.features.protocol import FeatureMap
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 #: So many loggers get a model of their own; with more, experts are found without labels.
 MOST_LOGGERS = 12

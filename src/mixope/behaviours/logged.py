@@ -15,7 +15,7 @@ from mixope.base.errors import Advice, DataError, Setting
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, Inverse, ask, check_possible
 from mixope.policies.keys import first_rows, listed
 from mixope.policies.protocol import Policy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 @dataclass(frozen=True)

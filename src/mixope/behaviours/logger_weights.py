@@ -20,8 +20,8 @@ from mixope.behaviours.defaults import DefaultMixture
 from mixope.behaviours.protocol import ask
 from mixope.policies import ContinuousPolicy, DiscretePolicy, Policy
 from mixope.problem import Problem, align_actions, state_probabilities
-from mixope.statistics.rows import Rows
-from mixope.statistics.transitions import Transitions
+from mixope.requests.rows import Rows
+from mixope.requests.transitions import Transitions
 
 _SMOOTHING = 1.0
 #: With rows: states looked at, draws of a continuous target in each, and the least log-probability that counts.

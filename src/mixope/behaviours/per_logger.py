@@ -16,7 +16,7 @@ from mixope.base.errors import DataError
 from mixope.behaviours.protocol import Behaviour, FittedBehaviour, usable_rows
 from mixope.policies.keys import first_rows, listed
 from mixope.policies.protocol import Policy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 
 @dataclass(frozen=True)

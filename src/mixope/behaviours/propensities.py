@@ -19,7 +19,7 @@ from mixope.behaviours.defaults import DefaultMixture
 from mixope.behaviours.logged import Logged
 from mixope.behaviours.per_logger import FittedPerLogger, PerLogger
 from mixope.behaviours.protocol import FittedBehaviour
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 SUSPECT = 4.0
 """Standard deviations above which a misfit is more than chance."""

@@ -24,7 +24,7 @@ from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.policies.keys import first_rows
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import Policy
-from mixope.statistics.rows import Rows
+from mixope.requests.rows import Rows
 
 #: Fits on the first rows, answers log b for the second ones.
 Trial = Callable[[IntArray, IntArray], FloatArray]

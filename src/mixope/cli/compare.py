@@ -87,9 +87,9 @@ def command(
     """
     from mixope.comparison import compare
     from mixope.inspection import coverage_of
-    from mixope.intervals import choose_interval
     from mixope.seen import look
     from mixope.solvers.devices import check_device
+    from mixope.uncertainty import choose_interval
 
     choose_interval(interval, replicates, jobs, planned=planned)  # a wrong name is told before anything is read
     check_device(device.value)

@@ -28,7 +28,7 @@ def engines(incomplete: str) -> list[str]:
 
 def intervals(incomplete: str) -> list[str]:
     """All kinds of interval."""
-    from mixope.intervals import INTERVALS
+    from mixope.uncertainty import INTERVALS
 
     return _beginning(INTERVALS, incomplete)
 

@@ -235,7 +235,7 @@ class Story:
 
 def _story(made: Dataset, result: Estimate, rivals: Comparison) -> list[str]:
     """What the numbers say, in words that depend on them."""
-    from mixope.diagnostics import Verdict
+    from mixope.checks import Verdict
     from mixope.report.words import earned_words
 
     truth, error = made.truth["average"], result.value - made.truth["average"]

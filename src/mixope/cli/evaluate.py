@@ -86,12 +86,12 @@ def command(
     """
     from mixope.backtesting import backtest as predict_loggers
     from mixope.backtesting import same_question
-    from mixope.diagnostics import Verdict
+    from mixope.checks import Verdict
     from mixope.evaluation import evaluate
     from mixope.inspection import coverage_of
-    from mixope.intervals import choose_interval
     from mixope.seen import look
     from mixope.solvers.devices import check_device
+    from mixope.uncertainty import choose_interval
 
     choose_interval(interval, replicates, jobs, planned=planned)  # a wrong name is told before anything is read
     check_device(device.value)

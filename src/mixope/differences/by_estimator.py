@@ -17,13 +17,13 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, against, pairwise, with_best
 from mixope.differences.records import Difference, Differences, Rank, Selection
 from mixope.differences.selection import Contest, contest, ranks, regrets
 from mixope.estimate import Estimate
-from mixope.intervals import Interval, block_scores, few_episodes, quantile
+from mixope.uncertainty import Interval, block_scores, few_episodes, quantile
 
 UNCOVERED = 0.01
 """Target mass outside the logs above which a difference is said to be biased."""

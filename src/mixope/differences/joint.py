@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray
-from mixope.intervals import few_clusters
+from mixope.uncertainty import few_clusters
 
 DRAWS, MOST_DRAWN = 50_000, 4_000_000
 """Draws of all targets, fewer where there would be more numbers than this in all."""

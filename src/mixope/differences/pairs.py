@@ -11,7 +11,7 @@ The pairs of k targets are k(k − 1)/2. Of more than ``MOST_PAIRED`` targets th
 the others, k − 1 differences. Which one that is was found on the same episodes, so their joint intervals hold for all
 pairs none the less, by Bonferroni's bound.
 
-What a logger earned by itself under the same estimand (:mod:`mixope.estimators.own_values`) has scores on its own
+What a logger earned by itself under the same estimand (:mod:`mixope.estimators.counts.on_policy`) has scores on its own
 episodes and 0 on all others, so it stands beside the targets like one of them.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from mixope.differences.joint import JointScores
 from mixope.differences.records import Difference
-from mixope.intervals import Interval, probability_positive, quantile, standard_error
+from mixope.uncertainty import Interval, probability_positive, quantile, standard_error
 
 MOST_PAIRED = 12
 """Up to so many targets, all pairs are compared; of more, each with the best."""

@@ -10,7 +10,7 @@ from mixope.base.rendering import Record, ReportedRecord, Rows, plain
 from mixope.distributions import Returns
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.intervals import Interval
+from mixope.uncertainty import Interval
 
 MOST_LISTED = 12
 """Targets or pairs that a sentence names."""

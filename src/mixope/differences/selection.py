@@ -37,7 +37,7 @@ from mixope.base.arrays import FloatArray
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED
 from mixope.differences.records import Rank, Regret
-from mixope.intervals import few_clusters, quantile
+from mixope.uncertainty import few_clusters, quantile
 
 MOST_JOINT = 40
 """Of more targets than this the quantiles are Bonferroni's bounds: the work grows with the square of the targets."""

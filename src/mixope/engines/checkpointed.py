@@ -21,8 +21,8 @@ from mixope.engines.protocol import Engine
 from mixope.logs import Logs
 from mixope.policies import Policy
 from mixope.policies.fingerprints import own_code
-from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.request import Request, content_key, name_of
+from mixope.requests.grouping import Grouped, Grouping, GroupSums, Lookup
+from mixope.requests.request import Request, content_key, name_of
 from mixope.version import __version__
 
 _SETTINGS = ("name", "fragment_rows", "ordered")

@@ -20,8 +20,8 @@ from mixope.engines.sums import grouped
 from mixope.logs import EPISODE_KEYS, Logs
 from mixope.logs.database import connect, release_unused
 from mixope.logs.sources import arrow_batches, quote, reading
-from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.request import Request, joins_episodes, merge_in_order, wanted_columns
+from mixope.requests.grouping import Grouped, Grouping, GroupSums, Lookup
+from mixope.requests.request import Request, joins_episodes, merge_in_order, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

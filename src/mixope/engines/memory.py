@@ -9,7 +9,7 @@ from mixope.base.processes import all_cores
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import ByPasses, by_kind, run_parts
 from mixope.logs import Logs
-from mixope.statistics.request import Part, Request, wanted_columns
+from mixope.requests.request import Part, Request, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

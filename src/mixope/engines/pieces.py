@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from mixope.logs import EPISODE_KEYS
-from mixope.statistics.by_episode import first_of_runs
-from mixope.statistics.trajectories import MOST_ORDERED
+from mixope.requests.by_episode import first_of_runs
+from mixope.requests.trajectories import MOST_ORDERED
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,7 +2,7 @@
 
 ``scan`` answers any requests in one pass over the rows (a second, sorted one if some of them want whole episodes);
 ``group_sums`` adds up row quantities by key, which an engine that speaks SQL pushes down to where the rows lie. All
-that runs on rows is :func:`mixope.statistics.request.partials`; an engine decides where. Parts are merged as a fixed
+that runs on rows is :func:`mixope.requests.request.partials`; an engine decides where. Parts are merged as a fixed
 tree over the fragments, and a hole, a double or a lost row is an error.
 """
 
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from mixope.base.processes import SHORT_SECONDS, progress_bar
 from mixope.base.threads import one_thread
 from mixope.logs import Logs, Schema
-from mixope.statistics.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.statistics.request import Part, Request, merge_in_order, partials
+from mixope.requests.grouping import Grouped, Grouping, GroupSums, Lookup
+from mixope.requests.request import Part, Request, merge_in_order, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa

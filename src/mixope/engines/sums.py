@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mixope.logs import EPISODE_KEYS
 from mixope.logs.sources import quote
-from mixope.statistics.grouping import Aggregate, Grouping, GroupSums, Lookup, sort_by_keys
-from mixope.statistics.quantities import quantity_sql
+from mixope.requests.grouping import Aggregate, Grouping, GroupSums, Lookup, sort_by_keys
+from mixope.requests.quantities import quantity_sql
 
 if TYPE_CHECKING:
     import pyarrow as pa

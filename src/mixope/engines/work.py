@@ -23,8 +23,8 @@ from mixope.logs import Fragment, Schema
 from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
 from mixope.policies.own_code import said
-from mixope.statistics.grouping import Grouped
-from mixope.statistics.request import Part, Request, partials
+from mixope.requests.grouping import Grouped
+from mixope.requests.request import Part, Request, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,8 +26,8 @@ from mixope.engines.work import Job
 from mixope.logs import Fragment, Logs
 from mixope.logs.fragments import ROWS
 from mixope.logs.gathering import Bucket, Load
-from mixope.statistics.grouping import Grouped
-from mixope.statistics.request import Part, Request, wanted_columns
+from mixope.requests.grouping import Grouped
+from mixope.requests.request import Part, Request, wanted_columns
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item

@@ -1,6 +1,6 @@
 """Asking: how an estimator gets sums over the logs without ever opening a file.
 
-An estimator is a generator. It yields requests (:mod:`mixope.statistics.request`), receives their sums, and returns its
+An estimator is a generator. It yields requests (:mod:`mixope.requests.request`), receives their sums, and returns its
 solution:
 
     calibration, value = yield (CalibrationSums(…), ValueSums(…))
@@ -24,8 +24,8 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 from mixope.base.errors import MixopeError, UsageError
-from mixope.statistics.episodes import EpisodeSurvey
-from mixope.statistics.request import Request, content_key
+from mixope.requests.episodes import EpisodeSurvey
+from mixope.requests.request import Request, content_key
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Scans whose moments are made on a GPU, where there is one and it is worth its start.
 
-Requests for moments on bumps go to the device together (:mod:`mixope.statistics.device_moments`); everything else, and
+Requests for moments on bumps go to the device together (:mod:`mixope.requests.device_moments`); everything else, and
 moments of features that have no form for a device, are computed as ever. Without a GPU nothing here changes anything.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 
 from mixope.base.errors import Advice, Setting
 from mixope.features.points import points_of
+from mixope.requests.moments import MomentRequest
+from mixope.requests.request import Request
 from mixope.solvers.devices import Device, find_gpu, unusable
-from mixope.statistics.moments import MomentRequest
-from mixope.statistics.request import Request
 
 Scan = Callable[[Sequence[Request]], tuple[Any, ...]]
 WORTHWHILE = 1_000_000
@@ -53,8 +53,8 @@ class DeviceSums:
     def _shared(
         self, gpu: Any, scan: Scan, requests: Sequence[Request], mine: Sequence[MomentRequest]
     ) -> tuple[Any, ...]:
-        from mixope.statistics.device_kernel import Precision
-        from mixope.statistics.device_moments import DeviceFailure, DeviceMoments
+        from mixope.requests.device_kernel import Precision
+        from mixope.requests.device_moments import DeviceFailure, DeviceMoments
 
         # rounding to eleven bits averages out over many rows
         precision: Precision = "tf32" if self.n_rows >= WORTHWHILE else "float32"

@@ -7,9 +7,9 @@
 Right if the ratio is right or the value is; its summand is the efficient influence function. Where states have factors
 there are two ways to say something of actions that were never logged, and so to correct coverage bias:
 
-    kriged   the counted model, completed (:mod:`mixope.estimators.completion`): ratio and value come from one chain in
-             which every action of the target counts. The default.
-    linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.value_model`)
+    kriged   the counted model, completed (:mod:`mixope.estimators.counts.completion`): ratio and value come from one
+             chain in which every action of the target counts. The default.
+    linear   ω from counts, q by LSTD-Q on interactions of the factors (:mod:`mixope.estimators.counts.value_model`)
 
 Of the kriged value, what was not logged is itself uncertain, and a pair logged once says nothing of its own noise;
 ``approximation`` is the standard deviation of both, and widens the interval.
@@ -28,16 +28,18 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
-from mixope.estimators.completed_part import Part, part_to_complete
-from mixope.estimators.completion import Completion, complete
-from mixope.estimators.counted import CountedSolution, scored
-from mixope.estimators.feature_estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.flow import Flow, follow
-from mixope.estimators.frontier import Frontier, at_the_frontier
+from mixope.estimators.counts.completed_part import Part, part_to_complete
+from mixope.estimators.counts.completion import Completion, complete
+from mixope.estimators.counts.flow import Flow, follow
+from mixope.estimators.counts.frontier import Frontier, at_the_frontier
+from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
+from mixope.estimators.counts.outside import leaving, with_lost_starts
+from mixope.estimators.counts.solution import CountedSolution, scored
+from mixope.estimators.counts.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
+from mixope.estimators.counts.worlds import over_worlds
+from mixope.estimators.features.estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.model import by_model
-from mixope.estimators.occupancy import Occupancy, occupy, pooled
-from mixope.estimators.outside import leaving, with_lost_starts
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import (
     equal_weights,
@@ -47,10 +49,8 @@ from mixope.estimators.state_ratio import (
     state_ratio,
     state_ratio_solution,
 )
-from mixope.estimators.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
-from mixope.estimators.worlds import over_worlds
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS, empty_scores
+from mixope.requests.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _completed_world(problem: Problem) -> CountedSolution:
 
 
 def _outside(found: Completion) -> float:
-    """As of a flow (:mod:`mixope.estimators.outside`)."""
+    """As of a flow (:mod:`mixope.estimators.counts.outside`)."""
     part, law = found.part, np.zeros(found.part.whole.transitions.n_states)
     law[part.states] = found.law
     away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups[~part.astray], law)

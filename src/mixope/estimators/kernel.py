@@ -9,7 +9,7 @@ The worst test f in the unit ball of an RKHS has a closed form, with Δ_i the si
 where an end leads to the start law for the average, to nothing otherwise. With ω = θ·φ the masses are linear in θ,
 α = Dθ − b, so that  min_θ (Dθ − b)ᵀK(Dθ − b) + λ‖θ‖²  (whitened as in :mod:`mixope.solvers.linear`; b = 0 and mean one
 for the average) is one solve. A kernel k(x, y) = ψ(x)·ψ(y) makes it the feature estimator with tests ψ. The work is
-O(N²), hence the limit on rows; :mod:`mixope.estimators.feature_ratio` is the estimator to use.
+O(N²), hence the limit on rows; :mod:`mixope.estimators.features.ratio` is the estimator to use.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_estimators import with_value
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.feature_ratio import CalibratedRatio, RatioFit, calibrate, calibration_requests, phi_of
-from mixope.estimators.feature_scores import score
+from mixope.estimators.features.estimators import with_value
+from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.features.ratio import CalibratedRatio, RatioFit, calibrate, calibration_requests, phi_of
+from mixope.estimators.features.scores import score
 from mixope.estimators.solution import Solution
 from mixope.features import gaussian_kernel, standardised
 from mixope.features.kernel import median_bandwidth
 from mixope.logs import Role
+from mixope.requests.rows import Rows
 from mixope.solvers.linear import LEAST_RIDGE, RIDGE, Whitening
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.rows import Rows
 
 MOST_ROWS = 3000
 _BLOCK = 512

@@ -24,20 +24,20 @@ import numpy as np
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.features.encoding import StateEncoding
 from mixope.features.far import far_share
 from mixope.features.pairs import PairInputs
 from mixope.policies import Policy
+from mixope.requests.by_episode import sum_by_episode
+from mixope.requests.grouping import GroupSums
+from mixope.requests.request import Batch, RowRequest
+from mixope.requests.rows import Rows, told
+from mixope.requests.scores import ClusterScores
 from mixope.solvers.devices import Device, find_gpu, unusable
 from mixope.solvers.fitted_q import Fitted, FittedQSettings, FittedRows, fit_networks, with_clock
 from mixope.solvers.networks import Networks
-from mixope.statistics.by_episode import sum_by_episode
-from mixope.statistics.grouping import GroupSums
-from mixope.statistics.request import Batch, RowRequest
-from mixope.statistics.rows import Rows, told
-from mixope.statistics.scores import ClusterScores
 
 FOLDS = 8
 """Networks, each without the episodes of one fold; fewer where there are fewer episodes."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, scored
-from mixope.estimators.feature_estimators import logged_mean_on_features
-from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.counts.solution import CountedSolution, scored
+from mixope.estimators.features.estimators import logged_mean_on_features
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Solution, Weights
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS
+from mixope.requests.transitions import BASIS
 
 
 @dataclass(frozen=True)

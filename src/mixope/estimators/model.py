@@ -15,9 +15,9 @@ from scipy import sparse
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, scored
-from mixope.estimators.flow import Flow, with_restart
-from mixope.estimators.occupancy import pooled
+from mixope.estimators.counts.flow import Flow, with_restart
+from mixope.estimators.counts.occupancy import pooled
+from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem

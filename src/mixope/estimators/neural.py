@@ -18,16 +18,16 @@ from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.errors import UsageError
 from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_estimators import with_value
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.feature_ratio import CalibratedRatio, calibrate, calibration_requests
-from mixope.estimators.feature_scores import score
+from mixope.estimators.features.estimators import with_value
+from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.features.ratio import CalibratedRatio, calibrate, calibration_requests
+from mixope.estimators.features.scores import score
 from mixope.estimators.solution import Solution
 from mixope.features import FittedMap, NormalisedBumps, default_size, fit_encoded, standardised
+from mixope.requests.rows import Rows, told
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, load_jax, train
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.rows import Rows, told
 
 _MOST_TESTS = 300
 #: Directions of the tests with less than this share of the largest mean square: noise, which whitening would blow up

@@ -29,14 +29,14 @@ import numpy as np
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, dressed
-from mixope.estimators.occupancy import pooled
+from mixope.estimators.counts.occupancy import pooled
+from mixope.estimators.counts.solution import CountedSolution, dressed
 from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import state_ratio_solution
 from mixope.problem import Problem
-from mixope.statistics.scores import ClusterScores, ScoreTable
-from mixope.statistics.trajectories import Trajectories
-from mixope.statistics.transitions import BASIS
+from mixope.requests.scores import ClusterScores, ScoreTable
+from mixope.requests.trajectories import Trajectories
+from mixope.requests.transitions import BASIS
 
 _RIDGE, _ROUNDING, _LARGEST = 1e-3, 1e-9, float(np.log(1e3))
 _NEWTON_STEPS = 50

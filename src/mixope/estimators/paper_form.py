@@ -18,8 +18,8 @@ from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import CountedMixture
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.protocol import Behaviour
-from mixope.estimators.counted import CountedSolution
-from mixope.estimators.outside import leaving
+from mixope.estimators.counts.outside import leaving
+from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.problem import Problem
 from mixope.solvers.outcome import Solved

@@ -29,7 +29,7 @@ class Estimator(Protocol):
         ...
 
     def solve(self, problem: Any) -> Solution | Asking[Solution]:
-        """Solve a :class:`~mixope.problem.Problem` or a :class:`~mixope.estimators.feature_problem.FeatureProblem`."""
+        """Solve a :class:`~mixope.problem.Problem` or a :class:`~mixope.estimators.features.problem.FeatureProblem`."""
         ...
 
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.requests.scores import ClusterScores
+from mixope.requests.weights import WeightBin
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.scores import ClusterScores
-from mixope.statistics.weights import WeightBin
 
 Given = Literal["propensities", "policies"]
 Combine = Callable[[Sequence[float], Sequence[float]], float]

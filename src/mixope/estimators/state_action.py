@@ -30,19 +30,19 @@ from scipy import sparse
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, scored
-from mixope.estimators.feature_estimators import pair_ratio_on_features, sadl_on_features
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.flow import Flow, with_restart
-from mixope.estimators.frontier import at_the_frontier
-from mixope.estimators.occupancy import Occupancy, pooled
-from mixope.estimators.outside import outside_mass
+from mixope.estimators.counts.flow import Flow, with_restart
+from mixope.estimators.counts.frontier import at_the_frontier
+from mixope.estimators.counts.occupancy import Occupancy, pooled
+from mixope.estimators.counts.outside import outside_mass
+from mixope.estimators.counts.solution import CountedSolution, scored
+from mixope.estimators.features.estimators import pair_ratio_on_features, sadl_on_features
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import left_out, pair_baseline
 from mixope.problem import Problem
+from mixope.requests.transitions import BASIS, empty_scores
 from mixope.solvers.chain import Resolvent, Side
 from mixope.solvers.outcome import Outcome, Solved
-from mixope.statistics.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)

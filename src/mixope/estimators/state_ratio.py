@@ -7,7 +7,7 @@
 General form: ω = d/d₀ solves Σ c ω(s)[f(s) − γ ρ f(s′)] = (1−γ) E_μ₀ f · Σ c for every f; in the tabular case d = d P
 on the flow, and the value is Σ c ω ρ r / Σ c ω ρ. The paper's own form is in :mod:`mixope.estimators.paper_form`.
 
-Scores (their sums by episode give the interval), with t the tail of :mod:`mixope.estimators.occupancy`:
+Scores (their sums by episode give the interval), with t the tail of :mod:`mixope.estimators.counts.occupancy`:
 for a fitted behaviour the efficient influence function ωρ(r + t − q(s,a)), q the mean of r + t over the rows of (s, a);
 for logged propensities ωρ(r + t − v(s)), v the ρ-weighted mean of r + t over the rows of s.
 """
@@ -33,17 +33,17 @@ from mixope.behaviours import (
     sample_weights,
 )
 from mixope.estimators.asking import Asking
-from mixope.estimators.counted import CountedSolution, combine_counted, scored
-from mixope.estimators.feature_estimators import state_ratio_on_features
-from mixope.estimators.feature_problem import FeatureProblem
-from mixope.estimators.flow import Flow, follow
-from mixope.estimators.frontier import at_the_frontier
-from mixope.estimators.occupancy import Occupancy, occupy, pooled
-from mixope.estimators.outside import outside_mass
+from mixope.estimators.counts.flow import Flow, follow
+from mixope.estimators.counts.frontier import at_the_frontier
+from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
+from mixope.estimators.counts.outside import outside_mass
+from mixope.estimators.counts.solution import CountedSolution, combine_counted, scored
+from mixope.estimators.features.estimators import state_ratio_on_features
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.estimators.solution import Given, Measures, Solution, Weights
 from mixope.problem import Problem
-from mixope.statistics.transitions import BASIS, empty_scores, noise_by_action
+from mixope.requests.transitions import BASIS, empty_scores, noise_by_action
 
 Form = Literal["general", "paper"]
 

@@ -28,13 +28,13 @@ from mixope.base.errors import Advice, UsageError
 from mixope.behaviours import CountedMixture, PerLogger
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
-from mixope.estimators.feature_estimators import trajectory_on_features
-from mixope.estimators.feature_problem import FeatureProblem
+from mixope.estimators.features.estimators import trajectory_on_features
+from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Given, Measures, Solution
 from mixope.problem import Problem, pair_probabilities
-from mixope.statistics.scores import ClusterScores
-from mixope.statistics.trajectories import RatioColumns, Trajectories
-from mixope.statistics.transitions import Transitions
+from mixope.requests.scores import ClusterScores
+from mixope.requests.trajectories import RatioColumns, Trajectories
+from mixope.requests.transitions import Transitions
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.base.errors import Advice, DataError, Setting
-from mixope.diagnostics import Diagnostic
-from mixope.diagnostics.verdicts import Status
+from mixope.checks import Diagnostic
+from mixope.checks.verdicts import Status
 from mixope.experiments.classes import Coded
 from mixope.experiments.design import Design
 from mixope.logs.sources import quote

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from mixope.base.errors import DataError
+from mixope.checks import Diagnostic, Verdict, verdict
 from mixope.comparison import compare
-from mixope.diagnostics import Diagnostic, Verdict, verdict
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, Engine
 from mixope.estimand import Estimand
@@ -26,9 +26,9 @@ from mixope.experiments.panel import Panel, memory
 from mixope.experiments.records import ArmResult, Effect, Line, LongRun, Sensitivity, turned_round, without_conclusion
 from mixope.experiments.seen import by_day, naive
 from mixope.experiments.sensitivity import Wanted, sensitivity_of
-from mixope.intervals import Interval, probability_positive
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
+from mixope.uncertainty import Interval, probability_positive
 
 UNBOUNDED = (
     "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"

@@ -18,8 +18,8 @@ import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
 from mixope.experiments.records import Effect
-from mixope.intervals import Interval, probability_positive, quantile
 from mixope.logs.sources import arrow_batches, quote
+from mixope.uncertainty import Interval, probability_positive, quantile
 
 if TYPE_CHECKING:
     from mixope.experiments.panel import Panel

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.experiments.chains import Chain, chain_of, start_law
 from mixope.experiments.counts import Counts, t_value
 

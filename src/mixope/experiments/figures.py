@@ -14,7 +14,7 @@ from mixope.experiments.chains import Pair
 from mixope.experiments.counts import Counts, effect_of, jackknife
 from mixope.experiments.records import Day, Driver, Effect, Line
 from mixope.experiments.seen import SeenDays
-from mixope.intervals import quantile
+from mixope.uncertainty import quantile
 
 DRIVERS = 8
 BY_JACKKNIFE = "jackknife over units"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.experiments.chains import chain_of, start_law
 from mixope.experiments.counts import Counts, jackknife_error
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.experiments.chains import chain_of
 from mixope.experiments.counts import SUMS, Counts, Histories, jackknife_error, t_value
 

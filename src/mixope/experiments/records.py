@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 from mixope.base.rendering import ReportedRecord, Rows
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.estimate import Provenance
-from mixope.intervals import Interval
+from mixope.uncertainty import Interval
 
 SURE = 0.95
 Broken = Literal["confounding", "markov", "coverage"]

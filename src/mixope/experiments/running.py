@@ -18,9 +18,9 @@ from mixope.experiments.panel import Panel, make_panel
 from mixope.experiments.records import ArmResult, Experiment, Subgroup, as_cost
 from mixope.experiments.subgroups import groups_of
 from mixope.experiments.watching import about_looking, as_planned_rows, at_all_times
-from mixope.intervals import one_look_level
 from mixope.logs import LogSource
 from mixope.questions import as_estimand, check_level
+from mixope.uncertainty import one_look_level
 
 Kind = Literal["average", "discounted", "horizon", "day"]
 AHEAD = 90

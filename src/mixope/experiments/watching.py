@@ -1,7 +1,7 @@
 """A test that is watched while it runs: what looking often does to intervals.
 
-Intervals for all times are as wide as intervals for one look at a higher level (:mod:`mixope.intervals.sequences`). So
-an experiment is computed at that level from end to end, whatever it is made of, and its intervals are then given the
+Intervals for all times are as wide as intervals for one look at a higher level (:mod:`mixope.uncertainty.sequences`).
+So an experiment is computed at that level from end to end, whatever it is made of, and its intervals are then given the
 level that they have at all times together. The clock is the number of rows, one per unit and period: units come in,
 and those that are in stay. What a unit shows on a later day is akin to what it showed before, so that information grows
 no faster than rows, and where it grows more slowly the sequence errs less often than it says.
@@ -14,7 +14,7 @@ from dataclasses import replace
 from mixope.base.arrays import is_whole
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.experiments.records import Part, with_each
-from mixope.intervals import ANYTIME, Interval
+from mixope.uncertainty import ANYTIME, Interval
 
 PLANNED_ROWS = 100_000
 """Rows at which the sequence is narrowest where nobody plans: a quarter wider from ten thousand to ten million."""

@@ -3,7 +3,7 @@
     φ_m(s) = g_m(s) / Σ_k g_k(s),     g_m(s) = exp(−d²(s, c_m) / 2 w_m²),
     d²(s, c) = Σ numbers (r_k Δz_k)² + Σ categories r_k² [s_k ≠ c_k],     z the standardised number
 
-The relevance r_k of a column is between 0 and 1 (:mod:`mixope.statistics.relevance`): columns of noise hardly move a
+The relevance r_k of a column is between 0 and 1 (:mod:`mixope.requests.relevance`): columns of noise hardly move a
 state, so that landmarks and bumps are spent on the others. A category is one-hot columns times r_k/√2, which makes the
 distance of two levels r_k; landmarks c_m and widths w_m are chosen as for vectors (:mod:`mixope.features.bumps`), and
 the cost is linear in the rows.

@@ -11,7 +11,7 @@ from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.policies import DiscretePolicy, Policy
 from mixope.policies.own_code import asking
 from mixope.problem import align_actions, state_probabilities
-from mixope.statistics.transitions import Transitions
+from mixope.requests.transitions import Transitions
 
 SHOWN_GAPS = 10
 

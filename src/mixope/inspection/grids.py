@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
-from mixope.statistics.transitions import Transitions
+from mixope.requests.transitions import Transitions
 
 MOST_CELLS = 16
 """On a side."""

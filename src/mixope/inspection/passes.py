@@ -18,7 +18,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, DataError
-from mixope.diagnostics import episodes_are_new, judge_dropped
+from mixope.checks import episodes_are_new, judge_dropped
 from mixope.engines import Engine, bounded, choose, with_checkpoint
 from mixope.inspection.coverage import cover
 from mixope.inspection.records import (
@@ -50,12 +50,12 @@ from mixope.logs import (
 )
 from mixope.policies import PolicySource
 from mixope.questions import as_logs, resolve_policy
+from mixope.requests.episodes import SURVEYED
+from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
+from mixope.requests.request import Batch, Request
+from mixope.requests.transitions import Transitions
 from mixope.seen import Counted, Sampled, count, no_rows, sample
 from mixope.sizes import refuse_too_large
-from mixope.statistics.episodes import SURVEYED
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
-from mixope.statistics.request import Batch, Request
-from mixope.statistics.transitions import Transitions
 from mixope.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
 _SEVERITY = {"pass": "note", "warn": "warning", "fail": "warning"}

@@ -9,9 +9,9 @@ import numpy as np
 from mixope.base.arrays import sum_by
 from mixope.inspection.records import Component, StateColumn
 from mixope.logs import CODED, MISSING_NUMBER, MISSING_WORD, Schema
-from mixope.statistics.grouping import Aggregate, Grouped, Grouping, GroupSums
-from mixope.statistics.request import Request
-from mixope.statistics.transitions import Transitions
+from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
+from mixope.requests.request import Request
+from mixope.requests.transitions import Transitions
 
 SHOWN = 3
 """Values of a category that are named, the most frequent ones."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.paper.coverage_logs import BLOCKS, LEVEL, PAIR, REFITS, SCORES, CoveredLog, Observed, Source
 from mixope.paper.experiment import Cell, Experiment, Row, Size, number
 from mixope.paper.style import BLACK, BLUE, GREEN, GREY, LOOKS, NAMES, ORANGE, PURPLE, SKY, VERMILION

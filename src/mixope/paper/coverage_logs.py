@@ -28,12 +28,12 @@ from mixope.differences import JointScores, pairwise
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY
-from mixope.intervals import Interval, IntervalChoice, Scores, judge_scores, widen
 from mixope.paper.cases import CARTPOLE, log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import DiscreteCallablePolicy, Mixture, Policy, TabularPolicy
 from mixope.resampling import episode_counts_request, prepare, resample
 from mixope.seen import Counted, Sampled, look
+from mixope.uncertainty import Interval, IntervalChoice, Scores, judge_scores, widen
 
 LEVEL = 0.95
 Source = Literal["scores", "refits", "blocks"]

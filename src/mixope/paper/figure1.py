@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mixope.estimators.counted import CountedSolution
+    from mixope.estimators.counts.solution import CountedSolution
     from mixope.problem import Problem
 
 METHODS = ("bch", "emp")
@@ -64,7 +64,7 @@ class Stationary:
     def measure(self) -> list[Row]:
         """The distance of every method; where wanted, a row per state besides."""
         from mixope.estimand import Estimand
-        from mixope.estimators.counted import without_scores
+        from mixope.estimators.counts.solution import without_scores
         from mixope.problem import Problem
         from mixope.seen import count
 

@@ -25,7 +25,7 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import MixopeError
 from mixope.estimand import Estimand
 from mixope.estimators import make
-from mixope.estimators.counted import without_scores
+from mixope.estimators.counts.solution import without_scores
 from mixope.paper.cases import log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import TabularPolicy

@@ -4,7 +4,7 @@
     features    the classifier of the actions, over the rows by which fits are judged and all actions
 
 A behaviour that is counted fits by construction, and has no picture. As in the check of the behaviour
-(:mod:`mixope.diagnostics.known_policies`), a choice enters that is expected to happen, and not to happen, at
+(:mod:`mixope.checks.known_policies`), a choice enters that is expected to happen, and not to happen, at
 least five times: nobody recorded the propensity of an action that was not taken. Of n choices of probability p, chance
 moves the frequency by √(p(1 − p)/n).
 """
@@ -15,12 +15,12 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.behaviours.classifier import FittedClassifier
-from mixope.diagnostics.known_policies import LEAST
-from mixope.estimators.feature_problem import FeatureProblem, SampledRows
+from mixope.checks.known_policies import LEAST
+from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.pictures.records import Reliability, ReliabilityBin
 from mixope.policies.protocol import Policy
 from mixope.problem import Problem, pair_probabilities
-from mixope.statistics.transitions import Transitions, restrict
+from mixope.requests.transitions import Transitions, restrict
 
 BINS = 10
 MOST_CHOICES = 2_000_000

@@ -16,8 +16,8 @@ import math
 import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray
-from mixope.intervals import degrees_of_freedom, quantile, standard_error
 from mixope.pictures.records import Grown, ReturnBar
+from mixope.uncertainty import degrees_of_freedom, quantile, standard_error
 
 POINTS = 24
 LEAST = 10

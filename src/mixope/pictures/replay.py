@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mixope.diagnostics.replay import steps_of
+from mixope.checks.replay import steps_of
 from mixope.pictures.records import ReplayedMean
-from mixope.statistics.replay import Replay, Replays
+from mixope.requests.replay import Replay, Replays
 
 
 def replayed_means(found: Replays | None) -> tuple[ReplayedMean, ...]:

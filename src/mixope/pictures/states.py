@@ -10,7 +10,7 @@ import numpy as np
 from mixope.base.arrays import sum_by
 from mixope.estimators import Weights
 from mixope.pictures.records import Visit, Visits
-from mixope.statistics.transitions import Transitions
+from mixope.requests.transitions import Transitions
 
 MOST_STATES = 12
 

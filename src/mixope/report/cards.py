@@ -15,7 +15,7 @@ from itertools import count
 
 from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.differences import Comparison, Differences, Selection
 from mixope.estimate import Estimate
 from mixope.experiments.records import Experiment

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.estimate import Estimate
-from mixope.intervals import Interval
 from mixope.report.words import judged, level_words, rounded
+from mixope.uncertainty import Interval
 
 UNSUPPORTED = "Not supported by these logs"
 MOST_NAMED = 4

@@ -17,7 +17,7 @@ from typing import Any
 from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.base.rendering import ReportedRecord
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.differences import Comparison, Difference, Differences, Selection
 from mixope.distributions import Returns
 from mixope.estimate import Estimate, Provenance
@@ -26,7 +26,7 @@ from mixope.inspection import Coverage
 from mixope.report.decision import choice, title
 from mixope.report.trial_words import headline
 from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
-from mixope.statistics.weights import WeightBin
+from mixope.requests.weights import WeightBin
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}

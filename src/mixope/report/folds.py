@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mixope.diagnostics import Diagnostic
+from mixope.checks import Diagnostic
 from mixope.differences import Differences, Selection
 from mixope.differences.records import probability_words
 from mixope.distributions import Returns

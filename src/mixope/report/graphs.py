@@ -18,7 +18,7 @@ from mixope.inspection import Grid
 from mixope.pictures import Grown, Reliability, ReturnBar
 from mixope.report.plots import AXIS, EDGE, fits, shortened, size, tick_words, width
 from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE, Sheet
-from mixope.statistics.weights import WeightBin
+from mixope.requests.weights import WeightBin
 
 HEIGHT = {True: 210, False: 250}
 """CSS pixels, on narrow and on wide pages."""

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.planning import Need, Plan
 from mixope.report import folds, plots
 from mixope.report.cards import Card, card

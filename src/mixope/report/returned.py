@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.base.errors import Advice, Phrase, in_python
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.distributions import Amount, Returns
 from mixope.report.layout import STYLE, Pieces, bullets, heading, notes, remarks, table
 from mixope.report.words import by_urgency, rounded

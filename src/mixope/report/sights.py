@@ -16,7 +16,7 @@ from mixope.report import graphs, plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, sized, twice
 from mixope.report.words import rounded, state_words
-from mixope.statistics.weights import WeightBin
+from mixope.requests.weights import WeightBin
 
 
 def of_logs(found: Estimate, prefix: str) -> Figures:

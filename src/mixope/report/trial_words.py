@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mixope.diagnostics import Verdict
+from mixope.checks import Verdict
 from mixope.estimand import Estimand
 from mixope.experiments.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
 from mixope.report.words import rounded

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Advice
-from mixope.diagnostics import Diagnostic, Verdict
+from mixope.checks import Diagnostic, Verdict
 from mixope.differences.records import Rank, probability_words
 from mixope.estimate import Earned, Estimate
-from mixope.intervals import Interval
+from mixope.uncertainty import Interval
 
 SYMBOL = {"good": "✓", "caution": "!", "bad": "✕", "reference": "○"}
 """The kinds of outcome, from the best to what is not judged, each with its sign."""

@@ -1,0 +1,67 @@
+"""Do enough events decide?
+
+Where one row in thousands pays, or three episodes end, the value hangs on a handful of events, and nobody knows how
+many there would be next time. Intervals allow for the skewness of such scores (:mod:`mixope.uncertainty.clustered`),
+but not for events of which none was seen.
+
+    deciding episodes   N = 1/γ², γ the skewness of the mean of the episodes' scores: N events of one size have
+                        γ = 1/√N. Of m symmetric scores it is about m²/6, so that few episodes alone do not make it
+                        small. On vectors, where an episode may stand out only because a fit that has not seen it is far
+                        off there, the fit on all rows may say that it does not.
+    rare ends           the total of an episode is the worth of a step over the chance that it is the last. With few
+                        ends that chance is hardly known, and its inverse less so: the ends of the weighted logs count
+                        as (Σ w)²/Σ w² over the terminated rows. If they decide, the standard error is the value over
+                        the root of their number; where it is smaller, something else tells the length (most episodes
+                        begin near their end), and (value / standard error)² counts instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mixope.checks.evidence import Evidence
+from mixope.checks.verdicts import Diagnostic, graded
+from mixope.requests.skewness import deciding_events
+from mixope.uncertainty import standard_error
+
+FEWEST_EPISODES = 40
+"""Of fewer, one that stands out among healthy ones would look like a rare event."""
+LEAST = 3
+"""Events below which the interval cannot be trusted; see docs/trust.md."""
+ENDS = 10
+
+
+def few_decide(evidence: Evidence) -> Diagnostic | None:
+    """How many events of one size would make scores as skewed; None where there are too few episodes to tell."""
+    scores, sure = evidence.scores, evidence.uncertainty
+    if scores is None or sure.n_blocks is not None or evidence.solution.degrees is not None:
+        return None
+    if len(scores) < FEWEST_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
+        return None
+    worth = max(deciding_events(scores), evidence.measures.deciding_events or 0.0)
+    words = (
+        f"the interval rests on about {worth:.1f} events; of fewer than {LEAST}, which chance may double or leave out,"
+        " no interval can be sure"
+        if worth < LEAST
+        else f"no handful of events decides: scores are no more skewed than {worth:,.0f} of one size would make them"
+    )
+    return graded("deciding episodes", worth, LEAST, -np.inf, words, high_is_bad=False)
+
+
+def rare_ends(evidence: Evidence) -> Diagnostic | None:
+    """How many ends the weighted logs are worth; None where the answer does not hang on them."""
+    if not evidence.estimand.needs_ends:
+        return None
+    ends, error = _ends_behind(evidence), evidence.uncertainty.standard_error
+    if ends is None or not error or not np.isfinite(evidence.value):
+        return None
+    worth = max(ends, (evidence.value / error) ** 2)
+    words = f"the ends of episodes that the target reaches are worth {ends:,.1f}" + (
+        f"; with fewer than {ENDS} nobody can tell how long its episodes are" if worth < ENDS else ""
+    )
+    return graded("rare ends", worth, ENDS, -np.inf, words, high_is_bad=False)
+
+
+def _ends_behind(evidence: Evidence) -> float | None:
+    measured = evidence.measures.effective_ends
+    return measured if evidence.readings.effective_ends is None else evidence.readings.effective_ends

@@ -1,0 +1,109 @@
+"""Evidence: all that a check may look at, of one estimate and of the logs behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mixope.base.arrays import FloatArray
+from mixope.checks.verdicts import Diagnostic
+from mixope.estimand import Estimand
+from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.solution import Measures, Solution
+from mixope.problem import Problem
+from mixope.requests.episodes import EpisodeSums
+from mixope.requests.replay import Replays
+from mixope.survey import Survey
+from mixope.uncertainty import Interval, Uncertainty
+
+ROUNDING = 1e-9
+"""Differences below this share of the value and the rewards are what floats leave, and say nothing."""
+
+
+@dataclass(frozen=True)
+class Parked:
+    """The share of the target's steps in states that nothing leaves, and what these steps earn, by size, per step."""
+
+    share: float
+    earned: float
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What checks need of the flow behind a solution on counts: read off while it is there, for it takes much memory.
+
+    A shift is None where it was not asked for, because the gap is not of the size of its check.
+    """
+
+    parked: Parked | None = None
+    coverage_shift: float | None = None
+    lone_shift: float | None = None
+    effective_ends: float | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A solution, its uncertainty, the problem it solves, and the logs; ``scores`` are by episode.
+
+    ``problem`` and ``sums`` are None where a prediction is judged that saw a part of the logs only.
+    """
+
+    solution: Solution
+    uncertainty: Uncertainty
+    survey: Survey
+    problem: Problem | FeatureProblem | None = None
+    sums: EpisodeSums | None = None
+    scores: FloatArray | None = None
+    by_step: FloatArray | None = None
+    of_logs: tuple[Diagnostic, ...] = ()
+    """What was found about the logs, whatever was asked of them."""
+    estimand: Estimand = field(default_factory=Estimand)
+    readings: Readings = field(default_factory=Readings)
+    replays: Replays | None = None
+    """What the counts predict of the logs themselves, beside what was seen."""
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+        return self.solution.value
+
+    @property
+    def measures(self) -> Measures:
+        """What the estimator measured."""
+        return self.solution.measures
+
+    @property
+    def interval(self) -> Interval | None:
+        """With what approximation adds to it."""
+        return self.uncertainty.interval
+
+    def is_rounding(self, difference: float) -> bool:
+        """Whether a difference in what is earned is no more than what floats leave of zero."""
+        survey = self.survey
+        return abs(difference) <= ROUNDING * max(abs(self.value), abs(survey.lowest), abs(survey.highest))
+
+    @property
+    def on_features(self) -> bool:
+        """Whether nothing was counted: coverage is then not known pair by pair."""
+        return isinstance(self.problem, FeatureProblem)
+
+    @cached_property
+    def effective_sample_size(self) -> float | None:
+        """How many rows of the target's own the weighted logs are worth; None where nothing is weighed."""
+        if self.solution.weights is not None:
+            return self.solution.weights.effective_sample_size()
+        return self.measures.effective_sample_size
+
+    @cached_property
+    def largest_share(self) -> float | None:
+        """The share of the heaviest row (or episode) in all weight."""
+        if self.measures.largest_share is not None:
+            return self.measures.largest_share
+        weights = self.solution.weights
+        return None if weights is None else weights.largest / max(float(weights.total.sum()), 1e-300)
+
+    @property
+    def n_cut(self) -> float:
+        """Rows whose ratio was truncated, whose calibration was raised to zero, or whose density was capped."""
+        m = self.measures
+        return (m.truncated_ratios or 0.0) + (m.clipped_calibrations or 0.0) + (m.capped_densities or 0.0)

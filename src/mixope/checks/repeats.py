@@ -1,0 +1,28 @@
+"""Was everything logged once?
+
+Episodes that are given twice (an export that overlaps another, copies under new ids) count as evidence that is not
+there: intervals shrink by the square root of how often they are repeated, and nothing else in the logs looks wrong.
+"""
+
+from __future__ import annotations
+
+from mixope.checks.verdicts import Diagnostic, graded
+from mixope.requests.repeats import Repeats
+
+WARN, FAIL = 0.01, 0.25
+"""Shares of the episodes that can tell; see the table in docs/trust.md."""
+
+
+_HOW = {True: "exact copies of others", False: "copies of others but for the last digits"}
+
+
+def episodes_are_new(repeats: Repeats) -> Diagnostic:
+    """The share of episodes that are copies of others, not counting those that may come out alike by chance."""
+    words = "no episode is an exact copy of another, but for those that may come out alike by chance"
+    if repeats.example is not None and repeats.copies:
+        copy, original = repeats.example
+        words = (
+            f"{repeats.copies:,} of {repeats.telling:,} episodes that should differ are {_HOW[repeats.exact]}: {copy}"
+            f" is one of {original}. Rows that are counted twice make intervals too narrow"
+        )
+    return graded("repeated episodes", repeats.share, WARN, FAIL, words)

@@ -1,0 +1,1 @@
+"""Estimators where states and actions are counted: flow, occupancy, ratio, completion."""
