@@ -44,9 +44,10 @@ def distinct(table):
 
 @pytest.fixture
 def short(monkeypatch):
-    """Stretches of a few rows, of logs that are long with a few more."""
+    """Stretches of a few rows, of logs that are long with a few more; whatever this process has held so far."""
     monkeypatch.setattr(sizes, "ROWS", 400)
     monkeypatch.setattr(sizes, "LONG", 10_000)
+    monkeypatch.setattr(sizes, "resident_bytes", lambda: 200_000_000)
 
 
 @pytest.fixture
