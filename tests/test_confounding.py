@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from intervals.logs import chain_log, ending_log
 from scipy.optimize import linprog
 
 import mixope
@@ -13,6 +12,7 @@ from mixope.confounding import FACTORS, Confounded, Reported, confounding_of
 from mixope.estimand import Estimand
 from mixope.estimators.counts.occupancy import pooled
 from mixope.seen import look
+from uncertainty.logs import chain_log, ending_log
 
 ESTIMANDS = [Estimand(), Estimand("discounted", gamma=0.8), Estimand("horizon", horizon=4)]
 

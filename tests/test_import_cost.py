@@ -48,3 +48,17 @@ def test_functions_are_functions_in_whatever_order_they_are_first_used(first):
     """No module of the package may take the name of a function once it is imported."""
     uses = "; ".join(f"mixope.{name}" for name in first)
     assert run(f"import mixope; {uses}; print(callable(mixope.evaluate), callable(mixope.compare))") == ["True", "True"]
+
+
+def test_a_first_answer_loads_no_optimiser_and_no_pool_of_workers():
+    code = (
+        "import sys, mixope\n"
+        "n = 40\n"
+        "rows = {'observation': [i % 4 for i in range(n)], 'action': [i % 2 for i in range(n)],\n"
+        "        'reward': [float(i % 3) for i in range(n)], 'episode_id': [i // 10 for i in range(n)],\n"
+        "        'step': [i % 10 for i in range(n)], 'truncated': [i % 10 == 9 for i in range(n)]}\n"
+        "mixope.evaluate(rows, mixope.TabularPolicy([[0.5, 0.5]] * 4))\n"
+        "print(*sorted(sys.modules))"
+    )
+    loaded = set(run(code))
+    assert not {"scipy.optimize", "joblib", "sklearn", "matplotlib", "scipy.stats"} & loaded

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from intervals.logs import chain_log, ending_log
 
 import mixope
 from mixope.base.errors import DataError, UsageError
 from mixope.distributions import weighted_quantile
 from mixope.worlds import simulate
+from uncertainty.logs import chain_log, ending_log
 
 
 def episodes_of(columns, target):

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from intervals.logs import chain_log
 
 import mixope
 from mixope.base.errors import UsageError
 from mixope.distributions import Returns
+from uncertainty.logs import chain_log
 
 STEPS = 3
 

@@ -29,7 +29,6 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from mixope.base.arrays import FloatArray, IntArray, is_number, sum_by
 from mixope.base.errors import UsageError
@@ -260,6 +259,8 @@ def entered(clear: Callable[[float], float]) -> float | None:
 
     ``clear`` takes the logarithm of a factor.
     """
+    from scipy.optimize import brentq
+
     most = float(np.log(MOST_FACTOR))
     if not clear(0.0) > 0:
         return 1.0

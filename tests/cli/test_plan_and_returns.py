@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from intervals.logs import chain_log
 
 from experiments.tables import WORDS, two_states
 from mixope.logs import write
+from uncertainty.logs import chain_log
 
 from .running import run
 

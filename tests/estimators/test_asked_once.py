@@ -6,7 +6,8 @@ import pytest
 import mixope
 from mixope.bands import problem_band
 from mixope.checks.coverage import coverage_shift
-from mixope.estimators import make, occupancy
+from mixope.estimators import make
+from mixope.estimators.counts import occupancy
 from mixope.problem import Problem
 from mixope.seen import count
 from solving import solved

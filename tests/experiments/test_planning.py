@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from intervals.logs import chain_log
 from scipy import stats
 
 import mixope
 from mixope.base.errors import DataError, UsageError
 from mixope.worlds import simulate
+from uncertainty.logs import chain_log
 
 from .test_watching import COLUMNS, peeking, table
 

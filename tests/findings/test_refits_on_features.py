@@ -5,7 +5,8 @@ import pytest
 
 import mixope
 from mixope.estimand import Estimand
-from mixope.estimators import feature_value, make
+from mixope.estimators import make
+from mixope.estimators.features import value as feature_value
 from mixope.estimators.state_ratio import StateRatio
 from mixope.features import NormalisedBumps, OneHot
 from mixope.questions import ask

@@ -12,7 +12,8 @@ from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import HeteroscedasticGaussian, Logged
 from mixope.checks import Verdict
 from mixope.estimand import Estimand
-from mixope.estimators import REGISTRY, feature_ratio, neural
+from mixope.estimators import REGISTRY, neural
+from mixope.estimators.features import ratio as feature_ratio
 from mixope.estimators.neural import NeuralRatio
 from mixope.estimators.solution import Measures, combine_measures
 from mixope.estimators.state_ratio import StateRatio

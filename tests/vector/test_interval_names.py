@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from intervals.logs import resampled
 from scipy import stats
 
 import mixope
@@ -15,6 +14,7 @@ from mixope.features import OneHot
 from mixope.resampling import FeatureRefit
 from mixope.uncertainty import likelihood_interval
 from mixope.worlds import linear_quadratic
+from uncertainty.logs import resampled
 
 from .worlds import SYSTEM, TARGET, Counted, Monomials, drop_ridges, id_columns, id_policies, lq_columns, lq_logs, posed
 

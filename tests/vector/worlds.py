@@ -8,8 +8,11 @@ import numpy as np
 import mixope
 from mixope.behaviours import Behaviour, FittedBehaviour
 from mixope.engines import MemoryEngine
-from mixope.estimators import feature_estimators, feature_ratio, feature_value, state_action, state_ratio
+from mixope.estimators import state_action, state_ratio
 from mixope.estimators.asking import answered
+from mixope.estimators.features import estimators as feature_estimators
+from mixope.estimators.features import ratio as feature_ratio
+from mixope.estimators.features import value as feature_value
 from mixope.estimators.features.ratio import RatioSystem
 from mixope.estimators.features.value import ValueSystem
 from mixope.features import OneHot

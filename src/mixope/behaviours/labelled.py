@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from mixope.base.arrays import FloatArray, IntArray
@@ -79,6 +78,8 @@ def fit_gate(design: FloatArray, share: FloatArray, weight: FloatArray) -> tuple
 
     The curvature is at most ½ Σ c xxᵀ (Böhning 1992): in coordinates in which that is the identity, few steps do.
     """
+    from scipy.optimize import minimize
+
     ridge = ridges(design.shape[1], VARIANCE_RIDGE)[:, None]
     root = np.linalg.inv(np.linalg.cholesky(gram(design, weight, 2 * VARIANCE_RIDGE))).T
     white, shape = design @ root, (design.shape[1], share.shape[1])

@@ -101,7 +101,7 @@ class EmbeddedEngine:
             tables = _tables(reader, logs.name)
             whole = by_episode and not all(map(joins_episodes, requests))
             pieces = episode_pieces(tables, size) if whole else even_pieces(tables, size)
-            parts = run_parts(pieces, logs.schema, requests, self.threads or all_cores())
+            parts = run_parts(pieces, logs.schema, requests, self.threads)
             merged = merge_in_order(watched(parts, expected_rows), expected_rows)
         return [] if merged is None else list(zip(requests, merged.partials, strict=True))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mixope.base.processes import all_cores
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import ByPasses, by_kind, run_parts
 from mixope.logs import Logs
@@ -27,7 +26,7 @@ class MemoryEngine(ByPasses):
     def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         for mine, tables in self.cut(logs, requests):
-            yield mine, run_parts(tables, logs.schema, mine, self.threads or all_cores())
+            yield mine, run_parts(tables, logs.schema, mine, self.threads)
 
     def cut(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Iterator[pa.Table]]]:
         """The requests that can be answered together, each time with the pieces to answer them on."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from mixope.base.processes import SHORT_SECONDS, progress_bar
+from mixope.base.processes import SHORT_SECONDS, all_cores, progress_bar
 from mixope.base.threads import one_thread
 from mixope.logs import Logs, Schema
 from mixope.requests.grouping import Grouped, Grouping, GroupSums, Lookup
@@ -24,6 +26,8 @@ from mixope.requests.request import Part, Request, merge_in_order, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -69,16 +73,21 @@ class ByPasses(ABC):
         return put_back(requests, answers)
 
 
-def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int) -> Generator[Part]:
-    """Run the worker on numbered pieces, a few at a time in threads.
+def run_parts(
+    tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int | None
+) -> Generator[Part]:
+    """Run the worker on numbered pieces, a few at a time in threads: as many as there are cores, if nothing is said.
 
     Linear algebra is held to one thread in each: the sums come out alike to the last bit however many share the work.
     """
-    numbered = enumerate(tables)
+    rest = enumerate(tables)
+    begun = deque(islice(rest, 2))
+    several, numbered = len(begun) > 1, _used_up(begun, rest)
     with one_thread():
-        if threads == 1:
+        if threads == 1 or not several:
             yield from (_part(table, schema, requests, number) for number, table in numbered)
             return
+        threads = threads or all_cores()
         with ThreadPoolExecutor(threads) as pool:
             waiting: list[Future[Part]] = []
             try:
@@ -91,6 +100,13 @@ def run_parts(tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Req
             finally:
                 for future in waiting:
                     future.cancel()
+
+
+def _used_up(begun: deque[T], rest: Iterator[T]) -> Iterator[T]:
+    """The first ones and then the rest, none of which is held once it is given."""
+    while begun:
+        yield begun.popleft()
+    yield from rest
 
 
 def _part(table: pa.Table, schema: Schema, requests: Sequence[Request], number: int) -> Part:
