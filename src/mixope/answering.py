@@ -41,7 +41,7 @@ from mixope.checks.evidence import Readings
 from mixope.checks.replay import replay_logs
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
-from mixope.estimators import REGISTRY, Estimator, Solution, check_takes, make
+from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues
 from mixope.estimators.counts.solution import CountedSolution
@@ -467,7 +467,7 @@ def build(
 
 def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
     """That logs which name no logger are one pool, to an estimator that treats loggers apart."""
-    entry = REGISTRY.get(estimator)
+    entry = entry_of(estimator)
     named = [logger.label for logger in survey.loggers] != [UNLABELLED]
     if entry is None or not entry.by_logger or named:
         return ()

@@ -19,7 +19,7 @@ from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
 from mixope.estimand import Estimand, Kind
 from mixope.estimate import Estimate
-from mixope.estimators import REGISTRY, Estimator
+from mixope.estimators import Estimator, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -88,7 +88,7 @@ def compare(
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
-    names = [name for name, entry in REGISTRY.items() if not entry.slow] if every else _distinct(wanted)
+    names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,

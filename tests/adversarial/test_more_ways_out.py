@@ -22,11 +22,11 @@ import pytest
 import mixope
 from logs import other_tools
 from mixope.base.errors import DataError, MixopeError
+from mixope.formats import groups
+from mixope.formats.views import ROWS as ROW_FUNCTIONS
+from mixope.formats.views import Views
 from mixope.logs.sources import gate as gates
-from mixope.logs.sources import groups
 from mixope.logs.sources.gate import Gate
-from mixope.logs.sources.views import ROWS as ROW_FUNCTIONS
-from mixope.logs.sources.views import Views
 from mixope.policies.onnx_contents import check_contents
 
 from .test_ways_out import ROWS, SECRET
@@ -618,7 +618,7 @@ def test_a_checkpoint_has_room_for_so_much(folder, little):
 def test_iceberg_metadata_have_room_for_so_much(folder, monkeypatch):
     import gzip
 
-    from mixope.logs.sources import iceberg as tables
+    from mixope.formats import iceberg as tables
 
     iceberg(folder, "metadata/list.avro")
     monkeypatch.setattr(tables, "MOST_RECORD", 1_000_000)
@@ -641,7 +641,7 @@ def test_a_line_has_an_end(folder, monkeypatch):
 
 
 def test_rows_of_sqlite_are_taken_a_few_at_a_time(folder, monkeypatch):
-    from mixope.logs.sources import databases
+    from mixope.formats import databases
 
     monkeypatch.setattr(databases, "MOST_HELD", 1_000_000)
     wide = "SELECT *, printf('%.*c', 20000, 'x') AS wide FROM kept, (WITH RECURSIVE r(i) AS"

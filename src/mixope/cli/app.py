@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mixope.base import plugins
 from mixope.base.errors import MixopeError, UsageError, clean
 from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
 from mixope.cli import options as o
@@ -54,8 +55,18 @@ class Commands(TyperGroup):
     """Commands whose errors have words: a user's mistake is a message and an exit code, never a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order in which they are added below."""
-        return list(self.commands)
+        """In the order in which they are added below, then those of other packages."""
+        return [*self.commands, *plugins.added("commands")]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Ours, or one of another package, which is imported when it is asked for."""
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in plugins.added("commands"):
+            alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+            alone.command(cmd_name)(plugins.load("commands", cmd_name))
+            command = typer.main.get_command(alone)
+            command.name = cmd_name
+        return command
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run on streams that take every character."""
@@ -145,18 +156,18 @@ def mixope(
 
 def estimators(json: o.Json = False) -> None:
     """List the estimators: their family, whether they take vectors, what they need, when to use them."""
-    from mixope.estimators import REGISTRY
+    from mixope.estimators import entries
 
     if json:
-        entries = [
+        listed = [
             {"name": name, "family": e.family, "needs": e.needs, "when": e.when, "vectors": "features" in e.takes}
-            for name, e in REGISTRY.items()
+            for name, e in entries().items()
         ]
-        print_json({"estimators": entries})
+        print_json({"estimators": listed})
     else:
         from mixope.report.terminal import registry_view
 
-        console().print(registry_view(REGISTRY))
+        console().print(registry_view(entries()))
 
 
 app.command("evaluate", short_help="What a policy would earn, and whether to believe it.")(evaluate.command)
@@ -170,6 +181,7 @@ app.command("simulate", short_help="Benchmark logs with the exact truth.")(simul
 app.command("estimators", short_help="What there is to choose from.")(estimators)
 app.command("reproduce", short_help="The figures and claims of the paper.")(reproduce.command)
 app.command("demo", short_help="The whole story on a small example.")(demo.command)
+plugins.reserve("commands", [str(each.name) for each in app.registered_commands])
 
 
 def main() -> None:

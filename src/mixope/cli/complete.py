@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 def estimators(incomplete: str) -> list[tuple[str, str]]:
     """All estimators, and when to use them."""
-    from mixope.estimators import REGISTRY
+    from mixope.estimators import entries
 
-    named = {"auto": "the default", **{name: entry.when for name, entry in REGISTRY.items()}}
+    named = {"auto": "the default", **{name: entry.when for name, entry in entries().items()}}
     return [(name, when) for name, when in named.items() if name.startswith(incomplete)]
 
 

@@ -1,4 +1,4 @@
-"""All estimators by name. To add one: a file, a line here; the generic tests find it."""
+"""All estimators by name. To add one: a file, a line here; the generic tests find it. Packages add theirs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from mixope.base import plugins
 from mixope.base.errors import UnknownName, UsageError
 from mixope.estimators import state_action, state_ratio, trajectory
 from mixope.estimators.asking import Asking
@@ -146,6 +147,25 @@ REGISTRY: dict[str, Entry] = {
         LoggedMean, "reference", "what the loggers earned: a reference line, not an estimate of the target"
     ),
 }
+plugins.reserve("estimators", [*REGISTRY, "auto", "all"])
+
+
+def entries() -> dict[str, Entry]:
+    """Ours, then those of packages that are installed (:mod:`mixope.base.plugins`)."""
+    return {**REGISTRY, **{name: _added(name) for name in plugins.added("estimators")}}
+
+
+def _added(name: str) -> Entry:
+    found = plugins.load("estimators", name)
+    if not isinstance(found, Entry):
+        package = plugins.package_of(plugins.added("estimators")[name])
+        raise UsageError(f"{name!r} of {package} is no Entry, but {type(found).__name__}. Update that package.")
+    return found
+
+
+def entry_of(name: str) -> Entry | None:
+    """What is known of an estimator, ours or of a package; None for one that is not registered."""
+    return REGISTRY[name] if name in REGISTRY else entries().get(name)
 
 
 def make(estimator: str | Estimator) -> Estimator:
@@ -156,9 +176,10 @@ def make(estimator: str | Estimator) -> Estimator:
                 f"expected an estimator (an object with a name and a solve method) or a name, got {estimator!r}"
             )
         return estimator
-    if estimator not in REGISTRY:
-        raise UnknownName("estimator", estimator, [*REGISTRY, "auto"])
-    return REGISTRY[estimator].make()
+    entry = entry_of(estimator)
+    if entry is None:
+        raise UnknownName("estimator", estimator, [*entries(), "auto"])
+    return entry.make()
 
 
 def ignores_loggers(estimator: Estimator) -> bool:
@@ -168,7 +189,7 @@ def ignores_loggers(estimator: Estimator) -> bool:
 
 def check_takes(estimator: Estimator, kind: str) -> None:
     """Refuse a registered estimator that does not exist for counts, or for features."""
-    entry = REGISTRY.get(estimator.name)
+    entry = entry_of(estimator.name)
     if entry is None or kind in entry.takes:
         return
     counts = "needs states that can be counted; these logs have vectors. Use 'dr' or 'emp'"

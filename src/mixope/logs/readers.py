@@ -16,14 +16,15 @@ from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.sources import Source, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowDataset, ArrowTable
-from mixope.logs.sources.buffers import Held, recipe_of
 from mixope.logs.sources.copies import refuse_named_twice
 from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
+from mixope.logs.sources.formats import Held, steps_held_by
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.frames import frame_of, refuse_splits
 from mixope.logs.sources.layouts import refuse_parts
+from mixope.logs.sources.marks import format_of_object
 from mixope.logs.sources.scratch import lying_in
 from mixope.logs.sources.stamps import Stamp, refuse_changed, stamped, stamped_stored
 from mixope.logs.sources.streams import find_stream, is_stream, stream_name
@@ -176,9 +177,9 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
         return _open_mapping(given, label, said)
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
-    recipe = recipe_of(given)
-    if recipe is not None:
-        return _open_object(recipe.held(given), label, said)
+    held = steps_held_by(given)
+    if held is not None:
+        return _open_object(held, label, said)
     if is_list_of_steps(given) or is_episode(given):
         return _open_steps(given if isinstance(given, list | tuple) else [given], label, said)
     frame = frame_of(given)
@@ -241,7 +242,10 @@ def _open_object(held: Held, label: str | None, said: Said) -> list[Source]:
 def _source_like(value: Any) -> bool:
     paths = isinstance(value, list | tuple) and all(isinstance(path, str | os.PathLike) for path in value)
     named = (
-        paths or isinstance(value, str | os.PathLike | Mapping | Logs) or is_list_of_steps(value) or recipe_of(value)
+        paths
+        or isinstance(value, str | os.PathLike | Mapping | Logs)
+        or is_list_of_steps(value)
+        or format_of_object(value)
     )
     return bool(named) or frame_of(value) is not None or is_stream(value) or _is_table(value)
 

@@ -72,7 +72,7 @@ class Recording:
 
 
 class Open:
-    """One episode; an :class:`~mixope.logs.sources.episodes.Episode` once it is over."""
+    """One episode; an :class:`~mixope.logs.sources.steps.Episode` once it is over."""
 
     remedy = OUTSIDE
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from mixope.base import plugins
 from mixope.base.errors import DataError
+from mixope.logs.sources.formats import others
 
 FORMATS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
@@ -21,8 +23,9 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "npz": (".npz",),
     "hdf5": (".h5", ".hdf5"),
 }
-"""Format → the endings of file names."""
+"""Our formats of files → the endings of file names."""
 
+plugins.reserve("formats", FORMATS.keys() - plugins.WINGS["formats"].keys())
 LINES = (".json", ".json.gz")
 """Endings of files that may be JSON lines: read as such if they are named one by one, or as RLlib names its own."""
 _RLLIB = re.compile(r"output-.*_worker-\d+_\d+\.json")
@@ -31,22 +34,29 @@ SHOWN = 3
 """How many of the files that are not read a note names."""
 
 
+def formats() -> dict[str, tuple[str, ...]]:
+    """Format → endings, with those of other packages; an ending of ours stays ours."""
+    taken = {ending for ends in FORMATS.values() for ending in ends}
+    added = {each.name: tuple(e for e in each.endings if e not in taken) for each in others() if each.open is not None}
+    return {**FORMATS, **added}
+
+
 def format_of(path: str) -> str | None:
     """The format that a file's name says."""
     lower = path.lower()
-    known = next((name for name, ends in FORMATS.items() if lower.endswith(ends)), None)
+    known = next((name for name, ends in formats().items() if lower.endswith(ends)), None)
     return "jsonl" if known is None and _RLLIB.fullmatch(_last(path)) else known
 
 
 def ending_of(path: str) -> str:
     """The known ending of a file's name, the longest that fits; nothing where there is none."""
-    known = (ending for ends in FORMATS.values() for ending in ends if path.lower().endswith(ending))
+    known = (ending for ends in formats().values() for ending in ends if path.lower().endswith(ending))
     return max(known, key=len, default="")
 
 
 def endings() -> str:
     """All known endings, for messages."""
-    return ", ".join(ending for ends in FORMATS.values() for ending in ends)
+    return ", ".join(ending for ends in formats().values() for ending in ends)
 
 
 def sort_out(found: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -91,7 +101,7 @@ def constants_of(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def _looks_like_a_log(path: str) -> bool:
     """Whether a known ending stands in the middle of the name: ``b.parquet.gz``, ``b.csv.part``."""
     name = _last(path).lower()
-    return any(f"{ending}." in name for ends in FORMATS.values() for ending in ends)
+    return any(f"{ending}." in name for ends in formats().values() for ending in ends)
 
 
 def _last(path: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
@@ -24,34 +24,29 @@ from mixope.base.files import has_text_name
 from mixope.logs.sources import Piece
 from mixope.logs.sources.arrays import open_npz
 from mixope.logs.sources.arrow import open_arrow
-from mixope.logs.sources.databases import find_database
-from mixope.logs.sources.endings import FORMATS, LINES, constants_of, endings, format_of, left_out, no_logs, sort_out
+from mixope.logs.sources.endings import LINES, constants_of, endings, format_of, formats, left_out, no_logs, sort_out
+from mixope.logs.sources.formats import Reader, reader
+from mixope.logs.sources.formats import find as find_in
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import below, plainly
-from mixope.logs.sources.hdf5 import open_hdf5
 from mixope.logs.sources.layouts import find_whole, refuse_marked, refuse_parts
-from mixope.logs.sources.lerobot import open_lerobot
-from mixope.logs.sources.lines import open_decisions, open_lines
-from mixope.logs.sources.minari import SCHEME, open_minari, resolve_minari
+from mixope.logs.sources.lines import open_lines
+from mixope.logs.sources.marks import is_database
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.stored import find_stored
-from mixope.logs.sources.stores import Store, is_address, local_path
-from mixope.logs.sources.tables import find_table
+from mixope.logs.sources.stores import is_address, local_path
+from mixope.logs.sources.tables import MINARI, find_table, resolve_minari
 from mixope.logs.sources.text import open_text
 
-READERS: dict[str, Callable[[Sequence[str], Mapping[str, str | int], Store | None], Iterable[Piece]]] = {
+READERS: dict[str, Reader] = {
     "parquet": open_parquet,
     "csv": partial(open_text, tabs=False),
     "tsv": partial(open_text, tabs=True),
     "jsonl": open_lines,
-    "dsjson": open_decisions,
     "arrow": open_arrow,
     "npz": open_npz,
-    "hdf5": open_hdf5,
-    "minari": open_minari,
-    "lerobot": open_lerobot,
 }
-"""Format → reader. A new format is one function, and one line here and in ``FORMATS`` or ``LAYOUTS``."""
+"""The formats of the core, and how their files are read; others are wings (:mod:`mixope.logs.sources.formats`)."""
 
 
 def split_label(text: str) -> tuple[str | None, str]:
@@ -72,12 +67,14 @@ def find(path: str) -> Finds:
         if here is None:
             return find_stored(path)
         path = here
-    path = resolve_minari(path) if path.startswith(SCHEME) and not _matches(path) else os.path.expanduser(path)
+    path = resolve_minari(path) if path.startswith(MINARI) and not _matches(path) else os.path.expanduser(path)
     matches = _matches(path)
     if not matches:
         raise _nothing(path)
     single = plainly(matches[0]) if len(matches) == 1 else None
-    whole = None if single is None else find_whole(single) or find_database(single, None)
+    whole = None if single is None else find_whole(single)
+    if whole is None and single is not None and is_database(single):
+        whole = find_in("database", single)
     if whole is not None:
         return whole
     refuse_parts(matches)
@@ -109,8 +106,8 @@ def _note(folder: str, others: Sequence[str]) -> str:
 
 def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
     """The pieces of some files, in file order."""
-    if format is not None and format not in FORMATS:
-        raise UnknownName("format", format, FORMATS)
+    if format is not None and format not in formats():
+        raise UnknownName("format", format, formats())
     untyped = [file for file in found if not file.typed]
     opened = [(file.format or _reader_of(file.path, format), file) for file in found]
     pieces: list[Piece] = []
@@ -118,7 +115,8 @@ def open_files(found: Sequence[Found], format: str | None) -> tuple[Piece, ...]:
         opened, key=lambda pair: (pair[0], pair[1].constants, pair[1].typed, pair[1].store)
     ):
         values = dict(constants) if typed else _typed(constants, untyped)
-        pieces += READERS[name]([file.path for _, file in group], values, store)
+        read = READERS.get(name) or reader(name)
+        pieces += read([file.path for _, file in group], values, store)
     return tuple(pieces)
 
 

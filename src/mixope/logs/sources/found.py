@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mixope.base.errors import DataError
 from mixope.logs.schema import Role
 from mixope.logs.sources.stores import Store
 
@@ -49,3 +50,15 @@ class Finds:
     alone: bool = False
     record: Mapping[str, Any] = field(default_factory=dict)
     home: str | None = None
+
+
+def several(where: str, splits: Any, hint: str) -> DataError:
+    """The error for several data sets where one is needed."""
+    named = splits if isinstance(splits, list | tuple) else []
+    return DataError(
+        "There are several data sets, and nothing says which rows are the log",
+        where=where,
+        expected="one of the splits",
+        got=", ".join(map(str, named)) or "none",
+        hint=hint,
+    )

@@ -14,8 +14,7 @@ from itertools import chain
 from typing import Any
 
 from mixope.base.errors import DataError, MixopeError
-from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.hugging import several
+from mixope.logs.sources.found import Finds, Found, several
 from mixope.logs.sources.scratch import ROWS, VARIABLE, Scratch
 from mixope.logs.sources.stores import Store, is_address, open_store, reaching
 

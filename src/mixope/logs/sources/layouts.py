@@ -1,14 +1,15 @@
 """Folders that are more than the files in them: a record in the folder says which rows are live, or how they are kept.
 
-    Delta         _delta_log/                live files are read
-    Minari        data/metadata.json         read as steps: an episode has one observation more than it has steps
-    Iceberg       metadata/v1.metadata.json  the last snapshot is read, by pyiceberg
-    Hudi          .hoodie/                   refused
-    LeRobot       meta/info.json             the rows below data/ are read, as many as the record says
-    Hugging Face  state.json                 the files that it names are read
+    Delta         live files are read
+    Minari        read as steps: an episode has one observation more than it has steps
+    Iceberg       the last snapshot is read, by pyiceberg
+    Hudi          refused
+    LeRobot       the rows below data/ are read, as many as the record says
+    Hugging Face  the files that the record names are read
 
 Read file by file, such a folder gives deleted rows, old versions of rows, or rows that are no steps. So it is known
-from its marks, wherever on the way from the root of the file system to a file these lie, and in every sub-folder.
+from its marks (:mod:`mixope.logs.sources.marks`), wherever on the way from the root of the file system to a file these
+lie, and in every sub-folder.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from mixope.base.errors import DataError
-from mixope.logs.sources.delta import find_delta, is_delta
+from mixope.logs.sources import formats
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.hugging import find_hugging, is_hugging
-from mixope.logs.sources.iceberg import find_iceberg
-from mixope.logs.sources.lakes import is_hudi, is_iceberg, refuse_hudi
-from mixope.logs.sources.lerobot import find_lerobot, is_lerobot
-from mixope.logs.sources.minari import find_minari, is_minari, whole_minari
+from mixope.logs.sources.marks import (
+    is_delta,
+    is_hudi,
+    is_hugging,
+    is_iceberg,
+    is_lerobot,
+    is_minari,
+    refuse_hudi,
+    whole_minari,
+)
 
 
 @dataclass(frozen=True)
@@ -46,18 +53,26 @@ def _itself(marks: Callable[[str], bool]) -> Callable[[str], str | None]:
 
 
 LAYOUTS = (
-    Layout("a Delta table", is_delta, find_delta, _itself(is_delta)),
-    Layout("an Iceberg table", is_iceberg, find_iceberg, _itself(is_iceberg)),
+    Layout("a Delta table", is_delta, partial(formats.find, "delta"), _itself(is_delta)),
+    Layout("an Iceberg table", is_iceberg, partial(formats.find, "iceberg"), _itself(is_iceberg)),
     Layout("a Hudi table", is_hudi, refuse_hudi, _itself(is_hudi), refused=True),
-    Layout("a Minari data set", is_minari, find_minari, whole_minari),
-    Layout("a LeRobot data set", is_lerobot, find_lerobot, _itself(is_lerobot)),
-    Layout("a data set of Hugging Face", is_hugging, find_hugging, _itself(is_hugging)),
+    Layout("a Minari data set", is_minari, partial(formats.find, "minari"), whole_minari),
+    Layout("a LeRobot data set", is_lerobot, partial(formats.find, "lerobot"), _itself(is_lerobot)),
+    Layout("a data set of Hugging Face", is_hugging, partial(formats.find, "huggingface"), _itself(is_hugging)),
 )
+
+
+def layouts() -> Iterable[Layout]:
+    """Ours, then those of other packages."""
+    yield from LAYOUTS
+    for each in formats.others():
+        if each.marks is not None and each.find is not None:
+            yield Layout(each.title or f"a folder of {each.name}", each.marks, each.find, _itself(each.marks))
 
 
 def find_whole(path: str) -> Finds | None:
     """What is in a folder that is more than its files; None for other paths."""
-    for layout in LAYOUTS:
+    for layout in layouts():
         folder = layout.whole(path)
         if folder is not None:
             return layout.find(folder)
@@ -77,7 +92,7 @@ def refuse_parts(paths: Iterable[str]) -> None:
 
 def refuse_marked(folder: str, path: str | None = None) -> None:
     """An error if a folder is of this kind: because ``path`` lies in it, or because it lies in one that is read."""
-    layout = next((layout for layout in LAYOUTS if layout.marks(folder)), None)
+    layout = next((layout for layout in layouts() if layout.marks(folder)), None)
     if layout is None:
         return
     if layout.refused:

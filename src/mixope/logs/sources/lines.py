@@ -1,7 +1,7 @@
 """JSON lines: one object per line, whose keys are columns; or lines that another tool wrote, known from the first one.
 
-    Vowpal Wabbit   {"_label_cost": …, "c": {…}}        :mod:`mixope.logs.sources.dsjson`
-    RLlib           {"type": "SampleBatch", …}          :mod:`mixope.logs.sources.rllib`
+    Vowpal Wabbit   {"_label_cost": …, "c": {…}}        :mod:`mixope.formats.vowpal`
+    RLlib           {"type": "SampleBatch", …}          :mod:`mixope.formats.rllib`
 
 Types are found by looking at all lines. What looks like a time or a UUID remains text, as it is written: it is an id.
 The rows are written once as Parquet (:mod:`mixope.logs.sources.scratch`), because every scan would parse them anew.
@@ -14,16 +14,16 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.provenance import hash_file
-from mixope.logs.sources import Piece, arrow_batches, file_list, literal, outside, reading
-from mixope.logs.sources.arrow import ArrowTable
-from mixope.logs.sources.dsjson import is_decision, read_decisions
+from mixope.logs.sources import Piece, arrow_batches, file_list, literal, reading
+from mixope.logs.sources.formats import reader
+from mixope.logs.sources.marks import is_batch, is_decision
 from mixope.logs.sources.parquet import open_stored
-from mixope.logs.sources.rllib import is_batch, table_of_batches
 from mixope.logs.sources.scratch import ROWS, written_once
 from mixope.logs.sources.stores import Store, here
 
@@ -35,33 +35,19 @@ LONGEST = 1 << 26
 
 
 def open_lines(paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None) -> Iterator[Piece]:
-    """One piece per file."""
-    before = 0
-    for path in paths:
-        place = here(path, store)
-        first = _first(place, path)
-        if is_decision(first):
-            for piece in open_decisions([path], constants, store, before):
-                before += sum(piece.counts())
-                yield piece
-        elif is_batch(first):
-            table = table_of_batches(_objects(place, path), path)
-            yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(place))
-        else:
-            yield from _plain(path, place, constants)
+    """One piece per file; files of one tool that follow one another are read together."""
+    for tool, group in groupby(paths, key=lambda path: _tool_of(here(path, store), path)):
+        if tool is not None:
+            yield from reader(tool)(list(group), constants, store)
+            continue
+        for path in group:
+            yield from _plain(path, here(path, store), constants)
 
 
-def open_decisions(
-    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None, before: int = 0
-) -> Iterator[Piece]:
-    """Logs of Vowpal Wabbit, one piece per file; decisions without a name are numbered on from file to file."""
-    for path in paths:
-        place = here(path, store)
-        found = read_decisions(_objects(place, path), path)
-        table = found.table(before)
-        before += table.num_rows
-        missing = outside(constants, table.column_names)
-        yield ArrowTable(table, (path,), missing, hash_file(place), notes=found.notes())
+def _tool_of(place: str, path: str) -> str | None:
+    """The format of the tool that wrote the lines, by the first of them; None for plain objects."""
+    first = _first(place, path)
+    return "dsjson" if is_decision(first) else "rllib" if is_batch(first) else None
 
 
 def _plain(path: str, place: str, constants: Mapping[str, str | int]) -> Iterator[Piece]:
@@ -74,12 +60,12 @@ def _plain(path: str, place: str, constants: Mapping[str, str | int]) -> Iterato
 
 def _first(place: str, path: str) -> Mapping[str, Any]:
     """The object of the first line; an empty one where that is none, which whoever reads the lines will say."""
-    with closing(_objects(place, path)) as objects, suppress(DataError):
+    with closing(objects_of(place, path)) as objects, suppress(DataError):
         return next(objects, (0, {}))[1]
     return {}
 
 
-def _objects(place: str, path: str) -> Generator[tuple[int, Mapping[str, Any]]]:
+def objects_of(place: str, path: str) -> Generator[tuple[int, Mapping[str, Any]]]:
     """The objects of all lines that are not empty, with the numbers of these lines, counted from 1."""
     with reading(path), open(place, "rb") as start:
         packed = start.read(2) == GZIP

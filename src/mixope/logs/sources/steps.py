@@ -8,17 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mixope.base.errors import DataError
 from mixope.logs.schema import Role
-from mixope.logs.sources.episodes import Episode
-from mixope.logs.sources.spaces import CONVERT, Leaf, described, leaves_of
+from mixope.logs.sources.spaces import CONVERT, Key, Leaf, described, leaves_of
 
 INFOS = ("action_prob", "action_logp", "policy_id")
 FLAGS = {"terminations": "terminated", "truncations": "truncated"}
+
+
+class Episode(Protocol):
+    """One episode: where it is stored, and its arrays."""
+
+    @property
+    def where(self) -> str:
+        """The file, for messages."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it is not whole."""
+
+    def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
+        """An array by its name and the way into a Dict or Tuple, perhaps flat; None where there is none."""
 
 
 @dataclass(frozen=True)

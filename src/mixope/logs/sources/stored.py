@@ -16,14 +16,11 @@ from dataclasses import replace
 from typing import Any
 
 from mixope.base.errors import DataError
-from mixope.logs.sources.delta import LOG, find_delta
+from mixope.logs.sources import formats
 from mixope.logs.sources.endings import constants_of, left_out, no_logs, sort_out
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.lakes import HOODIE, METADATA, is_version, refuse_hudi
+from mixope.logs.sources.marks import HOODIE, LOG, METADATA, RECORDS, is_version, refuse_hudi
 from mixope.logs.sources.stores import Store, open_store, reaching
-
-RECORDS = ("dataset_dict.json", "dataset_info.json", "meta/info.json", "main_data.hdf5", "0/metadata.json")
-"""What lies in data sets of Hugging Face, LeRobot and Minari, which are read from this machine only."""
 
 
 def find_stored(address: str) -> Finds:
@@ -89,13 +86,11 @@ def _whole(store: Store, folder: str, names: Iterable[str]) -> Finds | None:
     """A folder that is a table with a record of its own."""
     found = set(names)
     if LOG in found:
-        return find_delta(folder, store)
+        return formats.find("delta", folder, store)
     if HOODIE in found:
         return refuse_hudi(folder)
     if any(name.startswith(f"{METADATA}/") and is_version(name.rpartition("/")[2]) for name in found):
-        from mixope.logs.sources.iceberg import find_iceberg
-
-        return find_iceberg(folder, store)
+        return formats.find("iceberg", folder, store)
     return None
 
 

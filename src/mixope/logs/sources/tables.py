@@ -1,4 +1,7 @@
-"""Tables that are named, not found by their files: ``delta:/lake/logs@12``, ``iceberg:…``, ``logs.duckdb::visits``."""
+"""Tables and data sets that are named, not found by their files.
+
+delta:/lake/logs@12   iceberg:catalog.namespace.table   logs.duckdb::visits   minari:ID
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,13 @@ import os
 import re
 
 from mixope.base.errors import DataError
-from mixope.logs.sources.databases import find_database
-from mixope.logs.sources.delta import LOG, find_delta, is_delta
+from mixope.logs.sources import formats
 from mixope.logs.sources.found import Finds
-from mixope.logs.sources.iceberg import find_iceberg, find_iceberg_file, find_in_catalog
-from mixope.logs.sources.lakes import is_iceberg
+from mixope.logs.sources.marks import LOG, is_database, is_delta, whole_minari
 from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching
 
-DELTA, ICEBERG, TABLE = "delta:", "iceberg:", "::"
+DELTA, ICEBERG, MINARI, TABLE = "delta:", "iceberg:", "minari:", "::"
 _VERSION = re.compile(r"(.+)@(\d+)")
-_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*){2,}")
 
 
 def find_table(path: str) -> Finds | None:
@@ -25,10 +25,11 @@ def find_table(path: str) -> Finds | None:
     if path.startswith(DELTA):
         return _delta(*_versioned(path.removeprefix(DELTA)))
     if path.startswith(ICEBERG):
-        return _iceberg(*_versioned(path.removeprefix(ICEBERG)))
+        place, snapshot = _versioned(path.removeprefix(ICEBERG))
+        return formats.find("iceberg", *_located(place), snapshot)
     place, _, table = path.rpartition(TABLE)
     local = os.path.expanduser(local_path(place) or place)
-    return find_database(local, table) if place and os.path.isfile(local) else None
+    return _database(local, table) if place and os.path.isfile(local) else None
 
 
 def _versioned(place: str) -> tuple[str, int | None]:
@@ -51,19 +52,27 @@ def _delta(place: str, version: int | None) -> Finds:
         there = is_delta(folder) if store is None else bool(store.names(f"{folder}/{LOG}"))
     if not there:
         raise DataError("There is no Delta table", where=folder, expected=f"a folder with {LOG} in it")
-    return find_delta(folder, store, version)
+    return formats.find("delta", folder, store, version)
 
 
-def _iceberg(place: str, snapshot: int | None) -> Finds:
-    if _NAME.fullmatch(place) and not os.path.exists(place) and not place.endswith(".json"):
-        return find_in_catalog(place, snapshot)
-    folder, store = _located(place)
-    if re.search(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$", folder):
-        return find_iceberg_file(folder, snapshot)
-    if store is None and not is_iceberg(folder):
+def _database(path: str, table: str) -> Finds:
+    if not is_database(path):
+        raise DataError("The file is neither a DuckDB nor an SQLite database", where=path, got=f"{path}::{table}")
+    return formats.find("database", path, None, table)
+
+
+def resolve_minari(text: str) -> str:
+    """The folder behind ``minari:ID`` or ``minari:/path``."""
+    name = os.path.expanduser(text.removeprefix(MINARI))
+    if not os.path.isabs(name) and not os.path.exists(name):
+        kept = os.environ.get("MINARI_DATASETS_PATH") or os.path.join(os.path.expanduser("~"), ".minari", "datasets")
+        name = os.path.join(kept, name)
+    if whole_minari(name) is None:
         raise DataError(
-            "There is no Iceberg table",
-            where=folder,
-            expected="a folder with metadata/….metadata.json in it, such a file, or catalog.namespace.table",
+            "There is no such Minari data set here",
+            where=name,
+            got=text,
+            hint=f"download it: minari download {text.removeprefix(MINARI)}; or set MINARI_DATASETS_PATH to the folder"
+            " that holds it",
         )
-    return find_iceberg(folder, store, snapshot)
+    return name

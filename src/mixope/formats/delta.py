@@ -23,12 +23,13 @@ from urllib.parse import unquote
 from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
+from mixope.logs.sources.formats import Format
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import Gate, Room, without_repeats
+from mixope.logs.sources.marks import LOG, is_delta
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address
 
-LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 ACTIONS = ("add", "remove", "metaData", "protocol")
@@ -42,11 +43,6 @@ LONGEST = 300
 BATCH = 256
 """Rows of a checkpoint that are held at once."""
 HINT = "pip install 'mixope[delta]', so that deltalake reads it; or export the rows to plain Parquet files"
-
-
-def is_delta(folder: str) -> bool:
-    """Whether a folder has the log of a Delta table."""
-    return os.path.isdir(os.path.join(folder, LOG))
 
 
 def find_delta(folder: str, store: Store | None = None, version: int | None = None) -> Finds:
@@ -352,3 +348,6 @@ def _damaged(place: str, what: str) -> DataError:
         got=what,
         hint="copy the whole table anew; or " + HINT,
     )
+
+
+FORMAT = Format("delta", marks=is_delta, find=find_delta, title="a Delta table")

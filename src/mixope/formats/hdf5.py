@@ -1,8 +1,8 @@
 """HDF5 files of other tools: which tool wrote one is told from the names in it.
 
-    D4RL     observations, actions, rewards, terminals …         :mod:`mixope.logs.sources.d4rl`
-    d3rlpy   episodes by number, or the arrays of an MDPDataset  :mod:`mixope.logs.sources.d3rlpy`
-    Minari   a group per episode: read with its folder           :mod:`mixope.logs.sources.minari`
+    D4RL     observations, actions, rewards, terminals …         :mod:`mixope.formats.d4rl`
+    d3rlpy   episodes by number, or the arrays of an MDPDataset  :mod:`mixope.formats.d3rlpy`
+    Minari   a group per episode: read with its folder           :mod:`mixope.formats.minari`
 
 Everything else is refused, with the names that were found. Rows are held in memory.
 """
@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mixope.base.errors import DataError
+from mixope.formats.d3rlpy import read_buffer, read_mdp
+from mixope.formats.d4rl import read_d4rl
+from mixope.formats.groups import Group, Rows, opened_hdf5
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
-from mixope.logs.sources.d3rlpy import read_buffer, read_mdp
-from mixope.logs.sources.d4rl import read_d4rl
-from mixope.logs.sources.groups import Group, Rows, opened_hdf5
+from mixope.logs.sources.formats import Format
 from mixope.logs.sources.spaces import CONVERT
 from mixope.logs.sources.stores import Store, here
 
@@ -63,3 +64,6 @@ def _unknown(file: Group, names: set[str]) -> DataError:
         got=", ".join(shown[:SHOWN]) + more if shown else "nothing in it",
         hint="give its data set as a whole: the folder around it, with metadata.json" if minari else CONVERT,
     )
+
+
+FORMAT = Format("hdf5", (".h5", ".hdf5"), open_hdf5)

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from mixope.base.errors import DataError
-from mixope.logs.sources.groups import Group, Rows, counted
+from mixope.formats.groups import Group, Rows, counted
+from mixope.logs.sources.formats import Format, Held, empty_buffer
+from mixope.logs.sources.trajectories import table_of_steps
 
 NEEDED = ("observations", "actions", "rewards", "terminated")
 AGAIN = "load the file with d3rlpy, and write it again with dump()"
@@ -105,3 +107,14 @@ def _whole(file: Group, action: Any) -> Any:
     if action.dtype.kind == "f" and not np.array_equal(action, np.floor(action)):
         raise DataError("The file says that actions are classes, and some are not", where=file.where, column="actions")
     return action.astype(np.int64) if action.dtype.kind in "fiub" else action
+
+
+def hold(buffer: Any) -> Held:
+    """The episodes of a buffer or of an MDPDataset."""
+    episodes, name = list(buffer.episodes), "d3rlpy buffer"
+    if not episodes:
+        raise empty_buffer(name)
+    return Held(name, table_of_steps(episodes, {}))
+
+
+FORMAT = Format("d3rlpy", hold=hold)

@@ -4,33 +4,39 @@
 
 By default RLlib packs observations (LZ4, then base64, around a pickle). These are not unpacked, because a pickle can
 run anything: the error says how to write them plainly. The same holds for the Parquet files of later versions, which
-are otherwise plain tables (:func:`refuse_packed`). Rows are held in memory.
+are otherwise plain tables (:func:`dialect`). Rows are held in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mixope.base.errors import DataError
 from mixope.logs.database import connect
 from mixope.logs.names import meaning_of
-from mixope.logs.sources import Piece, quote, reading
+from mixope.logs.provenance import hash_file
+from mixope.logs.sources import Piece, outside, quote, reading
 from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.formats import Dialect, Format
+from mixope.logs.sources.lines import objects_of
+from mixope.logs.sources.marks import BATCHES, RLLIB_EPISODES, RLLIB_STEPS
+from mixope.logs.sources.stores import Store, here
 
-BATCH, SEVERAL = "SampleBatch", "MultiAgentBatch"
 PACKED = "BCJNG"
 """How base64 of an LZ4 frame begins."""
-STEPS = frozenset({"eps_id", "obs", "actions", "rewards"})
-"""Columns of RLlib's Parquet files with one row per step."""
-EPISODES = ("item",)
-"""Columns of those with one packed episode per row."""
 PLAINLY = "write it plainly: config.offline_data(output_write_episodes=False, output_compress_columns=[])"
 
 
-def is_batch(line: Mapping[str, Any]) -> bool:
-    """Whether an object is a batch."""
-    return line.get("type") in (BATCH, SEVERAL)
+def open_batches(
+    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None
+) -> Iterator[Piece]:
+    """A table of all steps per file."""
+    for path in paths:
+        place = here(path, store)
+        table = table_of_batches(objects_of(place, path), path)
+        yield ArrowTable(table, (path,), outside(constants, table.column_names), hash_file(place))
 
 
 def table_of_batches(lines: Iterable[tuple[int, Mapping[str, Any]]], path: str) -> Any:
@@ -50,14 +56,14 @@ def table_of_batches(lines: Iterable[tuple[int, Mapping[str, Any]]], path: str) 
 
 def _single(line: Mapping[str, Any], number: int, path: str) -> Mapping[str, Any]:
     """The batch of a line; of several policies only if there is one."""
-    if line.get("type") == BATCH:
+    if line.get("type") == BATCHES[0]:
         return line
     policies = line.get("policy_batches")
-    if line.get("type") == SEVERAL and isinstance(policies, dict) and len(policies) == 1:
+    if line.get("type") == BATCHES[1] and isinstance(policies, dict) and len(policies) == 1:
         batch = next(iter(policies.values()))
         if isinstance(batch, dict):
             return batch
-    if line.get("type") == SEVERAL and isinstance(policies, dict):
+    if line.get("type") == BATCHES[1] and isinstance(policies, dict):
         raise _wrong(
             "A batch holds several policies, which act on one another",
             path,
@@ -98,19 +104,23 @@ def packed(where: str, column: str | None) -> DataError:
     )
 
 
-def refuse_packed(pieces: Sequence[Piece]) -> None:
-    """An error if a table was written by RLlib and holds packed episodes or observations."""
+def dialect(name: str, pieces: Sequence[Piece], said: Container[str]) -> Dialect:
+    """Plain names; an error if a table was written by RLlib and holds packed episodes or observations."""
     for piece in pieces:
-        if tuple(piece.fields) == EPISODES and piece.fields["item"].words in ("binary", "large_binary"):
+        if tuple(piece.fields) == RLLIB_EPISODES and piece.fields["item"].words in ("binary", "large_binary"):
             raise packed(piece.files[0], "item")
         texts = [n for n in ("obs", "new_obs", "actions") if n in piece.fields and piece.fields[n].kind == "string"]
-        for name in texts if piece.fields.keys() >= STEPS else ():
+        for column in texts if piece.fields.keys() >= RLLIB_STEPS else ():
             with reading(piece.files[0]), connect() as connection:
-                first = f"SELECT {quote(name)} FROM {piece.relation(connection)} LIMIT 1"
+                first = f"SELECT {quote(column)} FROM {piece.relation(connection)} LIMIT 1"
                 found = connection.execute(f"SELECT * FROM ({first}) AS t(x) WHERE starts_with(x, '{PACKED}')")
                 if found.fetchall():
-                    raise packed(piece.files[0], name)
+                    raise packed(piece.files[0], column)
+    return Dialect()
 
 
 def _wrong(problem: str, path: str, number: int, **facts: Any) -> DataError:
     return DataError(problem, where=f"{path}, line {number}", **facts)
+
+
+FORMAT = Format("rllib", open=open_batches, dialect=dialect)

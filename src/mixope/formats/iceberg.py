@@ -20,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mixope.base.errors import DataError, MissingExtra, MixopeError
+from mixope.logs.sources.formats import Format
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import MOST_RECORD, Gate
-from mixope.logs.sources.lakes import METADATA, is_version
+from mixope.logs.sources.marks import METADATA, is_iceberg, is_version
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, is_address, local_path, open_store, reaching
 
@@ -35,6 +36,25 @@ VENDED = frozenset(
     {"s3.access-key-id", "s3.secret-access-key", "s3.session-token", "s3.region", "client.region", "gcs.oauth2.token"}
 )
 """What a catalog may hand over for its tables: the right to read them, and where."""
+
+
+_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*){2,}")
+"""catalog.namespace.table"""
+
+
+def find(place: str, store: Store | None = None, snapshot: int | None = None) -> Finds:
+    """The rows of a snapshot (None: the last) of a table: its folder, one of its metadata files, or its name."""
+    if store is None and _NAME.fullmatch(place) and not os.path.exists(place) and not place.endswith(".json"):
+        return find_in_catalog(place, snapshot)
+    if re.search(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$", place):
+        return find_iceberg_file(place, snapshot)
+    if store is None and not is_iceberg(place):
+        raise DataError(
+            "There is no Iceberg table",
+            where=place,
+            expected="a folder with metadata/….metadata.json in it, such a file, or catalog.namespace.table",
+        )
+    return find_iceberg(place, store, snapshot)
 
 
 def find_iceberg(folder: str, store: Store | None = None, snapshot: int | None = None) -> Finds:
@@ -244,3 +264,6 @@ def _plain(table: Any, tasks: Iterable[Any]) -> bool:
     gone = {name for number, found in names.items() if number not in current for name, _ in found}
     once = all(len(found) == 1 for found in kept) and not gone
     return once and all(not task.delete_files and task.file.file_format.value == "PARQUET" for task in tasks)
+
+
+FORMAT = Format("iceberg", marks=is_iceberg, find=find, title="an Iceberg table")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.base.errors import DataError
-from mixope.logs.sources.groups import Group, Rows, counted
+from mixope.formats.groups import Group, Rows, counted
 
 FLAGS = {"terminals": "terminated", "timeouts": "truncated"}
 UNCUT = (

@@ -9,40 +9,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from mixope.base.errors import DataError
+from mixope.formats.groups import Group, opened_hdf5
 from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.gate import below
-from mixope.logs.sources.groups import Group, opened_hdf5
+from mixope.logs.sources.marks import MINARI_MAIN
 from mixope.logs.sources.spaces import Key
+from mixope.logs.sources.steps import Episode
 
-MAIN = "main_data.hdf5"
 AGAIN = "copy or download the whole data set anew"
 PADDED = ("actions", "rewards", "terminations", "truncations")
 """What has a row of padding in Arrow and Parquet."""
 
 
-class Episode(Protocol):
-    """One episode: where it is stored, and its arrays."""
-
-    @property
-    def where(self) -> str:
-        """The file, for messages."""
-
-    @property
-    def remedy(self) -> str:
-        """What to do where it is not whole."""
-
-    def values(self, name: str, keys: Sequence[Key] = ()) -> Any:
-        """An array by its name and the way into a Dict or Tuple, perhaps flat; None where there is none."""
-
-
 def episode_files(folder: str, storage: str, episodes: int) -> tuple[str, ...]:
     """The files of all episodes, in order; an error where one is missing."""
     if storage == "hdf5":
-        return tuple(below(folder, [os.path.join(folder, MAIN)], "data set"))
+        return tuple(below(folder, [os.path.join(folder, MINARI_MAIN)], "data set"))
     return tuple(below(folder, (_file_of(folder, storage, number) for number in range(episodes)), "data set"))
 
 

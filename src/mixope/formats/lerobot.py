@@ -17,31 +17,24 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from mixope.base.errors import Advice, DataError, Setting
+from mixope.formats.hugging import record_of
 from mixope.logs.names import meaning_of
 from mixope.logs.sources import Piece
+from mixope.logs.sources.formats import Dialect, Format
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import below, record_text
-from mixope.logs.sources.hugging import record_of
+from mixope.logs.sources.gate import below
+from mixope.logs.sources.marks import LEROBOT_RECORD, is_lerobot
 from mixope.logs.sources.parquet import open_parquet
 from mixope.logs.sources.stores import Store
 
-RECORD = os.path.join("meta", "info.json")
 VERSIONS = ("v2", "v3")
-OWN = frozenset({"episode_index", "frame_index", "task_index", "timestamp"})
-"""Columns of every data set of LeRobot."""
 STATE, REWARD, TASK = "observation.", "next.reward", "task_index"
 
 
-def is_lerobot(folder: str) -> bool:
-    """Whether a folder is such a data set."""
-    text = record_text(os.path.join(folder, RECORD))
-    return '"codebase_version"' in text and '"features"' in text
-
-
-def find_lerobot(folder: str) -> Finds:
+def find_lerobot(folder: str, store: Store | None = None, part: Any = None) -> Finds:
     """The files with the rows, as one source, and the videos that are not read."""
-    where = os.path.join(folder, RECORD)
-    said = record_of(folder, RECORD)
+    where = os.path.join(folder, LEROBOT_RECORD)
+    said = record_of(folder, LEROBOT_RECORD)
     version = said.get("codebase_version")
     if not str(version).startswith(VERSIONS):
         raise DataError(
@@ -77,7 +70,7 @@ def open_lerobot(
     for folder in paths:
         found = find_lerobot(folder).files[0]
         pieces = list(open_parquet(found.parts[1:], constants, store))
-        rows, said = sum(sum(piece.counts()) for piece in pieces), record_of(folder, RECORD).get("total_frames")
+        rows, said = sum(sum(piece.counts()) for piece in pieces), record_of(folder, LEROBOT_RECORD).get("total_frames")
         if rows != said:
             raise DataError(
                 "The data set has another number of rows than its record says",
@@ -89,12 +82,7 @@ def open_lerobot(
         yield from pieces
 
 
-def is_recorded(columns: Container[str]) -> bool:
-    """Whether a table has the columns of LeRobot."""
-    return all(name in columns for name in OWN)
-
-
-def state_of(name: str, pieces: Sequence[Piece], said: Container[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def dialect(name: str, pieces: Sequence[Piece], said: Container[str]) -> Dialect:
     """The columns of the state, and notes; an error where there are none, or where no column is the reward."""
     kinds = {column: field.kind for piece in pieces for column, field in piece.fields.items()}
     if "reward" not in said and not any(meaning_of(column) == "reward" for column in kinds):
@@ -119,4 +107,14 @@ def state_of(name: str, pieces: Sequence[Piece], said: Container[str]) -> tuple[
     if len({task for bounds in tasks for task in bounds}) > 1 and "observation" not in said:
         add = Setting("columns", {"observation": [*state, TASK]})
         notes.append(Advice(f"{name}: there are several tasks, which are not part of the state; to add them: ", add))
-    return state, tuple(notes)
+    return Dialect({"observation": state}, notes=tuple(notes))
+
+
+FORMAT = Format(
+    "lerobot",
+    open=open_lerobot,
+    marks=is_lerobot,
+    find=find_lerobot,
+    title="a LeRobot data set",
+    dialect=dialect,
+)

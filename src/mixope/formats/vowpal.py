@@ -18,9 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixope.base.errors import DataError
+from mixope.logs.provenance import hash_file
+from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrays import table_of_arrays
+from mixope.logs.sources.arrow import ArrowTable
+from mixope.logs.sources.formats import Format
+from mixope.logs.sources.lines import objects_of
+from mixope.logs.sources.marks import COST
+from mixope.logs.sources.stores import Store, here
 
-COST, CHANCE, INDEX = "_label_cost", "_label_probability", "_labelIndex"
+CHANCE, INDEX = "_label_probability", "_labelIndex"
 ABSENT = "(absent)"
 NO_CONTEXT = "no context"
 MOST = 2_000
@@ -137,12 +144,18 @@ class Decisions:
         return tuple(f"{self.path}: {note}" for note in notes)
 
 
-def is_decision(line: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of such a log."""
-    return ("c" in line and bool(line.keys() & {COST, "EventId", "_outcomes"})) or line.keys() >= {
-        "EventId",
-        "RewardValue",
-    }
+def open_decisions(
+    paths: Sequence[str], constants: Mapping[str, str | int], store: Store | None = None
+) -> Iterator[Piece]:
+    """One piece per file; decisions without a name are numbered on from file to file."""
+    before = 0
+    for path in paths:
+        place = here(path, store)
+        found = read_decisions(objects_of(place, path), path)
+        table = found.table(before)
+        before += table.num_rows
+        missing = outside(constants, table.column_names)
+        yield ArrowTable(table, (path,), missing, hash_file(place), notes=found.notes())
 
 
 def read_decisions(lines: Iterable[tuple[int, Mapping[str, Any]]], path: str) -> Decisions:
@@ -237,3 +250,6 @@ def _wrong(
     hint: str | None = None,
 ) -> DataError:
     return DataError(problem, where=where, column=column, expected=expected, got=got, hint=hint)
+
+
+FORMAT = Format("dsjson", (".dsjson", ".dsjson.gz"), open_decisions)

@@ -16,59 +16,24 @@ from typing import Any
 import numpy as np
 
 from mixope.base.errors import DataError
+from mixope.formats.episodes import AGAIN, episode_files, read_episodes
 from mixope.logs.sources import Piece, outside, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
-from mixope.logs.sources.episodes import AGAIN, MAIN, episode_files, read_episodes
+from mixope.logs.sources.formats import Format, Held
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import Gate, record_text
+from mixope.logs.sources.gate import Gate
+from mixope.logs.sources.marks import MINARI_RECORD, is_minari
 from mixope.logs.sources.steps import Spaces, columns_of
 from mixope.logs.sources.stores import Store
 
-SCHEME = "minari:"
-RECORD = "metadata.json"
 STORAGES = ("hdf5", "arrow", "parquet")
 
 
-def is_minari(folder: str) -> bool:
-    """Whether a folder is the ``data`` folder of a data set, also of one that is not whole."""
-    if os.path.isfile(os.path.join(folder, MAIN)) or os.path.isfile(os.path.join(folder, "0", RECORD)):
-        return True
-    text = record_text(os.path.join(folder, RECORD))
-    return all(f'"{key}"' in text for key in ("total_steps", "total_episodes", "observation_space"))
-
-
-def whole_minari(path: str) -> str | None:
-    """The ``data`` folder where a path is this folder, the one around it, or the hdf5 file in it."""
-    around = os.path.dirname(path) if os.path.basename(path) == MAIN and os.path.isfile(path) else path
-    return next((each for each in (around, os.path.join(around, "data")) if is_minari(each)), None)
-
-
-def resolve_minari(text: str) -> str:
-    """The folder behind ``minari:ID`` or ``minari:/path``."""
-    name = os.path.expanduser(text.removeprefix(SCHEME))
-    if os.path.isabs(name) or os.path.exists(name):
-        return _known(name, text)
-    kept = os.environ.get("MINARI_DATASETS_PATH") or os.path.join(os.path.expanduser("~"), ".minari", "datasets")
-    return _known(os.path.join(kept, name), text)
-
-
-def _known(path: str, text: str) -> str:
-    if whole_minari(path) is None:
-        raise DataError(
-            "There is no such Minari data set here",
-            where=path,
-            got=text,
-            hint=f"download it: minari download {text.removeprefix(SCHEME)}; or set MINARI_DATASETS_PATH to the folder"
-            " that holds it",
-        )
-    return path
-
-
-def find_minari(folder: str) -> Finds:
+def find_minari(folder: str, store: Store | None = None, part: Any = None) -> Finds:
     """The data set as one source, with its logger and the roles that its spaces give to columns."""
     record = Record.of(folder)
-    files = (os.path.join(folder, RECORD), *episode_files(folder, record.storage, record.episodes))
+    files = (os.path.join(folder, MINARI_RECORD), *episode_files(folder, record.storage, record.episodes))
     found = Found(folder, format="minari", parts=files)
     return Finds((found,), _notes(record), record.algorithm, record.spaces.roles, alone=True)
 
@@ -87,7 +52,7 @@ class Record:
     @classmethod
     def of(cls, folder: str) -> Record:
         """The record of a data set."""
-        where = os.path.join(folder, RECORD)
+        where = os.path.join(folder, MINARI_RECORD)
         said = _metadata(folder)
         storage = said.get("data_format", "hdf5")
         if storage not in STORAGES:
@@ -104,7 +69,7 @@ class Record:
 
 
 def _metadata(folder: str) -> Mapping[str, Any]:
-    where = os.path.join(folder, RECORD)
+    where = os.path.join(folder, MINARI_RECORD)
     if not os.path.isfile(where):
         raise DataError(
             "The Minari data set has no metadata.json, or was written by Minari before 0.5",
@@ -113,7 +78,7 @@ def _metadata(folder: str) -> Mapping[str, Any]:
         )
     try:
         with reading(where):
-            said = json.loads(Gate(folder, None, "data set").read(RECORD))
+            said = json.loads(Gate(folder, None, "data set").read(MINARI_RECORD))
     except (ValueError, RecursionError) as error:
         raise DataError(f"The metadata are not JSON: {error}", where=where, hint=AGAIN) from error
     if not isinstance(said, dict):
@@ -144,9 +109,13 @@ def open_minari(
         yield ArrowTable(table, (folder,), outside(constants, table.column_names))
 
 
-def some_episodes(folder: str, numbers: Container[int]) -> tuple[Any, Finds]:
-    """A table of some episodes of a data set, and what the record says of them."""
-    return table_of_arrays(_arrays(Record.of(folder), numbers), folder), find_minari(folder)
+def hold(dataset: Any) -> Held:
+    """A data set that is open in this process, read from its files: as a whole, or the episodes that were chosen."""
+    folder = str(dataset.storage.data_path)
+    chosen = {int(number) for number in dataset.episode_indices}
+    found = find_minari(folder)
+    table = table_of_arrays(_arrays(Record.of(folder), chosen), folder)
+    return Held(folder, table, found.notes, found.roles, found.label)
 
 
 def _arrays(record: Record, numbers: Container[int] | None = None) -> dict[str, Any]:
@@ -165,9 +134,12 @@ def _arrays(record: Record, numbers: Container[int] | None = None) -> dict[str, 
     if steps != record.steps:
         raise DataError(
             "The data set has another number of steps than its metadata say",
-            where=os.path.join(record.folder, RECORD),
+            where=os.path.join(record.folder, MINARI_RECORD),
             expected=f"total_steps: {record.steps}",
             got=f"{steps} steps in {record.episodes} episodes",
             hint=AGAIN,
         )
     return {name: np.concatenate(arrays) for name, arrays in found.items()}
+
+
+FORMAT = Format("minari", open=open_minari, marks=is_minari, find=find_minari, title="a Minari data set", hold=hold)

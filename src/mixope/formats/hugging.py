@@ -16,24 +16,17 @@ from typing import Any
 
 from mixope.base.errors import DataError
 from mixope.logs.sources import reading
-from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import Gate, record_text
+from mixope.logs.sources.formats import Format
+from mixope.logs.sources.found import Finds, Found, several
+from mixope.logs.sources.gate import Gate
+from mixope.logs.sources.marks import SPLITS, STATE, is_hugging
+from mixope.logs.sources.stores import Store
 
-STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 WHAT = "data set"
 AGAIN = "write it anew: dataset.flatten_indices().save_to_disk(…)"
 
 
-def is_hugging(folder: str) -> bool:
-    """Whether a folder is such a data set, or several of them."""
-    if os.path.isfile(os.path.join(folder, SPLITS)):
-        return True
-    if not os.path.isfile(os.path.join(folder, STATE)):
-        return False
-    return os.path.isfile(os.path.join(folder, INFO)) or '"_data_files"' in record_text(os.path.join(folder, STATE))
-
-
-def find_hugging(folder: str) -> Finds:
+def find_hugging(folder: str, store: Store | None = None, part: Any = None) -> Finds:
     """The files of the data set; of several data sets an error that names them."""
     splits = os.path.join(folder, SPLITS)
     if os.path.isfile(splits):
@@ -47,18 +40,6 @@ def find_hugging(folder: str) -> Finds:
     if not isinstance(files, list) or not files:
         raise DataError("The data set names no files", where=where, expected="a list, _data_files", hint=AGAIN)
     return Finds(tuple(Found(_place(folder, file, where), format="arrow") for file in files))
-
-
-def several(where: str, splits: Any, hint: str) -> DataError:
-    """The error for several data sets where one is needed."""
-    named = splits if isinstance(splits, list | tuple) else []
-    return DataError(
-        "There are several data sets, and nothing says which rows are the log",
-        where=where,
-        expected="one of the splits",
-        got=", ".join(map(str, named)) or "none",
-        hint=hint,
-    )
 
 
 def _place(folder: str, file: Any, where: str) -> str:
@@ -83,3 +64,6 @@ def record_of(folder: str, name: str, what: str = WHAT) -> Mapping[str, Any]:
     if not isinstance(said, dict):
         raise DataError("The record of the data set is no JSON object", where=where)
     return said
+
+
+FORMAT = Format("huggingface", marks=is_hugging, find=find_hugging, title="a data set of Hugging Face")

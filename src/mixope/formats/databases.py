@@ -19,15 +19,17 @@ from urllib.parse import quote as quote_url
 
 from mixope.base.errors import DataError, UnknownName
 from mixope.base.files import scratch_folder
+from mixope.formats.views import Views
 from mixope.logs.database import OFFLINE, bytes_of
 from mixope.logs.sources import arrow_batches, literal, quote, reading
+from mixope.logs.sources.formats import Format
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.gate import refuse_waiting
+from mixope.logs.sources.marks import SQLITE
 from mixope.logs.sources.patience import MAKE_A_TABLE, Bounded, heard, room_for, time_for, too_long
 from mixope.logs.sources.scratch import found_once
-from mixope.logs.sources.views import Views
+from mixope.logs.sources.stores import Store
 
-SQLITE, DUCKDB = b"SQLite format 3\0", b"DUCK"
 KINDS = {frozenset({"integer"}): "int64", frozenset({"text"}): "string", frozenset({"blob"}): "binary"}
 KINDS |= {frozenset({"real"}): "float64", frozenset({"integer", "real"}): "float64", frozenset[str](): "null"}
 """What the values of a column are → its type."""
@@ -43,24 +45,12 @@ BESIDE = (".wal", "-wal", "-journal", "-shm")
 """Endings of the files that DuckDB and SQLite open beside a database."""
 
 
-def find_database(path: str, table: str | None) -> Finds | None:
-    """The rows of a table of a database; None where the file is no database, or no file: a pipe would be waited for."""
-    if not os.path.isfile(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            start = file.read(16)
-    except OSError:
-        return None
-    if start == SQLITE or start[8:12] == DUCKDB:
-        _refuse_beside(path)
-    if start == SQLITE:
-        return _sqlite(path, table)
-    if start[8:12] == DUCKDB:
-        return _duckdb(path, table)
-    if table is None:
-        return None
-    raise DataError("The file is neither a DuckDB nor an SQLite database", where=path, got=f"{path}::{table}")
+def find_database(path: str, store: Store | None = None, table: str | None = None) -> Finds:
+    """The rows of a table of a database on this machine; of its only one where none is named."""
+    _refuse_beside(path)
+    with open(path, "rb") as file:
+        kept_by_sqlite = file.read(len(SQLITE)) == SQLITE
+    return _sqlite(path, table) if kept_by_sqlite else _duckdb(path, table)
 
 
 def _refuse_beside(path: str) -> None:
@@ -251,3 +241,6 @@ class _Rows:
                 for values, field in zip(columns, self.schema, strict=True)
             ]
             yield pa.record_batch(arrays, schema=self.schema)
+
+
+FORMAT = Format("database", find=find_database)
