@@ -21,13 +21,13 @@ import pytest
 
 import mixope
 from logs import other_tools
+from mixope.adapters.onnx_contents import check_contents
 from mixope.base.errors import DataError, MixopeError
 from mixope.formats import groups
 from mixope.formats.views import ROWS as ROW_FUNCTIONS
 from mixope.formats.views import Views
 from mixope.logs.sources import gate as gates
 from mixope.logs.sources.gate import Gate
-from mixope.policies.onnx_contents import check_contents
 
 from .test_ways_out import ROWS, SECRET
 from .ways import SECRET as BESIDE
@@ -700,9 +700,9 @@ def endless_network():
 
 def test_a_network_without_an_end_is_given_up(folder, monkeypatch):
     pytest.importorskip("onnxruntime", reason="pip install 'mixope[onnx]'")
-    from mixope.policies import onnx_adapter
+    from mixope.adapters import onnx
 
-    monkeypatch.setattr(onnx_adapter, "SECONDS", 0.3)
+    monkeypatch.setattr(onnx, "SECONDS", 0.3)
     (folder / "policy.onnx").write_bytes(endless_network())
     policy = mixope.read_policy(folder / "policy.onnx")
     with pytest.raises(DataError, match="does not come to an end"):

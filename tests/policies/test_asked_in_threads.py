@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mixope.adapters import sb3
+from mixope.adapters.torch import evaluating
 from mixope.logs import code_of
-from mixope.policies import sb3_adapter, sklearn_policy
-from mixope.policies.torch_adapter import evaluating
+from mixope.policies import sklearn_policy
 
 STATES = np.arange(8.0).reshape(-1, 1)
 
@@ -73,8 +74,8 @@ class KeepsItsLast:
 
 
 def test_threads_do_not_read_the_distributions_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sb3_adapter, "run_in_pieces", lambda policy, ask, rows: ask(rows))
-    network = sb3_adapter.Sb3Network(KeepsItsLast(), "a policy")
+    monkeypatch.setattr(sb3, "run_in_pieces", lambda policy, ask, rows: ask(rows))
+    network = sb3.Sb3Network(KeepsItsLast(), "a policy")
     states = [np.full((3, 1), share) for share in (0.25, 0.75)]
     with ThreadPoolExecutor(2) as pool:
         told = list(pool.map(lambda rows: network.answers("probabilities", rows)[0], states))

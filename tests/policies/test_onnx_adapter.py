@@ -4,10 +4,10 @@ import sys
 import numpy as np
 import pytest
 
+from mixope.adapters import onnx as adapter
+from mixope.adapters.onnx import onnx_policy
 from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.policies import ContinuousPolicy, DiscretePolicy, GaussianPolicy, SquashedGaussianPolicy, read_policy
-from mixope.policies import onnx_adapter as adapter
-from mixope.policies.onnx_adapter import onnx_policy
 
 GENERATOR = np.random.default_rng(0)
 OBSERVATIONS = GENERATOR.normal(size=(40, 3))

@@ -11,6 +11,7 @@ group        what the place holds
 ===========  =====================================================================================
 estimators   an :class:`~mixope.estimators.Entry`
 formats      a :class:`~mixope.logs.sources.formats.Format`
+policies     a :class:`~mixope.policies.kinds.Kind` of source
 commands     a function with the annotations of Typer, a command of ``mixope``
 ===========  =====================================================================================
 
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 WINGS: dict[str, dict[str, str]] = {
+    "adapters": {
+        "d3rlpy_policy": "mixope.adapters.d3rlpy:d3rlpy_policy",
+        "from_torch": "mixope.adapters.torch:from_torch",
+        "onnx_policy": "mixope.adapters.onnx:onnx_policy",
+        "sb3_policy": "mixope.adapters.sb3:sb3_policy",
+    },
     "commands": {},
     "estimators": {},
     "formats": {
@@ -46,6 +53,12 @@ WINGS: dict[str, dict[str, str]] = {
         "open-bandit": "mixope.formats.open_bandit:FORMAT",
         "rllib": "mixope.formats.rllib:FORMAT",
         "stable-baselines3": "mixope.formats.sb3_buffers:FORMAT",
+    },
+    "policies": {
+        "d3rlpy": "mixope.adapters.d3rlpy:KIND",
+        "onnx": "mixope.adapters.onnx:KIND",
+        "sb3": "mixope.adapters.sb3:KIND",
+        "torch": "mixope.adapters.torch:KIND",
     },
 }
 """Group → name → the place in a wing of ours."""

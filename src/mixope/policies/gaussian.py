@@ -15,7 +15,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from mixope.policies.fingerprints import array_bytes, callable_parts, digest
 from mixope.policies.keys import first_rows, refuse
 from mixope.policies.laws import as_numbers, check_same_length, detached
 
+Law = Literal["plain", "clipped", "squashed"]
+"""What was recorded of an action that a Gaussian drew."""
 Map = Callable[[AnyArray], Any]
 """Observations in, one row (n, d) per observation out."""
 

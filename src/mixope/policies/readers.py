@@ -10,74 +10,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mixope.base import plugins
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.policies.adopted import adopt
 from mixope.policies.archives import ARCHIVES, archived_policy
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.combinations import Softened
-from mixope.policies.d3rlpy_adapter import d3rlpy_policy, is_d3rlpy
-from mixope.policies.gaussian import GaussianPolicy
+from mixope.policies.gaussian import GaussianPolicy, Law
 from mixope.policies.given import PolicySource
+from mixope.policies.kinds import MODEL, NAMED, NETWORK, Kind, Wishes, is_path
 from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.logged_column import PREFIX, LoggedColumn, is_column
-from mixope.policies.networks import Law
-from mixope.policies.onnx_adapter import onnx_policy
+from mixope.policies.marks import is_d3rlpy, is_sb3, is_torch
 from mixope.policies.own_code import running
 from mixope.policies.pickles import PICKLED, unpickled
 from mixope.policies.protocol import DiscretePolicy, Policy
 from mixope.policies.references import is_reference, resolve
 from mixope.policies.rules import Centre, Predicts
-from mixope.policies.sb3_adapter import is_sb3, sb3_policy
 from mixope.policies.sklearn_adapter import ClassChoices, sklearn_policy
 from mixope.policies.table_files import NETWORKS, as_table, existing, extension, is_rule, rule_policy, single_policy
 from mixope.policies.table_roles import Names, Renaming
 from mixope.policies.tabular import TabularPolicy
-from mixope.policies.torch_adapter import from_torch, is_torch
 
 if TYPE_CHECKING:
     from mixope.logs import Logs
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the user says besides the source. Each kind of source takes some of it, and refuses the rest."""
-
-    default: Default = None
-    unknown_actions: UnknownActions = "error"
-    columns: Renaming | None = None
-    trust: bool = False
-    actions: Any = None
-    outputs: str | None = None
-    epsilon: float | None = None
-    scale: Any = None
-    law: Law | None = None
-    logs: Logs | None = None
-
-    def said(self) -> list[str]:
-        """Those that were said, by name."""
-        given = {entry.name: (getattr(self, entry.name), entry.default) for entry in fields(self)}
-        words = {name for name, (value, usual) in given.items() if isinstance(value, str) and value == usual}
-        return [name for name, (value, usual) in given.items() if value is not usual and name not in words]
-
-    def some(self, *names: str) -> dict[str, Any]:
-        """Some of them, as keywords."""
-        return {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One sort of source: how it is recognised, made into a policy, and what may be said about it."""
-
-    name: str
-    fits: Callable[[Any], bool]
-    make: Callable[[Any, Wishes], Policy]
-    takes: tuple[str, ...] = ()
 
 
 MEANT = {
@@ -120,7 +82,7 @@ def read_policy(
     :param trust: whether files may be unpickled, which runs code of whoever wrote them.
     :param actions: labels of an array's columns, all actions of a table or a rule, or the actions of a callable.
     :param outputs: what a network gives: ``"probabilities"``, ``"logits"``, ``"mean_std"`` or ``"mean_log_std"``;
-        :func:`~mixope.policies.onnx_adapter.onnx_policy` and :func:`~mixope.policies.torch_adapter.from_torch` have
+        :func:`~mixope.adapters.onnx.onnx_policy` and :func:`~mixope.adapters.torch.from_torch` have
         more options.
     :param epsilon: soften the policy: with this probability it takes any of its actions, all alike.
     :param scale: the standard deviation of a Gaussian around the action of a deterministic policy over real actions.
@@ -135,10 +97,16 @@ def read_policy(
     """
     wishes = Wishes(default, unknown_actions, columns, trust, actions, outputs, epsilon, scale, law, logs)
     found = _resolved(source, trust)
-    kind = next(kind for kind in KINDS if kind.fits(found))
+    kind = next(kind for kind in (*_added(), *KINDS) if kind.fits(found))
     _refuse_needless(kind, wishes, found)
     policy = kind.make(found, wishes)
     return policy if epsilon is None or "epsilon" in kind.takes else _softened(policy, epsilon)
+
+
+@cache
+def _added() -> tuple[Kind, ...]:
+    """The kinds of other packages."""
+    return tuple(plugins.load("policies", name) for name in plugins.added("policies"))
 
 
 def _resolved(source: Any, trust: bool) -> Any:
@@ -184,13 +152,6 @@ def _softened(policy: Policy, epsilon: float) -> Policy:
     return Softened(policy, epsilon)
 
 
-def _is_path(*extensions: str) -> Callable[[Any], bool]:
-    def fits(source: Any) -> bool:
-        return isinstance(source, str | os.PathLike) and extension(Path(source)) in extensions
-
-    return fits
-
-
 def _has(*names: str) -> Callable[[Any], bool]:
     def fits(source: Any) -> bool:
         if isinstance(source, type):
@@ -208,15 +169,6 @@ def _from_array(source: Any, wishes: Wishes) -> Policy:
 def _from_archive(source: Any, wishes: Wishes) -> Policy:
     said = wishes.trust, wishes.actions, wishes.default, wishes.unknown_actions
     return archived_policy(existing(Path(source)), *said)
-
-
-def _from_onnx(source: Any, wishes: Wishes) -> Policy:
-    said = wishes.some("outputs", "actions", "unknown_actions")
-    return onnx_policy(existing(Path(source)), law=wishes.law or "plain", **said)
-
-
-def _from_torch(source: Any, wishes: Wishes) -> Policy:
-    return from_torch(source, law=wishes.law or "plain", **wishes.some("outputs", "actions", "unknown_actions"))
 
 
 def _from_classifier(source: Any, wishes: Wishes) -> Policy:
@@ -258,32 +210,40 @@ def _from_choices(function: Any, actions: Any, wishes: Wishes) -> Policy:
     return CallablePolicy(function, actions, unknown_actions=wishes.unknown_actions)
 
 
-_NAMED = ("actions", "unknown_actions")
-_MODEL = ("epsilon", "scale", "law", "unknown_actions")
+def _by(name: str) -> Callable[[Any, Wishes], Policy]:
+    """What the adapter of a library makes."""
+
+    def make(source: Any, wishes: Wishes) -> Policy:
+        policy: Policy = plugins.load("policies", name).make(source, wishes)
+        return policy
+
+    return make
+
+
 KINDS = (
     Kind("policy", _has("log_prob"), lambda source, _: adopt(source)),
-    Kind("policy", _has("probs"), _from_laws, _NAMED),
-    Kind("array", lambda s: isinstance(s, np.ndarray | list | tuple), _from_array, ("default", *_NAMED)),
-    Kind("array", _has("tocsr"), _from_array, ("default", *_NAMED)),
-    Kind("archive", _is_path(*ARCHIVES), _from_archive, ("default", *_NAMED)),
-    Kind("network", _is_path(*NETWORKS), _from_onnx, ("outputs", "law", *_NAMED)),
+    Kind("policy", _has("probs"), _from_laws, NAMED),
+    Kind("array", lambda s: isinstance(s, np.ndarray | list | tuple), _from_array, ("default", *NAMED)),
+    Kind("array", _has("tocsr"), _from_array, ("default", *NAMED)),
+    Kind("archive", is_path(*ARCHIVES), _from_archive, ("default", *NAMED)),
+    Kind("network", is_path(*NETWORKS), _by("onnx"), NETWORK),
     Kind(
         "classifier",
         lambda s: hasattr(s, "predict_proba"),
         lambda s, w: sklearn_policy(s, **w.some("unknown_actions")),
         ("unknown_actions",),
     ),
-    Kind("model", is_sb3, lambda source, wishes: sb3_policy(source, **wishes.some(*_MODEL)), _MODEL),
-    Kind("model", is_d3rlpy, lambda source, wishes: d3rlpy_policy(source, **wishes.some(*_MODEL)), _MODEL),
-    Kind("network", is_torch, _from_torch, ("outputs", "law", *_NAMED)),
-    Kind("rule", is_rule, lambda s, w: rule_policy(s, **w.some("default", *_NAMED, "epsilon")), ("default", *_NAMED)),
+    Kind("model", is_sb3, _by("sb3"), MODEL),
+    Kind("model", is_d3rlpy, _by("d3rlpy"), MODEL),
+    Kind("network", is_torch, _by("torch"), NETWORK),
+    Kind("rule", is_rule, lambda s, w: rule_policy(s, **w.some("default", *NAMED, "epsilon")), ("default", *NAMED)),
     Kind(
         "table",
         lambda s: isinstance(s, str | os.PathLike | Mapping) or hasattr(s, "__arrow_c_stream__"),
         _from_table,
-        ("default", "columns", *_NAMED),
+        ("default", "columns", *NAMED),
     ),
-    Kind("model", _has("predict"), _from_predict, ("scale", *_NAMED)),
-    Kind("callable", lambda _: True, _from_callable, ("scale", *_NAMED)),
+    Kind("model", _has("predict"), _from_predict, ("scale", *NAMED)),
+    Kind("callable", lambda _: True, _from_callable, ("scale", *NAMED)),
 )
 """What a source can be; the first that fits."""

@@ -23,13 +23,16 @@ from typing import Any
 
 import numpy as np
 
+from mixope.adapters.networks import OUTPUTS, check_meaning, is_discrete, network_policy
+from mixope.adapters.onnx_contents import check_contents
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, DataError, MissingExtra, Setting, UsageError
 from mixope.logs.sources.patience import heard
+from mixope.policies.gaussian import Law
+from mixope.policies.kinds import NETWORK, Kind, Wishes, is_path
 from mixope.policies.laws import UnknownActions
-from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
-from mixope.policies.onnx_contents import check_contents
 from mixope.policies.protocol import Policy
+from mixope.policies.table_files import existing
 
 BATCH = 2**16
 SECONDS = 600.0
@@ -301,3 +304,11 @@ def _check_output(name: str, answer: FloatArray, count: int, where: str) -> None
             expected=f"finite numbers, one row for each of {count} observations",
             got=f"shape {answer.shape}, {int((~np.isfinite(answer)).sum())} not finite",
         )
+
+
+def _made(source: Any, wishes: Wishes) -> Policy:
+    said = wishes.some("outputs", "actions", "unknown_actions")
+    return onnx_policy(existing(Path(source)), law=wishes.law or "plain", **said)
+
+
+KIND = Kind("network", is_path(".onnx"), _made, NETWORK)

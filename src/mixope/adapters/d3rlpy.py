@@ -20,23 +20,20 @@ from typing import Any
 
 import numpy as np
 
+from mixope.adapters.models import continuous_model, discrete_model, refuse_given
+from mixope.adapters.torch import BATCH, module_parts, run_in_pieces
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import DataError, MissingExtra, UsageError
+from mixope.policies.gaussian import Law
+from mixope.policies.kinds import MODEL, Kind
 from mixope.policies.laws import UnknownActions
-from mixope.policies.models import continuous_model, discrete_model, refuse_given
-from mixope.policies.networks import Law
+from mixope.policies.marks import is_d3rlpy
 from mixope.policies.own_code import running
 from mixope.policies.protocol import Policy
-from mixope.policies.torch_adapter import BATCH, has_base, module_parts, run_in_pieces
 
 SQUASHED = ("SAC", "CQL", "CalQL")
 CLIPPED = ("AWAC", "IQL", "CRR")
 CATEGORICAL = ("DiscreteSAC",)
-
-
-def is_d3rlpy(source: Any) -> bool:
-    """Whether an object is an algorithm of d3rlpy."""
-    return has_base(source, "d3rlpy.base", "LearnableBase")
 
 
 def d3rlpy_policy(
@@ -134,3 +131,6 @@ def load_d3rlpy(path: Path) -> Any:
         raise MissingExtra("d3rlpy", "reading an algorithm of d3rlpy") from error
     with running(f"loading {path}"):
         return d3rlpy.load_learnable(str(path), device="cpu:0")
+
+
+KIND = Kind("model", is_d3rlpy, lambda source, wishes: d3rlpy_policy(source, **wishes.some(*MODEL)), MODEL, load_d3rlpy)

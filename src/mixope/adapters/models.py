@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mixope.adapters.networks import Network, Part, check_law, normal_policy
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.combinations import Softened
+from mixope.policies.gaussian import Law
 from mixope.policies.laws import UnknownActions
-from mixope.policies.networks import Law, Network, Part, check_law, normal_policy
 from mixope.policies.protocol import Policy
 
 

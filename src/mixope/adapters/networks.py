@@ -3,7 +3,7 @@
     probabilities   (n, A)  the action laws                     logits        (n, A)  their logarithms up to a constant
     mean_std        (n, d) and (n, d), or (n, 2d)               mean_log_std  the same with log σ
 
-:mod:`~mixope.policies.onnx_adapter` and :mod:`~mixope.policies.torch_adapter` run networks; what they answer under one
+:mod:`~mixope.adapters.onnx` and :mod:`~mixope.adapters.torch` run networks; what they answer under one
 of these meanings becomes a discrete policy or a Gaussian one here.
 """
 
@@ -11,19 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.policies.callables import CallablePolicy
-from mixope.policies.gaussian import GaussianPolicy, Map, SquashedGaussianPolicy
+from mixope.policies.gaussian import GaussianPolicy, Law, Map, SquashedGaussianPolicy
 from mixope.policies.laws import UnknownActions, numbered
 from mixope.policies.protocol import Policy
 from mixope.policies.sklearn_adapter import rounded_laws
 
-Law = Literal["plain", "clipped", "squashed"]
 OUTPUTS: Mapping[str, tuple[str, ...]] = {
     "probabilities": ("probabilities",),
     "logits": ("logits",),
@@ -102,7 +101,7 @@ def network_policy(
 ) -> Policy:
     """The policy of a network whose outputs have this meaning; ``width`` is the number of actions where none are named.
 
-    The other options are those of :func:`~mixope.policies.onnx_adapter.onnx_policy`.
+    The other options are those of :func:`~mixope.adapters.onnx.onnx_policy`.
     """
     check_law(law)
     if is_discrete(meaning):

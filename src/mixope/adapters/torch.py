@@ -1,4 +1,4 @@
-"""A PyTorch module as a policy, in the words that ONNX files use (:mod:`~mixope.policies.networks`).
+"""A PyTorch module as a policy, in the words that ONNX files use (:mod:`~mixope.adapters.networks`).
 
 The module takes a batch of observations and gives logits, probabilities, or means and (log) standard deviations: as
 one tensor, as two, or by name in a dict. It is run in evaluation mode, without gradients, on its own device, in pieces.
@@ -11,35 +11,30 @@ it before: modules are recognised by the name of their base class.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mixope.adapters.networks import OUTPUTS, check_meaning, is_discrete, network_policy
 from mixope.base.arrays import AnyArray, FloatArray
-from mixope.base.errors import Advice, DataError, Setting, UsageError
+from mixope.base.errors import Advice, DataError, MissingExtra, Setting, UsageError
 from mixope.base.threads import Shared
 from mixope.policies.callables import CallablePolicy
 from mixope.policies.fingerprints import array_bytes
+from mixope.policies.gaussian import Law
+from mixope.policies.kinds import NETWORK, Kind, Wishes
 from mixope.policies.laws import UnknownActions, as_numbers
-from mixope.policies.networks import OUTPUTS, Law, check_meaning, is_discrete, network_policy
+from mixope.policies.marks import is_torch
 from mixope.policies.own_code import running
 from mixope.policies.protocol import Policy
 
 BATCH = 2**14
-
-
-def is_torch(source: Any) -> bool:
-    """Whether an object is a module of PyTorch, scripted ones included."""
-    return has_base(source, "torch.nn.modules.module", "Module")
-
-
-def has_base(source: Any, module: str, name: str) -> bool:
-    """Whether an object is of a class with a base of this name, without importing anything."""
-    return any(base.__module__ == module and base.__name__ == name for base in type(source).__mro__)
 
 
 def from_torch(
@@ -60,7 +55,7 @@ def from_torch(
     :param actions: labels of the columns of a discrete policy; 0 … A−1 if absent.
     :param unknown_actions: for discrete policies, as for a table.
     :param low: with ``high``, the box of a continuous policy's actions.
-    :param law: what was recorded of a continuous action, as for :func:`~mixope.policies.onnx_adapter.onnx_policy`.
+    :param law: what was recorded of a continuous action, as for :func:`~mixope.adapters.onnx.onnx_policy`.
     """
     if not is_torch(module):
         raise UsageError(f"expected a module of PyTorch, got {type(module).__name__}")
@@ -213,3 +208,33 @@ class Agent:
             return [self.module.get_action_and_value(tensor, chosen)[1]]
 
         return run_in_pieces(self.module, ask, observations, np.ascontiguousarray(actions))[0]
+
+
+def load_torch(path: Path) -> Any:
+    """A scripted or a pickled module; weights alone are no policy."""
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        raise MissingExtra("torch", "reading a module of PyTorch") from error
+    with running(f"loading {path}"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch about its own formats
+        try:
+            return torch.jit.load(str(path), map_location="cpu")
+        except RuntimeError:
+            found = torch.load(str(path), map_location="cpu", weights_only=False)
+    if isinstance(found, Mapping):
+        raise DataError(
+            "the file holds weights without the module that they belong to",
+            where=str(path),
+            expected="a scripted module (torch.jit.save) or a whole one (torch.save(module, path))",
+            got=f"a dict with {', '.join(map(str, list(found)[:3]))} …",
+            hint="build the module, load_state_dict(torch.load(path)), and give the module itself",
+        )
+    return found
+
+
+def _made(source: Any, wishes: Wishes) -> Policy:
+    return from_torch(source, law=wishes.law or "plain", **wishes.some("outputs", "actions", "unknown_actions"))
+
+
+KIND = Kind("network", is_torch, _made, NETWORK, load_torch)

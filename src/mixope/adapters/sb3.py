@@ -22,22 +22,19 @@ from typing import Any
 
 import numpy as np
 
+from mixope.adapters.models import continuous_model, discrete_model, refuse_given
+from mixope.adapters.torch import module_parts, run_in_pieces
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import DataError, MissingExtra, MixopeWarning, UsageError
+from mixope.policies.gaussian import Law
+from mixope.policies.kinds import MODEL, Kind
 from mixope.policies.laws import UnknownActions
-from mixope.policies.models import continuous_model, discrete_model, refuse_given
-from mixope.policies.networks import Law
+from mixope.policies.marks import has_base, is_sb3
 from mixope.policies.own_code import running
 from mixope.policies.protocol import Policy
-from mixope.policies.torch_adapter import has_base, module_parts, run_in_pieces
 
 _MODEL = ("stable_baselines3.common.base_class", "BaseAlgorithm")
 _POLICY = ("stable_baselines3.common.policies", "BasePolicy")
-
-
-def is_sb3(source: Any) -> bool:
-    """Whether an object is a model or a policy of Stable-Baselines3."""
-    return has_base(source, *_MODEL) or has_base(source, *_POLICY)
 
 
 def sb3_policy(
@@ -175,3 +172,6 @@ def _rebuilt(data: dict[str, Any]) -> Any:
     if any(base.__name__ == "ActorCriticPolicy" for base in kind.__mro__):
         options.setdefault("use_sde", data.get("use_sde", False))
     return kind(data["observation_space"], data["action_space"], lambda _: 0.0, **options)
+
+
+KIND = Kind("model", is_sb3, lambda source, wishes: sb3_policy(source, **wishes.some(*MODEL)), MODEL, load_sb3)
