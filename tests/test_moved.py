@@ -12,6 +12,7 @@ import pytest
         ("mixope.environments.taxi", "mixope.worlds.taxi"),
         ("mixope.trials.records", "mixope.experiments.records"),
         ("mixope.errors", "mixope.base.errors"),
+        ("mixope.policies.onnx_adapter", "mixope.adapters.onnx"),
     ],
 )
 def test_an_old_name_is_the_module_of_the_new_one(old, new):

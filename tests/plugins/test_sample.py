@@ -70,6 +70,13 @@ def test_its_format_can_be_named(installed, logs):
     assert done.stdout == "400\n"
 
 
+def test_its_policy_is_evaluated_as_the_table_that_it_stands_for(installed, logs):
+    (logs / "always.csv").write_text("observation,action,prob\n0,1,1.0\n1,1,1.0\n")
+    words = ("evaluate", logs / "rows.fwf", "--ends", "truncated", "--json", "--target")
+    word, table = (json.loads(mixope(installed, *words, each)[0]) for each in ("always:1", logs / "always.csv"))
+    assert word["value"] == table["value"]
+
+
 def test_its_command_stands_in_the_help_and_runs(installed, logs):
     assert "  count" in mixope(installed, "--help")[0]
     assert mixope(installed, "count", logs / "rows.fwf")[0] == "400 rows\n"

@@ -1,4 +1,4 @@
-"""Rooms that moved: their old names import what is there now, with a warning, until the next minor version.
+"""Rooms and modules that moved: their old names import what is there now, with a warning, until the next minor version.
 
 from mixope.environments import taxi          the module mixope.worlds.taxi
 """
@@ -21,6 +21,10 @@ MOVED = {
     "environments": "worlds",
     "errors": "base.errors",
     "intervals": "uncertainty",
+    "policies.d3rlpy_adapter": "adapters.d3rlpy",
+    "policies.onnx_adapter": "adapters.onnx",
+    "policies.sb3_adapter": "adapters.sb3",
+    "policies.torch_adapter": "adapters.torch",
     "statistics": "requests",
     "trials": "experiments",
 }
@@ -49,10 +53,10 @@ class OldNames:
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The module that took the place of one of ours, if it is one that moved."""
         package, _, rest = name.partition(".")
-        room, dot, inner = rest.partition(".")
-        if package != "mixope" or room not in MOVED:
+        old = next((old for old in MOVED if rest == old or rest.startswith(f"{old}.")), None)
+        if package != "mixope" or old is None:
             return None
-        new = f"{package}.{MOVED[room]}{dot}{inner}"
+        new = f"{package}.{MOVED[old]}{rest.removeprefix(old)}"
         message = f"{name} is called {new} now; the old name goes with the next minor version"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return ModuleSpec(name, cast("Loader", _Alias(new)), origin=new, is_package=True)
