@@ -33,9 +33,9 @@ import numpy as np
 
 from mixope.estimators.features.on_policy import ChainSums
 from mixope.features import FittedBumps
-from mixope.requests.device_kernel import Piece, Precision, Sheet, bumps, product, programme, zeros
+from mixope.requests.device_kernel import FeaturePiece, FoldRows, Precision, bumps, product, programme, zeros
 from mixope.requests.device_moments import LARGE_PIECE, DeviceMoments
-from mixope.requests.device_plan import Plan
+from mixope.requests.device_plan import DevicePlan
 from mixope.requests.moments import Moments
 from mixope.requests.rows import Rows
 
@@ -98,15 +98,15 @@ def bare(size: int, rows: int, precision: Precision, steps: int, device: Any) ->
     return found / 3 if precision == "float32" else found
 
 
-def prepared(size: int, rows: int, precision: Precision, device: Any) -> tuple[DeviceMoments, Plan, Sheet]:
+def prepared(size: int, rows: int, precision: Precision, device: Any) -> tuple[DeviceMoments, DevicePlan, FoldRows]:
     """A full piece of rows, on the device."""
     request = DeviceMoments([ChainSums(landmarks(size), GAMMA)], device, rows, precision)
-    sent: list[Sheet] = []
+    sent: list[FoldRows] = []
     staged = request.staged(chain(rows))
     staged._add = lambda fold, lag, sheet: sent.append(sheet)  # type: ignore[method-assign]
     staged._sent((0, True), staged.sheets[0, True])
     assert staged.part is not None
-    return request, staged.part.plan, request.put(Sheet(*jax.tree_util.tree_map(np.float32, tuple(sent[0]))))
+    return request, staged.part.plan, request.put(FoldRows(*jax.tree_util.tree_map(np.float32, tuple(sent[0]))))
 
 
 def given(size: int, rows: int, precision: Precision, steps: int, device: Any) -> float:
@@ -118,7 +118,7 @@ def given(size: int, rows: int, precision: Precision, steps: int, device: Any) -
     @partial(jax.jit, donate_argnums=0)
     def step(totals: Any, phi: Any, factors: Any) -> Any:
         ahead = jnp.pad(phi[:, lag:], ((0, 0), (0, lag)))
-        return Piece((phi,), (ahead,), (), factors, (), lag, precision).added(plan, totals, 0)
+        return FeaturePiece((phi,), (ahead,), (), factors, (), lag, precision).added(plan, totals, 0)
 
     return rate(lambda totals: step(totals, phi, sheet.factors), zeros(plan, device), rows, steps)
 

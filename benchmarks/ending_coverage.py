@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from mixope.base.processes import one_thread
-from mixope.paper.coverage import Settings, _ending, plan
+from mixope.paper.coverage import CoverageSettings, _ending, plan
 from mixope.paper.coverage_logs import CoveredLog
 from resuming import Results, holds
 
@@ -76,7 +76,7 @@ def main() -> None:
     small = tuple(replace(b, sizes=b.sizes[:1]) if b.observed == "vector" else b for b in batches)
     known = RESULTS.known(*CELL[:4], "repetition")
     with one_thread():
-        for log in plan(Settings(small), arguments.seed):
+        for log in plan(CoverageSettings(small), arguments.seed):
             if key_of(log) not in known:
                 RESULTS.append(measure(log))
     print(summary())

@@ -4,6 +4,10 @@ from importlib import import_module
 
 import pytest
 
+from mixope.estimators import CertaintyEquivalence
+from mixope.uncertainty import Difference
+from mixope.worlds import LongRunTruth
+
 
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -25,3 +29,23 @@ def test_an_old_name_is_the_module_of_the_new_one(old, new):
 def test_what_never_was_is_not_found():
     with pytest.raises(ModuleNotFoundError):
         import_module("mixope.surroundings")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "new"),
+    [
+        ("mixope.estimate", "Advantage", Difference),
+        ("mixope.experiments", "Effect", Difference),
+        ("mixope.experiments.records", "Effect", Difference),
+        ("mixope.estimators", "Model", CertaintyEquivalence),
+        ("mixope.worlds", "LongRun", LongRunTruth),
+    ],
+)
+def test_an_old_name_is_the_class_of_the_new_one(module, name, new):
+    with pytest.warns(DeprecationWarning, match="is called mixope"):
+        assert getattr(import_module(module), name) is new
+
+
+def test_a_module_with_renamed_names_has_no_others():
+    with pytest.raises(AttributeError, match="has no attribute 'Loss'"):
+        import_module("mixope.estimate").Loss  # noqa: B018

@@ -20,7 +20,7 @@ from scipy import linalg
 from mixope.base.arrays import AnyArray, FloatArray, sum_by
 from mixope.behaviours import CountedMixture
 from mixope.estimators.asking import Asking
-from mixope.estimators.counts.completed_part import Part, part_to_complete
+from mixope.estimators.counts.completed_part import CompletedPart, part_to_complete
 from mixope.estimators.counts.completion import Completed, Completion, Map, _less, _solve, make_map
 from mixope.estimators.counts.kriging import Likeness, first_guess, measure_likeness
 from mixope.estimators.counts.solution import CountedSolution, scored
@@ -104,7 +104,7 @@ class AnchoredChain(Completed):
         return factor, np.asarray(pivots, dtype=np.int64)
 
 
-def anchored_map(part: Part, likeness: Likeness) -> AnchoredMap:
+def anchored_map(part: CompletedPart, likeness: Likeness) -> AnchoredMap:
     """The same kriging."""
     made = make_map(part, likeness)
     return AnchoredMap(made.part, made.likeness, made.actions)

@@ -14,10 +14,11 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray
 from mixope.estimand import Estimand
-from mixope.estimate import Advantage, Earned
+from mixope.estimate import Earned
 from mixope.estimators import Solution
 from mixope.estimators.counts.on_policy import OnPolicyValue
 from mixope.uncertainty import (
+    Difference,
     IntervalChoice,
     Scores,
     Uncertainty,
@@ -33,7 +34,7 @@ ONE_EPISODE = "one episode has no spread between episodes"
 
 
 @dataclass(frozen=True)
-class Contest:
+class TargetScores:
     """A target's solution with its scores, ready to be set against what others earned."""
 
     solution: Solution
@@ -59,7 +60,7 @@ class Contest:
         return Earned(
             own.value,
             sure.interval,
-            found if isinstance(found, Advantage) else None,
+            found if isinstance(found, Difference) else None,
             own.method,
             found if isinstance(found, str) else sure.because,
             own.scores,
@@ -73,7 +74,7 @@ class Contest:
         lengths = own.pieces.lengths
         return Scores(by_episode, steps[np.repeat(own.mine, lengths)], lengths[own.mine], self.by_step.steps)
 
-    def _difference(self, own: OnPolicyValue, steps: FloatArray | None) -> Advantage | str:
+    def _difference(self, own: OnPolicyValue, steps: FloatArray | None) -> Difference | str:
         """The target less somebody, or why that cannot be judged."""
         if self.solution.is_reference:
             return REFERENCE
@@ -90,7 +91,7 @@ class Contest:
         if sure.interval is None or sure.standard_error is None:
             return sure.because or NO_SCORES
         better = probability_positive(value, sure.standard_error, sure.degrees or n - 1.0)
-        return Advantage(value, sure.standard_error, sure.interval, better)
+        return Difference(value, sure.standard_error, sure.interval, better)
 
     def _judge(self, value: float, scores: Scores, n_episodes: int) -> Uncertainty:
         return judge_scores(self.choice.without_refits, value, scores, self.level, self.estimand, n_episodes)

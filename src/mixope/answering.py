@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.against import Contest
+from mixope.against import TargetScores
 from mixope.bands import Band, problem_band
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.errors import Advice, MixopeError, Setting
@@ -325,7 +325,7 @@ def _estimate(
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
     blocked = by_step if sure.n_blocks is not None and question.estimand.restarts else None
-    contest = Contest(nearest, usable, blocked, task.interval, question.level, question.estimand, stretch)
+    contest = TargetScores(nearest, usable, blocked, task.interval, question.level, question.estimand, stretch)
     *earned, pooled = (contest.against(own) for own in logs.on_policy)
     return build(
         question,

@@ -14,7 +14,7 @@ from typing import Any
 from mixope.answering import Refusal, Skipped, answer
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.choosing import answer_automatically, in_common
-from mixope.differences import Comparison, Contested, Difference, Differences, contests_of
+from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
 from mixope.estimand import Estimand, Kind
@@ -26,7 +26,7 @@ from mixope.policies import PolicySource
 from mixope.questions import as_estimand
 from mixope.seen import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
-from mixope.uncertainty import IntervalChoice, choose_interval, sequence_around
+from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequence_around
 
 ONE_LOOK = "joint intervals, places and regret are for one look; the interval of each difference alone is for all times"
 

@@ -37,7 +37,7 @@ from mixope.estimators.counts.occupancy import pooled
 from mixope.problem import Problem
 from mixope.requests.spread import Spread
 from mixope.solvers.bounds import Side
-from mixope.solvers.reweighted import Average, Extreme, Room, Steps, Total, extreme
+from mixope.solvers.reweighted import Average, Extreme, NodeOutcomes, Room, Total, extreme
 from mixope.solvers.reweighted_path import extreme_path
 from mixope.uncertainty import Interval
 
@@ -113,7 +113,7 @@ def confounding_of(problem: Problem, reported: Reported, factor: float, spread: 
 class Confounded:
     """The chain of a target of which hidden reasons may have chosen the steps; a node is a state and an action."""
 
-    steps: Steps
+    steps: NodeOutcomes
     known: FloatArray
     """b(a|s), by node."""
     rows: FloatArray
@@ -175,7 +175,7 @@ def _of_transitions(problem: Problem, spread: Spread | None) -> Spread | None:
     return replace(spread, above=above)
 
 
-def _outcomes(flow: Flow, spread: Spread) -> tuple[Steps, IntArray, FloatArray]:
+def _outcomes(flow: Flow, spread: Spread) -> tuple[NodeOutcomes, IntArray, FloatArray]:
     """What follows every pair that the target takes: next states, with the law of their rewards at knots.
 
     Also of every node its pair among those of the flow, and its rows.
@@ -194,7 +194,7 @@ def _outcomes(flow: Flow, spread: Spread) -> tuple[Steps, IntArray, FloatArray]:
     node, later = node[first][law.group], later[first][law.group]
     pair_rows = sum_by(node, law.rows, len(pair))
     home, taken = flow.number[rows.pair_state[pair]], flow.problem.pair_target[pair]
-    steps = Steps(
+    steps = NodeOutcomes(
         node=node,
         next_state=later,
         share=law.rows / pair_rows[node],

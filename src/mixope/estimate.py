@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mixope.base.arrays import FloatArray
+from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
 from mixope.confounding import Confounding
@@ -15,35 +16,10 @@ from mixope.estimators.solution import Measures
 from mixope.pictures import Pictures
 from mixope.requests.episodes import EpisodeTotals
 from mixope.requests.weights import WeightBin
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference, Interval
 
 ALL_LOGS = "all logs"
-
-
-@dataclass(frozen=True)
-class Advantage:
-    """What the target earns more than somebody else, on the same episodes, and how likely it is that it earns more.
-
-    Of an answer that the logs do not support nothing follows: there is no probability and no conclusion.
-    """
-
-    value: float
-    standard_error: float
-    interval: Interval
-    probability_better: float | None
-
-    @property
-    def conclusion(self) -> str | None:
-        """Which is better, or that these episodes cannot tell."""
-        if self.probability_better is None:
-            return None
-        if self.interval.low > 0:
-            return "the target is better"
-        return "the target is worse" if self.interval.high < 0 else "cannot be told apart"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "interval": self.interval.to_dict()}
+__getattr__ = renamed(__name__, {"Advantage": "mixope.uncertainty.Difference"})
 
 
 @dataclass(frozen=True)
@@ -56,7 +32,7 @@ class Earned:
 
     value: float | None = None
     interval: Interval | None = None
-    difference: Advantage | None = None
+    difference: Difference | None = None
     method: str | None = None
     because: str | None = None
     scores: FloatArray | None = field(default=None, repr=False, compare=False)
@@ -64,7 +40,7 @@ class Earned:
     @property
     def without_conclusion(self) -> Earned:
         """The same against a target whose answer is refused."""
-        return replace(self, difference=self.difference and replace(self.difference, probability_better=None))
+        return replace(self, difference=self.difference and self.difference.without_conclusion)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -102,7 +78,7 @@ class LoggerShare:
         return self.earned.interval
 
     @property
-    def difference(self) -> Advantage | None:
+    def difference(self) -> Difference | None:
         """The target less this logger."""
         return self.earned.difference
 

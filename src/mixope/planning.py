@@ -28,7 +28,7 @@ from mixope.differences import Comparison
 from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.experiments.arms import compare_arms, difference_of
-from mixope.experiments.design import Absent, Design, Period, names_of
+from mixope.experiments.design import Absent, ExperimentDesign, Period, names_of
 from mixope.experiments.lengths import errors_by_length
 from mixope.experiments.panel import make_panel
 from mixope.logs import LogSource
@@ -284,7 +284,7 @@ def plan_experiment(
     check_level(level)
     check_precision(precision)
     metrics, states = names_of(metric), names_of(state)
-    design = Design(
+    design = ExperimentDesign(
         unit, time, arm, str(control), metrics, states, period, season, lags, exposure, bins, missing, absent
     )
     panel = make_panel(data, design, format=format, encoding=encoding)
@@ -292,7 +292,7 @@ def plan_experiment(
     power = errors_by_length(panel, metric, treated).power
     table = compare_arms(panel, metric, level=level)
     effect = difference_of(table, treated, design.control)
-    pilot = _Pilot(effect.difference, effect.standard_error, facts.units - 1.0, float(precision), level, sequential)
+    pilot = _Pilot(effect.value, effect.standard_error, facts.units - 1.0, float(precision), level, sequential)
     both = [e for e in table if e.target in (treated, design.control)]
     longer = pilot.periods(f"{period}s", facts.longest, power, facts.units)
     return Plan(

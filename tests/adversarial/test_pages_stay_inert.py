@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import LOG, run
-from mixope.paper.experiment import Experiment
+from mixope.paper.experiment import Exhibit
 from mixope.paper.page import write_page
 from report import browser
 
@@ -104,7 +104,7 @@ def pages(listening, tmp_path_factory):
 
 
 def reproduction(text: str, path: Path) -> Path:
-    experiment = Experiment("hostile", text, text, {}, lambda *_: [], lambda *_: [])
+    experiment = Exhibit("hostile", text, text, {}, lambda *_: [], lambda *_: [])
     return write_page(experiment, [{text: text, "value": 1.0}], {text: text, "command": text}, None, path)
 
 

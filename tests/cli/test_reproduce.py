@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from mixope.cli.app import app
 from mixope.paper import experiment
-from mixope.paper.mean_squared_errors import Settings, Sweep
+from mixope.paper.mean_squared_errors import ErrorSettings, Sweep
 
 
 def run(*words):
@@ -32,7 +32,7 @@ def test_a_file_in_the_way_is_said(tmp_path, small):
 @pytest.fixture
 def small(monkeypatch):
     """What the command takes for quick and full is tiny here."""
-    tiny = Settings(1, (Sweep("singlepath", (8,), (10,), 8, 10, 3, 2),))
+    tiny = ErrorSettings(1, (Sweep("singlepath", (8,), (10,), 8, 10, 3, 2),))
     given = replace(experiment.get("figure4"), sizes=dict.fromkeys(("quick", "full"), tiny))
     monkeypatch.setattr(experiment, "get", lambda _: given)
 

@@ -10,7 +10,7 @@ import mixope
 from mixope.base.errors import MixopeError, UsageError
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine, choose, protocol
 from mixope.requests.grouping import combine_keys
-from mixope.requests.request import Part, merge_in_order
+from mixope.requests.request import FragmentResult, merge_in_order
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Bag:
 
 
 def parts(*numbered):
-    return iter([Part(number, len(rows), (Bag(rows),)) for number, rows in numbered])
+    return iter([FragmentResult(number, len(rows), (Bag(rows),)) for number, rows in numbered])
 
 
 def test_parts_are_merged_as_one_tree_over_the_fragments_whatever_order_they_come_in():
@@ -102,7 +102,7 @@ def test_a_bar_on_a_terminal_changes_nothing(monkeypatch, capsys):
     """Where a scan takes long and stderr is a terminal, the rows that are done are shown; the parts are the same."""
     monkeypatch.setattr(protocol, "SHORT_SECONDS", -1.0)
     monkeypatch.setattr(protocol.sys.stderr, "isatty", lambda: True, raising=False)
-    parts = [Part(k, 5, ()) for k in range(3)]
+    parts = [FragmentResult(k, 5, ()) for k in range(3)]
     assert list(protocol.watched(iter(parts), 15)) == parts
     monkeypatch.setattr(protocol.sys.stderr, "isatty", lambda: False, raising=False)
     capsys.readouterr()

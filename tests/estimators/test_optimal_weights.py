@@ -13,7 +13,7 @@ from mixope.estimators import REGISTRY
 from mixope.estimators.optimal_weights import fit_log_noise
 from mixope.seen import count
 from mixope.worlds import make, simulate
-from mixope.worlds.first_order import Setting, asymptotic_variance
+from mixope.worlds.first_order import FutureLogs, asymptotic_variance
 
 LABELS = ("logger-0", "logger-1")
 NOISE = (0.0, 3.0)
@@ -67,8 +67,8 @@ def test_one_logger_is_emp():
 
 def test_a_noisy_recorder_is_weighed_down_to_the_best_there_is():
     model, target, loggers = world()
-    truth = Setting(model, target, loggers, HORIZON).truth.average
-    setting = Setting(model, target, loggers, HORIZON, noise=[x**2 for x in NOISE])
+    truth = FutureLogs(model, target, loggers, HORIZON).truth.average
+    setting = FutureLogs(model, target, loggers, HORIZON, noise=[x**2 for x in NOISE])
     pooled = asymptotic_variance(setting, "emp")
     best = min(asymptotic_variance(setting, "emp", (1.0, c)) for c in np.geomspace(0.01, 1, 60))
     found = np.array([[e.value - truth for e in both(columns(seed))] for seed in range(30)])

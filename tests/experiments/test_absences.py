@@ -14,15 +14,15 @@ from mixope.estimand import Estimand
 from mixope.experiments import ordering
 from mixope.experiments.absences import Watch, coming_back_check, leaving_check
 from mixope.experiments.counts import KEYS, SUMS, count
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.experiments.panel import make_panel
 from mixope.worlds import engagement
 
 from .tables import WORDS, two_states
 
 DAYS = 8
-DRAWN = Design("user", "day", "variant", "A", ("revenue",), ("level", "fatigue", "plan"), absent="zero")
-ZERO = Design("user", "day", "variant", "A", ("revenue",), ("kind",), absent="zero")
+DRAWN = ExperimentDesign("user", "day", "variant", "A", ("revenue",), ("level", "fatigue", "plan"), absent="zero")
+ZERO = ExperimentDesign("user", "day", "variant", "A", ("revenue",), ("kind",), absent="zero")
 
 
 def _leaving(users: int = 600, days: int = DAYS, rates=(0.05, 0.05), back: float = 0.0, seed: int = 0) -> pa.Table:

@@ -13,7 +13,7 @@ from mixope.experiments import ordering
 from mixope.experiments.arms import _by_bucket
 from mixope.experiments.chains import Pair, chain_of, start_law
 from mixope.experiments.counts import KEYS, SUMS, Counts, Histories, count, jackknife
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.experiments.drift import _parts, drift_check
 from mixope.experiments.forecast import forecast
 from mixope.experiments.history import _gains
@@ -22,7 +22,7 @@ from mixope.experiments.seen import by_day
 
 from .tables import two_states
 
-DESIGN = Design("user", "day", "variant", "A", ("revenue",), ("tired",))
+DESIGN = ExperimentDesign("user", "day", "variant", "A", ("revenue",), ("tired",))
 
 
 @pytest.fixture(scope="module")

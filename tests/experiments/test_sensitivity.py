@@ -11,13 +11,13 @@ from mixope.checks import Verdict
 from mixope.estimand import Estimand
 from mixope.experiments import Experiment, outcomes, sensitivity
 from mixope.experiments.chains import chain_of
-from mixope.experiments.counts import Counts, count, effect_of, jackknife
-from mixope.experiments.design import Design
+from mixope.experiments.counts import Counts, count, jackknife
+from mixope.experiments.design import ExperimentDesign
 from mixope.experiments.outcomes import Outcomes, count_outcomes
 from mixope.experiments.panel import make_panel
 from mixope.experiments.records import LongRun
 from mixope.experiments.sensitivity import Arm, Assumption, Wanted, sensitivity_of
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference, Interval
 
 COLUMNS = {"arm": "variant", "control": "A", "unit": "user", "time": "day", "metric": "revenue"}
 AVERAGE = Wanted(Estimand("average"))
@@ -50,7 +50,7 @@ def written(rows: list[tuple[np.ndarray, ...]], names: tuple[str, ...]) -> pa.Ta
 
 
 def outcomes_in(table: pa.Table, *states: str) -> Outcomes:
-    panel = make_panel(table, Design("user", "day", "variant", "A", ("revenue",), states))
+    panel = make_panel(table, ExperimentDesign("user", "day", "variant", "A", ("revenue",), states))
     return count_outcomes(panel, "revenue", count(panel, "revenue").merged())
 
 
@@ -72,12 +72,12 @@ def found(worn: pa.Table) -> Experiment:
 def reported(seen: Outcomes, wanted: Wanted = AVERAGE, error: float = 0.01) -> LongRun:
     """What the chains themselves would report."""
     treated, plain = (Arm.of(seen, arm, wanted).bound(1.0, "low", True)[0] for arm in (1, 0))
-    effect = effect_of(treated - plain, error, 63, 0.95, "given")
+    effect = Difference.of(treated - plain, error, 63, 0.95, "given")
     return LongRun(effect, Verdict.TRUSTWORTHY, "chain", "", treated, plain, ())
 
 
 def test_outcomes_are_the_counts_with_the_metric_in_classes(worn: pa.Table, seen: Outcomes) -> None:
-    panel = make_panel(worn, Design("user", "day", "variant", "A", ("revenue",), ("level", "plan")))
+    panel = make_panel(worn, ExperimentDesign("user", "day", "variant", "A", ("revenue",), ("level", "plan")))
     counts = count(panel, "revenue").merged()
     assert seen.counts.states == counts.states
     for arm in (0, 1):
@@ -179,7 +179,7 @@ def test_an_open_decision_says_so(seen: Outcomes) -> None:
 def test_a_share_of_visits_that_was_never_seen_flips_the_sign_as_by_hand(seen: Outcomes) -> None:
     """Δ = 0.2, from 0 to 3.8 per visit: 5 % of 4 is 0.2; the interval begins at 0.1."""
     long_run = reported(seen)
-    effect = dataclasses.replace(long_run.effect, difference=0.2, interval=Interval(0.1, 0.3, 0.95, "given"))
+    effect = dataclasses.replace(long_run.effect, value=0.2, interval=Interval(0.1, 0.3, 0.95, "given"))
     given = dataclasses.replace(long_run, effect=effect)
     found = sensitivity_of(dataclasses.replace(seen, least=0.0, most=3.8), 1, 0, AVERAGE, given)["coverage"]
     assert found.sign == pytest.approx(0.05)

@@ -15,7 +15,7 @@ from mixope.estimators import REGISTRY, make
 from mixope.paper import cases, reproduction
 from mixope.paper import experiment as experiments
 from mixope.paper.figure1 import learned_law, weight_of_states
-from mixope.paper.mean_squared_errors import Evaluated, Settings, Sweep, plan, summarise
+from mixope.paper.mean_squared_errors import ErrorSettings, Evaluated, Sweep, plan, summarise
 from mixope.paper.reproduction import read_lines, reproduce
 from mixope.paper.runner import key_of
 from mixope.problem import Problem
@@ -160,7 +160,7 @@ OTHERS = (("paper", 0, 0, 0), ("general", 0, 0, 1), ("general", 0, 1, 0))
 
 
 def test_the_mean_squared_error_and_its_spread_are_those_of_the_definition():
-    settings = Settings(1, (Sweep("taxi", (10,), (5,), 10, 5, 3, 0),))
+    settings = ErrorSettings(1, (Sweep("taxi", (10,), (5,), 10, 5, 3, 0),))
     same = {"environment": "taxi", "form": "general", "episodes": 10, "horizon": 5, "truth": 1.0, "bound": 0.5}
     rows = [{**same, "method": "emp", "value": value} for value in (2.0, 0.0, 4.0, None)]
     line = summarise(settings, rows)[0]

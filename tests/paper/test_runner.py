@@ -89,7 +89,7 @@ def test_the_cost_is_what_the_same_settings_took_else_what_was_measured_once(tmp
     asked = [Squared(3, k) for k in range(4)]
     assert runner.cost(asked, tmp_path) == 8.0
     runner.append_record(
-        tmp_path / "a.jsonl", runner.Record(runner.key_of(asked[0]), runner.settings_of(asked[0]), [], 5.0)
+        tmp_path / "a.jsonl", runner.FinishedRepetition(runner.key_of(asked[0]), runner.settings_of(asked[0]), [], 5.0)
     )
     assert runner.cost(asked[1:], tmp_path) == 15.0
 

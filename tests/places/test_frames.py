@@ -156,7 +156,7 @@ def test_what_is_wrong_with_a_frame_is_said_of_the_frame(tmp_path):
 def test_files_that_other_machines_wrote_are_missed_with_words(monkeypatch):
     from mixope.logs.sources import frames
 
-    away = frames.Recipe("spark", "Spark DataFrame", ("polars",), ("LazyFrame",), lambda frame, folder: None)
+    away = frames.FrameKind("spark", "Spark DataFrame", ("polars",), ("LazyFrame",), lambda frame, folder: None)
     monkeypatch.setattr(frames, "RECIPES", (away,))
     with pytest.raises(DataError, match=r"nothing of it is here(.|\n)*MIXOPE_SCRATCH"):
         mixope.read(of_polars())

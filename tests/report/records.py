@@ -18,7 +18,7 @@ from mixope.differences import (
     regrets,
 )
 from mixope.estimand import Estimand
-from mixope.estimate import Advantage, Earned, Estimate, LoggerShare, Provenance
+from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
 from mixope.inspection import Cell, Grid
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
@@ -36,7 +36,7 @@ CHECKS = (
 
 def earned(value, gain=0.6) -> Earned:
     """What a logger earns itself, and a target that earns more."""
-    difference = Advantage(gain, 0.05, Interval(gain - 0.1, gain + 0.1, 0.95, "clustered score, t"), 0.9994)
+    difference = Difference(gain, 0.05, Interval(gain - 0.1, gain + 0.1, 0.95, "clustered score, t"), 0.9994)
     return Earned(
         value, Interval(value - 0.07, value + 0.07, 0.95, "clustered score, t"), difference, "mean of the steps"
     )

@@ -7,19 +7,19 @@ import pytest
 
 from mixope.checks import Diagnostic, Verdict
 from mixope.differences import Comparison, JointScores, pairwise
-from mixope.estimate import Advantage, Earned
+from mixope.estimate import Earned
 from mixope.report.decision import choice, decision, title
 from mixope.report.document import document
 from mixope.report.html import render
 from mixope.report.words import demand, state_words
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference, Interval
 
 from . import records
 from .markup import parse
 
 
 def against(value, low, high, probability):
-    gain = Advantage(value, (high - low) / 4, Interval(low, high, 0.95, "t"), probability)
+    gain = Difference(value, (high - low) / 4, Interval(low, high, 0.95, "t"), probability)
     return Earned(1.0, Interval(0.9, 1.1, 0.95, "t"), gain, "mean of the steps")
 
 

@@ -7,11 +7,11 @@ from mixope.checks import Verdict
 from mixope.distributions import Amount, Returns, TargetReturns
 from mixope.estimand import Estimand
 from mixope.report.returned import headline
-from mixope.report.risk_graph import MOST_NAMED, Box, places, risk_and_return
+from mixope.report.risk_graph import MOST_NAMED, PixelBox, places, risk_and_return
 from mixope.report.svg import Sheet, own_style
 from mixope.uncertainty import Interval
 
-PAGES = (Box(0, 0, 690, 270), Box(0, 0, 290, 250))
+PAGES = (PixelBox(0, 0, 690, 270), PixelBox(0, 0, 290, 250))
 
 
 def amount(name, value, reach):
@@ -38,14 +38,14 @@ def test_eight_names_never_meet_wherever_the_points_lie(page, seed):
     middle = np.array([page.right, page.top]) / 2
     points = [tuple(np.clip(middle + spread * generator.normal(size=2), 8, 2 * middle - 8)) for _ in range(8)]
     widths = generator.uniform(20, 0.35 * page.right, 8)
-    lines = [Box(x - 40, y, x + 40, y) for x, y in points]
+    lines = [PixelBox(x - 40, y, x + 40, y) for x, y in points]
     found = places(points, widths, page, lines)
     assert not [(a, b) for k, a in enumerate(found) for b in found[:k] if a.meets(b)]
     assert all(page.holds(box) for box in found)
 
 
 def test_a_name_alone_stands_beside_its_point_and_off_its_whiskers():
-    lines = [Box(60, 100, 140, 100), Box(100, 80, 100, 120)]
+    lines = [PixelBox(60, 100, 140, 100), PixelBox(100, 80, 100, 120)]
     (box,) = places([(100.0, 100.0)], [40.0], PAGES[0], lines)
     assert not any(box.meets(line) for line in lines)
     assert np.hypot(*np.subtract(box.nearest((100.0, 100.0)), (100.0, 100.0))) < 15

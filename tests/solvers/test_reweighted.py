@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
+from mixope.solvers.reweighted import Extreme, NodeOutcomes, Room, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
 
 AVERAGE = 1.0 - 1e-6
 SIDES = ("low", "high")
 
 
-def chain(seed: int, n_states: int = 3, n_outcomes: int = 5) -> tuple[Steps, np.ndarray]:
+def chain(seed: int, n_states: int = 3, n_outcomes: int = 5) -> tuple[NodeOutcomes, np.ndarray]:
     """Random outcomes, not sorted by state, and b by state."""
     rng = np.random.default_rng(seed)
     state = rng.permutation(np.repeat(np.arange(n_states), n_outcomes))
@@ -19,10 +19,10 @@ def chain(seed: int, n_states: int = 3, n_outcomes: int = 5) -> tuple[Steps, np.
     share /= np.bincount(state, share)[state]
     start = rng.random(n_states)
     later, reward = rng.integers(0, n_states, len(state)), np.round(rng.normal(size=len(state)), 1)
-    return Steps(state, later, share, reward, start / start.sum()), rng.uniform(0.1, 0.9, n_states)
+    return NodeOutcomes(state, later, share, reward, start / start.sum()), rng.uniform(0.1, 0.9, n_states)
 
 
-def plain_value(steps: Steps, gamma: float) -> float:
+def plain_value(steps: NodeOutcomes, gamma: float) -> float:
     n = steps.n_states
     p, r = np.zeros((n, n)), np.zeros(n)
     np.add.at(p, (steps.node, steps.next_state), steps.share)
@@ -30,7 +30,7 @@ def plain_value(steps: Steps, gamma: float) -> float:
     return float((1 - gamma) * steps.start @ np.linalg.solve(np.eye(n) - gamma * p, r))
 
 
-def program(steps: Steps, known: np.ndarray, factor: float, gamma: float, side: str) -> float:
+def program(steps: NodeOutcomes, known: np.ndarray, factor: float, gamma: float, side: str) -> float:
     """The same bound as one linear program in the visits x(c) = d(s) p(c|s) λ(c) and d(s)."""
     n, m = steps.n_states, len(steps.share)
     low, high = known + (1 - known) / factor, known + (1 - known) * factor
@@ -90,7 +90,7 @@ def test_bounds_of_a_few_steps_agree_with_the_chain_unrolled_over_time(seed: int
     counted = np.array([0.1, 0.2, 0.3, 0.4])
     ended = n * length
     after = [steps.next_state + n * (t + 1) for t in range(length - 1)] + [np.full(len(steps.node), ended)]
-    unrolled = Steps(
+    unrolled = NodeOutcomes(
         np.append(np.concatenate([steps.node + n * t for t in range(length)]), ended),
         np.append(np.concatenate(after), ended),
         np.append(np.tile(steps.share, length), 1.0),
@@ -118,7 +118,9 @@ def test_more_room_never_narrows_the_bounds() -> None:
 @pytest.mark.parametrize(("factor", "b", "paid"), [(1.5, 0.5, 0.3), (2.0, 0.2, 0.6), (3.0, 0.7, 0.9)])
 def test_a_hidden_coin_attains_the_bound(factor: float, b: float, paid: float) -> None:
     """One state, rewards 0 and 1. The coin is built so that the log looks the same and the truth is the bound."""
-    steps = Steps(np.zeros(2, int), np.zeros(2, int), np.array([1 - paid, paid]), np.array([0.0, 1.0]), np.ones(1))
+    steps = NodeOutcomes(
+        np.zeros(2, int), np.zeros(2, int), np.array([1 - paid, paid]), np.array([0.0, 1.0]), np.ones(1)
+    )
     bound = extreme(steps, Room(np.array([b]), factor), Sum(AVERAGE), "low").value
     low, high = b + (1 - b) / factor, b + (1 - b) * factor
     unpaid_first = min(1 - paid, 1 / (1 + factor))
@@ -139,9 +141,9 @@ def test_a_hidden_coin_attains_the_bound(factor: float, b: float, paid: float) -
     assert coin @ pays == pytest.approx(bound, abs=1e-12), "what always taking the action earns"
 
 
-def changed(steps: Steps, **to: np.ndarray) -> Steps:
+def changed(steps: NodeOutcomes, **to: np.ndarray) -> NodeOutcomes:
     fields = {name: getattr(steps, name) for name in ("node", "next_state", "share", "reward", "start")}
-    return Steps(**{**fields, **to})
+    return NodeOutcomes(**{**fields, **to})
 
 
 @pytest.mark.parametrize("way", ["average", "discounted", "path"])
@@ -171,10 +173,10 @@ def test_bounds_move_to_first_order_as_they_say(way: str, side: str) -> None:
     assert (bound(size).value - bound(-size).value) / (2 * size) == pytest.approx(told, rel=1e-3, abs=1e-5)
 
 
-def outcomes_of(law: np.ndarray, rewards: np.ndarray, start: np.ndarray) -> Steps:
+def outcomes_of(law: np.ndarray, rewards: np.ndarray, start: np.ndarray) -> NodeOutcomes:
     """Steps of the law p(reward, next state | state)."""
     s, r, later = np.indices(law.shape).reshape(3, -1)
-    return Steps(s, later, law.ravel(), rewards[r], start)
+    return NodeOutcomes(s, later, law.ravel(), rewards[r], start)
 
 
 def earned(law: np.ndarray, rewards: np.ndarray, start: np.ndarray, gamma: float) -> tuple[float, np.ndarray]:

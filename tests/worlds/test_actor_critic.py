@@ -4,11 +4,11 @@ import pytest
 
 from mixope.base.errors import UsageError
 from mixope.worlds import actor_critic, pendulum
-from mixope.worlds.actor_critic import Bumps, Training
+from mixope.worlds.actor_critic import ActorTraining, Bumps
 
 pytestmark = pytest.mark.long
 
-SHORT = Training(rounds=4, chains=32, steps=10, measured_chains=20, measured_steps=20)
+SHORT = ActorTraining(rounds=4, chains=32, steps=10, measured_chains=20, measured_steps=20)
 
 
 @pytest.fixture(scope="module")

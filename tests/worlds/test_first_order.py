@@ -8,7 +8,7 @@ import pytest
 from mixope.base.errors import MixopeError, UsageError
 from mixope.paper.claim_measurements import two_states
 from mixope.worlds import efficiency_bound, make, simulate, truth
-from mixope.worlds.first_order import ESTIMATORS, Setting, asymptotic_variance, sum_variance
+from mixope.worlds.first_order import ESTIMATORS, FutureLogs, asymptotic_variance, sum_variance
 
 from .worlds import random_model, random_policy
 
@@ -99,7 +99,7 @@ def test_an_exact_mixture_policy_can_beat_the_estimated_one_and_a_counted_one_ca
 def test_an_estimated_behaviour_is_never_worse_than_known_policies(seed):
     model = random_model(seed, ends=seed % 2 == 1)
     target, *loggers = (random_policy(model, 10 * seed + k) for k in range(4))
-    setting = Setting(model, target, loggers, 7, shares=[1, 2, 3])
+    setting = FutureLogs(model, target, loggers, 7, shares=[1, 2, 3])
     emp = asymptotic_variance(setting, "emp")
     for rival in ("bch-pooled", "bch-pooled, uncalibrated", "known-mixture", "emp-single", "bch"):
         assert asymptotic_variance(setting, rival) >= emp * (1 - 1e-9)
@@ -117,7 +117,7 @@ def test_with_a_noisy_recorder_the_best_weights_are_inverse_noise():
     """Where all noise is the recorders', c = 1/noise is best, and no other weights are as good."""
     model = make("gridworld")
     target, *loggers = (random_policy(model, seed) for seed in (1, 2, 3))
-    setting = Setting(model, target, loggers, 30, noise=[1.0, 4.0])
+    setting = FutureLogs(model, target, loggers, 30, noise=[1.0, 4.0])
     best = asymptotic_variance(setting, "emp", (4.0, 1.0))
     assert best < 0.95 * asymptotic_variance(setting, "emp")
     assert all(asymptotic_variance(setting, "emp", (c, 1.0)) > best for c in (1, 2, 3, 3.8, 4.2, 5, 8))
@@ -126,14 +126,14 @@ def test_with_a_noisy_recorder_the_best_weights_are_inverse_noise():
 def test_emp_is_efficient_where_nothing_ends():
     model = make("singlepath")
     policies = [random_policy(model, seed) for seed in range(3)]
-    found = asymptotic_variance(Setting(model, policies[0], policies[1:], 40), "emp")
+    found = asymptotic_variance(FutureLogs(model, policies[0], policies[1:], 40), "emp")
     assert found == pytest.approx(efficiency_bound(model, policies[0], policies[1:], horizon=40), rel=1e-10)
 
 
 def test_where_episodes_end_the_start_law_has_to_be_estimated_too():
     model = random_model(5, ends=True)
     policies = [random_policy(model, seed) for seed in range(3)]
-    found = asymptotic_variance(Setting(model, policies[0], policies[1:], 9), "emp")
+    found = asymptotic_variance(FutureLogs(model, policies[0], policies[1:], 9), "emp")
     assert found > 1.001 * efficiency_bound(model, policies[0], policies[1:], horizon=9)
 
 
@@ -156,8 +156,8 @@ def test_variance_of_a_sum_over_episodes_is_that_of_simulated_episodes(ends):
 def test_what_no_logger_covers_has_no_variance():
     model = make("singlepath")
     only_first, both = np.tile([1.0, 0.0], (5, 1)), np.full((5, 2), 0.5)
-    assert asymptotic_variance(Setting(model, both, [only_first], 20), "emp") == np.inf
-    mixed = Setting(model, both, [only_first, both], 20)
+    assert asymptotic_variance(FutureLogs(model, both, [only_first], 20), "emp") == np.inf
+    mixed = FutureLogs(model, both, [only_first, both], 20)
     assert np.isfinite(asymptotic_variance(mixed, "emp"))
     assert asymptotic_variance(mixed, "bch-pooled") == np.inf
     assert asymptotic_variance(mixed, "emp", (1.0, 0.0)) == np.inf

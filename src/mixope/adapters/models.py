@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mixope.adapters.networks import Network, Part, check_law, normal_policy
+from mixope.adapters.networks import Network, NetworkMoment, check_law, normal_policy
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.policies.callables import DiscreteCallablePolicy
@@ -21,7 +21,7 @@ from mixope.policies.laws import UnknownActions
 from mixope.policies.protocol import Policy
 
 
-class Model(Network, Protocol):
+class TrainedModel(Network, Protocol):
     """A trained model; ``answers`` knows probabilities, or means and standard deviations before any squashing."""
 
     @property
@@ -43,7 +43,7 @@ class Model(Network, Protocol):
 class ModelLaws:
     """Observations in, action laws out: those of the model, or all on the best action."""
 
-    model: Model
+    model: TrainedModel
     n_actions: int
 
     def __call__(self, observations: AnyArray) -> FloatArray:
@@ -58,14 +58,14 @@ class ModelLaws:
 class BestAction:
     """Observations in, the action of a deterministic model out."""
 
-    model: Model
+    model: TrainedModel
 
     def __call__(self, observations: AnyArray) -> FloatArray:
         """Shape (n, d)."""
         return self.model.greedy(observations)
 
 
-def discrete_model(model: Model, actions: AnyArray, epsilon: float | None, unknown: UnknownActions) -> Policy:
+def discrete_model(model: TrainedModel, actions: AnyArray, epsilon: float | None, unknown: UnknownActions) -> Policy:
     """A model with finitely many actions; a greedy one needs an epsilon."""
     policy = DiscreteCallablePolicy(ModelLaws(model, len(actions)), actions, unknown_actions=unknown)
     if epsilon is None and not model.stochastic:
@@ -74,7 +74,7 @@ def discrete_model(model: Model, actions: AnyArray, epsilon: float | None, unkno
     return policy if epsilon is None else Softened(policy, epsilon)
 
 
-def continuous_model(model: Model, low: Any, high: Any, scale: Any, law: Law | None) -> Policy:
+def continuous_model(model: TrainedModel, low: Any, high: Any, scale: Any, law: Law | None) -> Policy:
     """A model over real actions in a box; a deterministic one needs a scale. Plain Gaussians are recorded clipped."""
     boxed = bool(np.isfinite(low).all() and np.isfinite(high).all())
     bottom, top = (np.asarray(edge, dtype=np.float64) if boxed else None for edge in (low, high))
@@ -86,14 +86,16 @@ def continuous_model(model: Model, low: Any, high: Any, scale: Any, law: Law | N
         if model.squashes:
             refuse_given(model, law=law)
             recorded = "squashed"
-        return normal_policy(Part(model, "mean_std", 0), Part(model, "mean_std", 1), bottom, top, recorded)
+        return normal_policy(
+            NetworkMoment(model, "mean_std", 0), NetworkMoment(model, "mean_std", 1), bottom, top, recorded
+        )
     if scale is None:
         asked = f"{model.where} takes one action in a state, and a deterministic policy has no density; "
         raise UsageError(Advice(asked, Setting("scale"), " gives the standard deviation of a Gaussian around it"))
     return normal_policy(BestAction(model), scale, bottom, top, recorded)
 
 
-def refuse_given(model: Model, **options: Any) -> None:
+def refuse_given(model: TrainedModel, **options: Any) -> None:
     """Options that the model has no use for."""
     needless = [name for name, value in options.items() if value is not None]
     if needless:

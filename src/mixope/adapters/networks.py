@@ -46,7 +46,7 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class Laws:
+class NetworkDistribution:
     """Observations in, action laws out."""
 
     network: Network
@@ -63,7 +63,7 @@ class Laws:
 
 
 @dataclass(frozen=True)
-class Part:
+class NetworkMoment:
     """Observations in, the mean (0) or the scale (1) out."""
 
     network: Network
@@ -108,10 +108,10 @@ def network_policy(
         if low is not None or high is not None or law != "plain":
             raise UsageError(f"low, high and law are for continuous policies; the network gives {meaning}")
         labels = actions if actions is not None or width is None else numbered(width)
-        return CallablePolicy(Laws(network, meaning), labels, unknown_actions=unknown_actions)
+        return CallablePolicy(NetworkDistribution(network, meaning), labels, unknown_actions=unknown_actions)
     if actions is not None or unknown_actions != "error":
         raise UsageError(f"actions and unknown_actions are for discrete policies; the network gives {meaning}")
-    return normal_policy(Part(network, meaning, 0), Part(network, meaning, 1), low, high, law)
+    return normal_policy(NetworkMoment(network, meaning, 0), NetworkMoment(network, meaning, 1), low, high, law)
 
 
 def check_law(law: str) -> None:

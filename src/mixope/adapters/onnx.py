@@ -66,7 +66,7 @@ def onnx_policy(
     :param law: what was recorded of a continuous action: the ``"plain"`` draw, the ``"clipped"`` one, or its tanh
         (``"squashed"``, within ±1 if there is no box); see :mod:`~mixope.policies.gaussian`.
     """
-    network = Network(Path(path).read_bytes(), str(path))
+    network = NetworkFile(Path(path).read_bytes(), str(path))
     meaning = _meaning(network, outputs)
     width = _width(network, meaning) if is_discrete(meaning) and actions is None else None
     options: dict[str, Any] = {"unknown_actions": unknown_actions, "low": low, "high": high, "law": law}
@@ -74,15 +74,15 @@ def onnx_policy(
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkFile:
     """The content of a file and what it was called; two are the same policy where the content is."""
 
     content: bytes
     where: str = "network"
 
-    def __reduce__(self) -> tuple[type[Network], tuple[bytes]]:
+    def __reduce__(self) -> tuple[type[NetworkFile], tuple[bytes]]:
         # Fingerprints pickle what a function holds: a file that was moved or sent away must keep its own.
-        return Network, (self.content,)
+        return NetworkFile, (self.content,)
 
     def output_names(self) -> list[str]:
         """Names of the outputs that are floats."""
@@ -129,7 +129,7 @@ def _endless(where: str) -> DataError:
     )
 
 
-def _width(network: Network, meaning: str) -> int:
+def _width(network: NetworkFile, meaning: str) -> int:
     """The number of actions, as the file declares it."""
     (name,) = _chosen(network, meaning)
     shapes = {output.name: output.shape for output in _session(network.content, network.where).get_outputs()}
@@ -138,7 +138,7 @@ def _width(network: Network, meaning: str) -> int:
     return int(shapes[name][1])
 
 
-def _meaning(network: Network, outputs: str | None) -> str:
+def _meaning(network: NetworkFile, outputs: str | None) -> str:
     check_meaning(outputs)
     names = network.output_names()
     fitting = [meaning for meaning, words in OUTPUTS.items() if set(words) <= set(names)]
@@ -156,7 +156,7 @@ def _meaning(network: Network, outputs: str | None) -> str:
     return meaning
 
 
-def _chosen(network: Network, meaning: str) -> list[str]:
+def _chosen(network: NetworkFile, meaning: str) -> list[str]:
     """The outputs to read: those of the right names, otherwise all there are, if their number is right."""
     names, words = network.output_names(), OUTPUTS[meaning]
     if set(words) <= set(names):

@@ -31,7 +31,7 @@ _EPISODES = 16_384
 
 
 @dataclass(frozen=True)
-class Earnings:
+class LoggerEarnings:
     """What a logger earned, and its scores by episode, with one more (:func:`earned`)."""
 
     value: float
@@ -51,7 +51,7 @@ class Distance:
     errors: FloatArray
 
 
-def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -> Earnings:
+def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -> LoggerEarnings:
     """The mean over T steps (nothing is earned after an end), or over all rows; and the scores of the episodes.
 
     A good logger may succeed in all of a few episodes and show no spread at all. So one more score is added, as of one
@@ -64,16 +64,16 @@ def earned(mine: EpisodeTotals, everybody: EpisodeTotals, horizon: int | None) -
     steps, all_steps = steps_of(mine), steps_of(everybody)
     value = float(mine.reward.sum() / steps.sum())
     spread = np.std(everybody.reward - everybody.reward.sum() / all_steps.sum() * all_steps)
-    return Earnings(value, np.append(mine.reward - value * steps, spread) / steps.sum())
+    return LoggerEarnings(value, np.append(mine.reward - value * steps, spread) / steps.sum())
 
 
-def earned_by(own: OnPolicyValue, everybody: OnPolicyValue | str) -> Earnings:
+def earned_by(own: OnPolicyValue, everybody: OnPolicyValue | str) -> LoggerEarnings:
     """Under an estimand of its own, with the spread of everybody's episodes as one more score.
 
     ``everybody`` is the pool, whose scores have a share of 1 / episodes each; a logger's have that of its own episodes.
     """
     spread = 0.0 if isinstance(everybody, str) else float(np.std(everybody.scores)) * len(everybody.scores)
-    return Earnings(own.value, np.append(own.scores[own.mine], spread / max(int(own.mine.sum()), 1)))
+    return LoggerEarnings(own.value, np.append(own.scores[own.mine], spread / max(int(own.mine.sum()), 1)))
 
 
 def distance(

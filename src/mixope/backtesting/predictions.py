@@ -32,7 +32,7 @@ import numpy as np
 from mixope.answering import build
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
-from mixope.backtesting.judging import Distance, Earnings, distance, earned, earned_by, independent_predictions
+from mixope.backtesting.judging import Distance, LoggerEarnings, distance, earned, earned_by, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.behaviours import DefaultMixture, imitate
@@ -329,14 +329,14 @@ def _predict(
     return row, far
 
 
-def _earned(held: HeldOut, survey: Survey, owners: OnPolicyValues) -> tuple[Earnings, str]:
+def _earned(held: HeldOut, survey: Survey, owners: OnPolicyValues) -> tuple[LoggerEarnings, str]:
     """What the logger itself earned; or no number, and why."""
     if not owners:
         return earned(survey.episodes.of(held.number), survey.episodes, held.estimand.horizon), ""
     own = owners[held.number]
     if isinstance(own, str):
         nothing = np.full(int((survey.episodes.logger == held.number).sum()) + 1, math.nan)
-        return Earnings(math.nan, nothing), Advice("what it earned itself is not known: ", own)
+        return LoggerEarnings(math.nan, nothing), Advice("what it earned itself is not known: ", own)
     return earned_by(own, owners[-1]), ""
 
 

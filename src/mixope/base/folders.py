@@ -37,7 +37,7 @@ def _nothing(folder: Path, names: Collection[str]) -> Collection[str]:
 @contextmanager
 def claim(
     folder: Path, names: Collection[str], *, force: bool = False, again: bool = False, unrecorded: Recognise = _nothing
-) -> Iterator[Place]:
+) -> Iterator[ClaimedFolder]:
     """The folder for this run alone, made where it is missing; ``names`` are those that may be written.
 
     A folder that holds something is refused, unless ``force``: then what is ours is replaced and the rest stays.
@@ -57,7 +57,7 @@ def claim(
             if force and not ours and not _there(folder / RECORD):
                 ours = {name: _hash(folder / name) for name in unrecorded(folder, _inside(folder))}
             _check(folder, ours, names, force=force, again=again)
-            yield Place(folder, ours)
+            yield ClaimedFolder(folder, ours)
     finally:
         if made:
             with suppress(OSError):  # it holds something: files of ours, or of somebody else
@@ -65,7 +65,7 @@ def claim(
 
 
 @dataclass
-class Place:
+class ClaimedFolder:
     """A claimed folder; ``earlier`` are the files that an earlier run of ours left in it, with their hashes."""
 
     path: Path

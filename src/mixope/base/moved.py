@@ -1,17 +1,19 @@
-"""Rooms and modules that moved: their old names import what is there now, with a warning, until the next minor version.
+"""Rooms, modules and names that moved: the old ones import what is there now, with a warning, for a minor version.
 
 from mixope.environments import taxi          the module mixope.worlds.taxi
+from mixope.estimate import Advantage         the class mixope.uncertainty.Difference
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from pkgutil import resolve_name
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
@@ -66,3 +68,17 @@ def keep_old_names() -> None:
     """Once for each process."""
     if OldNames not in sys.meta_path:
         sys.meta_path.insert(0, OldNames)  # before those that would look below the new room, and load it twice
+
+
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module some of whose names are called otherwise now."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        message = f"{module}.{name} is called {names[name]} now; the old name goes with the next minor version"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        package, _, inside = names[name].rpartition(".")
+        return resolve_name(f"{package}:{inside}")
+
+    return find

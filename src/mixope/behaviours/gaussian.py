@@ -236,7 +236,7 @@ def _check_varies(action: FloatArray, i: int) -> None:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianParameters:
     """β and γ, shape (1 + M, d), the range of log σ² by component, and R with RRᵀ = (Σ c xxᵀ)⁻¹ once it is known."""
 
     mean: FloatArray
@@ -256,7 +256,7 @@ class Gaussian:
         """log b(a|s)."""
         return draws.log_density(*self.moments(design))
 
-    def allowing_for_error(self, design: FloatArray, weight: FloatArray) -> Gaussian:
+    def allowing_for_error(self, design: FloatArray, weight: FloatArray) -> GaussianParameters:
         """The same, knowing R: the rounds themselves do without."""
         return replace(self, root=np.linalg.inv(np.linalg.cholesky(gram(design, weight, MEAN_RIDGE))).T)
 
@@ -265,9 +265,9 @@ class Gaussian:
 class Gaussians:
     """(1 − ε) Σ_k g_k N_k + ε N̄: one expert or several, the weights W of their gate, shape (1 + M, K), and N̄."""
 
-    experts: tuple[Gaussian, ...]
+    experts: tuple[GaussianParameters, ...]
     gate: FloatArray
-    everywhere: Gaussian
+    everywhere: GaussianParameters
     converged: bool = False
 
     def joint(self, rows: Prepared) -> FloatArray:
@@ -301,16 +301,18 @@ def fit_gaussian(rows: Prepared, *, steady: bool = False) -> Gaussians:
     return Gaussians((model.allowing_for_error(design, weight),), gate, everywhere, converged)
 
 
-def same_everywhere(draws: Draws, weight: FloatArray, columns: int) -> Gaussian:
+def same_everywhere(draws: Draws, weight: FloatArray, columns: int) -> GaussianParameters:
     """The same mean and variance in every state: where rounds start."""
     centre = np.average(draws.value, axis=0, weights=weight)
     level = np.log(np.average((draws.value - centre) ** 2, axis=0, weights=weight))
     mean, log_variance = np.zeros((columns, len(centre))), np.zeros((columns, len(centre)))
     mean[0], log_variance[0] = centre, level
-    return Gaussian(mean, log_variance, level + np.log(SMALLEST), level + np.log(LARGEST))
+    return GaussianParameters(mean, log_variance, level + np.log(SMALLEST), level + np.log(LARGEST))
 
 
-def improve(model: Gaussian, design: FloatArray, draws: Draws, weight: FloatArray, information: FloatArray) -> Gaussian:
+def improve(
+    model: GaussianParameters, design: FloatArray, draws: Draws, weight: FloatArray, information: FloatArray
+) -> GaussianParameters:
     """One round: β = (Σ c xxᵀ/σ² + λ)⁻¹ Σ c x a/σ², then two steps of γ; a clipped a enters as its expectation."""
     mu, h = model.moments(design)
     beta, gamma = model.mean.copy(), model.log_variance.copy()
@@ -325,7 +327,9 @@ def improve(model: Gaussian, design: FloatArray, draws: Draws, weight: FloatArra
     return replace(model, mean=beta, log_variance=gamma)
 
 
-def regress(model: Gaussian, design: FloatArray, draws: Draws, weight: FloatArray, information: FloatArray) -> Gaussian:
+def regress(
+    model: GaussianParameters, design: FloatArray, draws: Draws, weight: FloatArray, information: FloatArray
+) -> GaussianParameters:
     """One round with σ² the same everywhere: β = (Σ c xxᵀ + λ)⁻¹ Σ c x a, then σ² = Σ c e² / Σ c.
 
     Without clipped draws the first round is the last.
@@ -371,7 +375,7 @@ def ridges(columns: int, ridge: float) -> FloatArray:
     return np.concatenate([[1e-9], np.full(columns - 1, ridge)])
 
 
-def check_spread(model: Gaussian, design: FloatArray) -> None:
+def check_spread(model: GaussianParameters, design: FloatArray) -> None:
     """A logger that always does the same in a state has no density either."""
     at_floor = (design @ model.log_variance <= model.smallest).mean(axis=0)
     for i in np.flatnonzero(at_floor > 0.5):

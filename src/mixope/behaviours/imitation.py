@@ -26,7 +26,7 @@ def imitate(fitted: FittedBehaviour) -> Policy:
     if isinstance(fitted, FittedClassifier):
         return Classified(fitted)
     if isinstance(fitted, FittedDensity) and len(fitted.model.experts) == 1:
-        return Drawn(fitted)
+        return RecordedDraws(fitted)
     raise UsageError(f"expected a fitted classifier or a fitted Gaussian of one logger, got {type(fitted).__name__}")
 
 
@@ -62,7 +62,7 @@ class Classified:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RecordedDraws:
     """Draws from N(xᵀβ, exp(xᵀγ)), recorded through the box that the rows showed."""
 
     fitted: FittedDensity

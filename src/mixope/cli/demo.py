@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mixope.backtesting import Backtest
-    from mixope.base.folders import Place
+    from mixope.base.folders import ClaimedFolder
     from mixope.differences import Comparison
     from mixope.estimate import Estimate
     from mixope.inspection import Inspection
@@ -63,7 +63,7 @@ def command(
         _tell_all(settings, place, output)
 
 
-def _tell_all(settings: Settings, place: Place, output: Path) -> None:
+def _tell_all(settings: Settings, place: ClaimedFolder, output: Path) -> None:
     """The story from the logs to the pages, written into a folder that was claimed; ``output`` is its name."""
     from mixope.worlds.datasets import fill
 
@@ -71,7 +71,7 @@ def _tell_all(settings: Settings, place: Place, output: Path) -> None:
     with working("simulating four taxi drivers …") as notes:
         made = fill(settings, place)
     tell(notes)
-    work = Work(made, output, settings.seed)
+    work = Demonstration(made, output, settings.seed)
     found, tested = work.inspect(), work.backtest()
     story = Story(work, found, tested, *work.answer(tested), page)
     with place.writing() as fresh:
@@ -82,7 +82,7 @@ def _tell_all(settings: Settings, place: Place, output: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Work:
+class Demonstration:
     """The steps of the demonstration: each is a call of the library, on logs that are counted once."""
 
     made: Dataset
@@ -142,7 +142,7 @@ class Work:
 class Story:
     """What is told: ten lines first, then every step with the command that does the same."""
 
-    work: Work
+    work: Demonstration
     found: Inspection
     tested: Backtest
     result: Estimate
@@ -171,7 +171,8 @@ class Story:
         """The logs, the question, the answer, the truth beside it, and where the pages are."""
         from rich.table import Table
 
-        from mixope.report.words import advantage_words, earned_words, interval_words
+        from mixope.report.difference_words import advantage_words
+        from mixope.report.words import earned_words, interval_words
 
         answer = {
             "the four earn": earned_words(self.result.against_logs),

@@ -9,8 +9,9 @@ by_estimator   who may be ranked, and all of the above for each estimator
 from mixope.differences.by_estimator import Contested, contests_of, select
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, pairwise, with_best
-from mixope.differences.records import Comparison, Difference, Differences, Rank, Regret, Selection
+from mixope.differences.records import Comparison, Differences, Rank, Regret, Selection
 from mixope.differences.selection import contest, ranks, regrets
+from mixope.uncertainty import Difference
 
 __all__ = [
     "MOST_PAIRED",

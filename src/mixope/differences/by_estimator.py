@@ -20,10 +20,10 @@ from mixope.base.errors import Advice
 from mixope.checks import Verdict
 from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, against, pairwise, with_best
-from mixope.differences.records import Difference, Differences, Rank, Selection
+from mixope.differences.records import Differences, Rank, Selection
 from mixope.differences.selection import Contest, contest, ranks, regrets
 from mixope.estimate import Estimate
-from mixope.uncertainty import Interval, block_scores, few_episodes, quantile
+from mixope.uncertainty import Difference, Interval, block_scores, few_episodes, quantile
 
 UNCOVERED = 0.01
 """Target mass outside the logs above which a difference is said to be biased."""
@@ -82,10 +82,7 @@ def _one(group: list[Estimate], level: float, seed: int, all_pairs: bool) -> Con
 def _concluded(found: Sequence[Difference], usable: Sequence[Estimate]) -> tuple[Difference, ...]:
     """Nothing follows of a difference with a target that is refused."""
     refused = {e.target for e in usable if _refused(e)}
-    return tuple(
-        replace(pair, probability_first_is_better=None) if refused & {pair.first, pair.second} else pair
-        for pair in found
-    )
+    return tuple(pair.without_conclusion if refused & {pair.first, pair.second} else pair for pair in found)
 
 
 def _alerts(group: list[Estimate], usable: list[Estimate]) -> tuple[str, ...]:

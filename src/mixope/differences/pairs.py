@@ -22,8 +22,7 @@ from itertools import combinations
 import numpy as np
 
 from mixope.differences.joint import JointScores
-from mixope.differences.records import Difference
-from mixope.uncertainty import Interval, probability_positive, quantile, standard_error
+from mixope.uncertainty import Difference, Interval, probability_positive, quantile, standard_error
 
 MOST_PAIRED = 12
 """Up to so many targets, all pairs are compared; of more, each with the best."""
@@ -81,7 +80,7 @@ def _subtracted(joint: JointScores, pairs: list[Pair], level: float, together: f
                 independent_standard_error=float(np.hypot(alone[i], alone[j])),
                 interval=_around(value, single * error, level, "difference of clustered scores, t"),
                 joint=_around(value, together * error, level, "difference of clustered scores, all pairs"),
-                probability_first_is_better=probability_positive(value, error, joint.degrees),
+                probability_better=probability_positive(value, error, joint.degrees),
             )
         )
     return tuple(found)

@@ -6,61 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from mixope.base.rendering import Record, ReportedRecord, Rows, plain
+from mixope.base.rendering import Record, ReportedRecord, Rows
 from mixope.distributions import Returns
 from mixope.estimand import Estimand
 from mixope.estimate import Estimate
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference, Interval, probability_words
 
 MOST_LISTED = 12
 """Targets or pairs that a sentence names."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """``first`` less ``second``; ``joint`` covers together with all other pairs.
-
-    Where one of them is refused nothing follows: there is no probability and no conclusion.
-    """
-
-    first: str
-    second: str
-    value: float
-    standard_error: float
-    independent_standard_error: float
-    interval: Interval
-    joint: Interval
-    probability_first_is_better: float | None
-
-    @property
-    def narrower(self) -> float:
-        """How many times narrower than if the two had been evaluated on different logs."""
-        return self.independent_standard_error / self.standard_error if self.standard_error > 0 else float("inf")
-
-    @property
-    def conclusion(self) -> str | None:
-        """Which is better, all pairs considered, or that these episodes cannot tell."""
-        if self.probability_first_is_better is None:
-            return None
-        if self.standard_error == 0.0 and self.value == 0.0:
-            return "the same on every episode"
-        if self.joint.low > 0:
-            return f"{self.first} is better"
-        return f"{self.second} is better" if self.joint.high < 0 else "cannot be told apart"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; ``narrower`` is None where the two are the same on every episode."""
-        spans = {"interval": self.interval.to_dict(), "joint": self.joint.to_dict()}
-        ours, apart = plain(self.standard_error), plain(self.independent_standard_error)
-        narrower = apart / ours if ours and apart is not None else None  # of the numbers that are written
-        return {**asdict(self), **spans, "narrower": narrower, "conclusion": self.conclusion}
-
-    def row(self) -> dict[str, Any]:
-        """One line of a table."""
-        own = {name: found for name, found in asdict(self).items() if name not in ("interval", "joint")}
-        alone, joint = self.interval, self.joint
-        spans = {"low": alone.low, "high": alone.high, "joint_low": joint.low, "joint_high": joint.high}
-        return {**own, **spans, "conclusion": self.conclusion}
 
 
 @dataclass(frozen=True)
@@ -383,10 +336,3 @@ def _listed(names: Sequence[str]) -> str:
 def _joined(names: Sequence[str]) -> str:
     """a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def probability_words(chance: float | None) -> str:
-    """Three digits, never rounded to certainty: < 0.001, > 0.999; a dash where there is none."""
-    if chance is None:
-        return "–"
-    return "< 0.001" if chance < 0.001 else "> 0.999" if chance > 0.999 else f"{chance:.3f}"

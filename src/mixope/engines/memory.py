@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mixope.engines.pieces import ORDER, episode_pieces, even_pieces, in_order, piece_rows
 from mixope.engines.protocol import ByPasses, by_kind, run_parts
 from mixope.logs import Logs
-from mixope.requests.request import Part, Request, wanted_columns
+from mixope.requests.request import FragmentResult, Request, wanted_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,9 @@ class MemoryEngine(ByPasses):
     def __init__(self, fragment_rows: int | None = None, threads: int | None = None) -> None:
         self.fragment_rows, self.threads = fragment_rows, threads
 
-    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(
+        self, logs: Logs, requests: Sequence[Request]
+    ) -> Iterator[tuple[list[Request], Generator[FragmentResult]]]:
         """Slice after slice; whole episodes in step order for the requests that want them."""
         for mine, tables in self.cut(logs, requests):
             yield mine, run_parts(tables, logs.schema, mine, self.threads)

@@ -22,7 +22,7 @@ from mixope.base.processes import SHORT_SECONDS, all_cores, progress_bar
 from mixope.base.threads import one_thread
 from mixope.logs import Logs, Schema
 from mixope.requests.grouping import Grouped, Grouping, GroupSums, Lookup
-from mixope.requests.request import Part, Request, merge_in_order, partials
+from mixope.requests.request import FragmentResult, Request, merge_in_order, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,9 @@ class ByPasses(ABC):
     """Whether rows are added up in this process, so that a device of it can help."""
 
     @abstractmethod
-    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(
+        self, logs: Logs, requests: Sequence[Request]
+    ) -> Iterator[tuple[list[Request], Generator[FragmentResult]]]:
         """The requests that can be answered together, each time with the parts of all rows, in any order."""
 
     def group_sums(self, logs: Logs, grouping: Grouping, lookup: Lookup | None = None) -> GroupSums:
@@ -75,7 +77,7 @@ class ByPasses(ABC):
 
 def run_parts(
     tables: Iterable[pa.Table], schema: Schema, requests: Sequence[Request], threads: int | None
-) -> Generator[Part]:
+) -> Generator[FragmentResult]:
     """Run the worker on numbered pieces, a few at a time in threads: as many as there are cores, if nothing is said.
 
     Linear algebra is held to one thread in each: the sums come out alike to the last bit however many share the work.
@@ -89,7 +91,7 @@ def run_parts(
             return
         threads = threads or all_cores()
         with ThreadPoolExecutor(threads) as pool:
-            waiting: list[Future[Part]] = []
+            waiting: list[Future[FragmentResult]] = []
             try:
                 for number, table in numbered:
                     waiting.append(pool.submit(_part, table, schema, requests, number))
@@ -109,13 +111,13 @@ def _used_up(begun: deque[T], rest: Iterator[T]) -> Iterator[T]:
     yield from rest
 
 
-def _part(table: pa.Table, schema: Schema, requests: Sequence[Request], number: int) -> Part:
+def _part(table: pa.Table, schema: Schema, requests: Sequence[Request], number: int) -> FragmentResult:
     """Of one piece; every thread holds pools for itself, those too that a library has brought since the last piece."""
     with one_thread():
         return partials(table, schema, requests, number)
 
 
-def watched(parts: Iterator[Part], expected_rows: int | None) -> Iterator[Part]:
+def watched(parts: Iterator[FragmentResult], expected_rows: int | None) -> Iterator[FragmentResult]:
     """The same parts; where they take long and stderr is a terminal, a bar shows the rows that are done."""
     began, done, report = time.perf_counter(), 0, None
     with ExitStack() as stack:

@@ -122,7 +122,7 @@ def _begin_here(ray: Any, workers: int, **quiet: Any) -> Callable[[], None]:
     """
     constants, config, loader = _places(ray)
 
-    class Job(ray.job_config.JobConfig):  # type: ignore[misc]
+    class RayJob(ray.job_config.JobConfig):  # type: ignore[misc]
         def _runtime_env_has_working_dir(self) -> bool:
             return True
 
@@ -136,7 +136,7 @@ def _begin_here(ray: Any, workers: int, **quiet: Any) -> Callable[[], None]:
         config.initialize("")  # it was read when Ray was imported
         loader.reset_cache()
         try:
-            job = Job(runtime_env={"env_vars": here})
+            job = RayJob(runtime_env={"env_vars": here})
             ray.init(
                 num_cpus=workers,
                 include_dashboard=False,

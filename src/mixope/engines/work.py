@@ -24,7 +24,7 @@ from mixope.logs.database import connect
 from mixope.logs.gathering import Bucket, Load, Share
 from mixope.policies.own_code import said
 from mixope.requests.grouping import Grouped
-from mixope.requests.request import Part, Request, partials
+from mixope.requests.request import FragmentResult, Request, partials
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ class Job:
     """Whether rows are put in the order of episodes and steps first."""
     memory_limit: str | None = None
 
-    def __call__(self, number: int, item: Item) -> Part | MixopeError:
+    def __call__(self, number: int, item: Item) -> FragmentResult | MixopeError:
         """The part of one item, or what is wrong with it."""
         try:
             with one_thread():
@@ -51,7 +51,7 @@ class Job:
         except MixopeError as error:
             return error
 
-    def _part(self, number: int, item: Item) -> Part:
+    def _part(self, number: int, item: Item) -> FragmentResult:
         sums = [request for request in self.requests if isinstance(request, Grouped)]
         if isinstance(item, Fragment) and not self.ordered and len(sums) == len(self.requests):
             return self._pushed_down(number, item, sums)
@@ -68,7 +68,7 @@ class Job:
             return bucket.table(shares)
         return item
 
-    def _pushed_down(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> Part:
+    def _pushed_down(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> FragmentResult:
         """Sums by key alone: DuckDB adds up where the rows lie, in one thread, so that their order is one.
 
         What it says of a file that cannot be read names any of them; reading them one by one finds the right one.
@@ -79,14 +79,14 @@ class Job:
             fragment.table(self.columns)
             raise
 
-    def _added_up(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> Part:
+    def _added_up(self, number: int, fragment: Fragment, sums: Sequence[Grouped]) -> FragmentResult:
         with connect(self.memory_limit, 1) as connection, fragment.watching():
             rows = fragment.relation(connection, self.schema)
             found = tuple(group_by(connection, rows, each.grouping, each.lookup) for each in sums)
             seen = fragment.rows if fragment.keeps_all else None
             if seen is None:
                 seen = connection.execute(f"SELECT count(*) FROM {rows}").fetchall()[0][0]
-        return Part(number, int(seen), found)
+        return FragmentResult(number, int(seen), found)
 
 
 def split(load: Load) -> list[Share] | MixopeError:
@@ -97,12 +97,12 @@ def split(load: Load) -> list[Share] | MixopeError:
         return error
 
 
-def answered(sent: bytes, number: int, item: Item) -> Part | MixopeError:
+def answered(sent: bytes, number: int, item: Item) -> FragmentResult | MixopeError:
     """The part of one item, by the job that was sent."""
     return unpacked(sent)(number, item)
 
 
-def gathered(sent: bytes, bucket: Bucket, shares: Sequence[Share | MixopeError]) -> Part | MixopeError:
+def gathered(sent: bytes, bucket: Bucket, shares: Sequence[Share | MixopeError]) -> FragmentResult | MixopeError:
     """The part of a bucket; what was wrong with a load that should have filled it comes first."""
     good = [share for share in shares if isinstance(share, Share)]
     bad = [share for share in shares if isinstance(share, MixopeError)]

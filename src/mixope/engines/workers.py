@@ -27,7 +27,7 @@ from mixope.logs import Fragment, Logs
 from mixope.logs.fragments import ROWS
 from mixope.logs.gathering import Bucket, Load
 from mixope.requests.grouping import Grouped
-from mixope.requests.request import Part, Request, wanted_columns
+from mixope.requests.request import FragmentResult, Request, wanted_columns
 
 if TYPE_CHECKING:
     from mixope.engines.work import Item
@@ -44,7 +44,7 @@ MOST_BUCKETS = 256
 TOGETHER = 4
 """How many times larger than others a fragment may be so that episodes stay together without a shuffle."""
 
-Found = Part | MixopeError
+Found = FragmentResult | MixopeError
 
 
 class WorkersEngine(ByPasses):
@@ -79,7 +79,9 @@ class WorkersEngine(ByPasses):
     def close(self) -> None:
         """End what this engine has started; it can be used again."""
 
-    def in_passes(self, logs: Logs, requests: Sequence[Request]) -> Iterator[tuple[list[Request], Generator[Part]]]:
+    def in_passes(
+        self, logs: Logs, requests: Sequence[Request]
+    ) -> Iterator[tuple[list[Request], Generator[FragmentResult]]]:
         """Pieces that are read here where the logs are short, else fragments that the workers open."""
         if in_order(logs.total_rows()) if self.ordered is None else self.ordered:
             for mine, tables in MemoryEngine(self.fragment_rows).cut(logs, requests):
@@ -137,7 +139,7 @@ def in_turn(
         cancel(list(waiting))
 
 
-def _good(parts: Iterator[Found]) -> Generator[Part]:
+def _good(parts: Iterator[Found]) -> Generator[FragmentResult]:
     """The parts; the first error ends the pass, and whatever is still under way."""
     with closing(parts):  # type: ignore[type-var]
         for part in parts:

@@ -28,14 +28,14 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
-from mixope.estimators.counts.completed_part import Part, part_to_complete
+from mixope.estimators.counts.completed_part import CompletedPart, part_to_complete
 from mixope.estimators.counts.completion import Completion, complete
 from mixope.estimators.counts.flow import Flow, follow
 from mixope.estimators.counts.frontier import Frontier, at_the_frontier
 from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.counts.outside import leaving, with_lost_starts
 from mixope.estimators.counts.solution import CountedSolution, scored
-from mixope.estimators.counts.value_model import PLUG_IN_RIDGE, RIDGES, ValueFit, fit_value
+from mixope.estimators.counts.value_model import PLUG_IN_RIDGE, RIDGES, FlowValue, fit_value
 from mixope.estimators.counts.worlds import over_worlds
 from mixope.estimators.features.estimators import NO_SCORE, PLUG_IN_BIAS, lstdq_on_features, state_ratio_on_features
 from mixope.estimators.features.problem import FeatureProblem
@@ -136,7 +136,8 @@ def _completed_world(problem: Problem) -> CountedSolution:
     if not part.n_unseen:
         return solve_on_counts(problem, CountedMixture())
     found = complete(part)
-    unit = found.pair_weight / part.pair_rows
+    unit, visits = found.pair_weight / part.pair_rows, np.zeros(problem.transitions.n_states)
+    visits[part.states] = found.law
     likeness = found.map.likeness
     measures = Measures(
         approximation=found.unseen_error(),
@@ -147,26 +148,24 @@ def _completed_world(problem: Problem) -> CountedSolution:
     )
     solution = Solution(
         value=found.value,
-        uncovered_mass=float(np.abs(found.law) @ np.where(part.left, part.uncovered, 0.0) / np.abs(found.law).sum()),
-        outside_mass=_outside(found),
+        outside_mass=_outside(found, visits),
         solved=found.solved,
         measures=measures,
         corrects_coverage=True,
     )
-    return CountedSolution(solution, _scores(found, unit), _weights(part, unit))
+    return CountedSolution(solution, _scores(found, unit), _weights(part, unit), visits=visits)
 
 
-def _outside(found: Completion) -> float:
+def _outside(found: Completion, visits: FloatArray) -> float:
     """As of a flow (:mod:`mixope.estimators.counts.outside`)."""
-    part, law = found.part, np.zeros(found.part.whole.transitions.n_states)
-    law[part.states] = found.law
-    away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups[~part.astray], law)
+    part = found.part
+    away = leaving(part.whole, np.ones(part.whole.transitions.n_groups), part.groups[~part.astray], visits)
     if not part.whole.estimand.restarts:
         away = with_lost_starts(away, part.whole, part.states)
     return min(max(away + part.elsewhere + part.doubt, 0.0), 1.0)
 
 
-def _weights(part: Part, unit: FloatArray) -> Weights:
+def _weights(part: CompletedPart, unit: FloatArray) -> Weights:
     """w of every row, scaled to a mean of one."""
     at = unit[part.rows.pair] * float(part.rows.rows.sum())
     total, squared = np.zeros((2, part.whole.transitions.n_groups))
@@ -206,7 +205,7 @@ def _regressed(
     return _corrected(flow, occupancy, plain, fit_value(flow, orders, ridges))
 
 
-def _corrected(flow: Flow, occupancy: Occupancy, plain: CountedSolution, fit: ValueFit) -> CountedSolution:
+def _corrected(flow: Flow, occupancy: Occupancy, plain: CountedSolution, fit: FlowValue) -> CountedSolution:
     """Add the weighted temporal differences to the plug-in value; scores as in the module."""
     omega = state_ratio(flow, occupancy)
     weighted = omega[flow.rows.state]
@@ -246,7 +245,7 @@ class LstdQ:
     def _on_counts(self, problem: Problem) -> CountedSolution:
         if not problem.transitions.factors:
             return by_model(problem)
-        corrected = _regressed(problem, None, self.orders, self.ridges).solution
-        value = corrected.measures.plug_in or 0.0
-        plain = replace(corrected, value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
-        return CountedSolution(plain)
+        corrected = _regressed(problem, None, self.orders, self.ridges)
+        value = corrected.solution.measures.plug_in or 0.0
+        plain = corrected.saying(value=value, no_interval_because=NO_SCORE, known_bias=PLUG_IN_BIAS)
+        return replace(plain, scores=None, weights=None)

@@ -25,7 +25,7 @@ from mixope.solvers.chain import Chain
 
 
 @dataclass(frozen=True)
-class Model:
+class CertaintyEquivalence:
     """Certainty equivalence."""
 
     name: str = "model"

@@ -26,7 +26,7 @@ from mixope.estimators.solution import Solution
 from mixope.features import FittedMap, NormalisedBumps, default_size, fit_encoded, standardised
 from mixope.requests.rows import Rows, told
 from mixope.solvers.linear import Whitening
-from mixope.solvers.neural import NeuralRows, NeuralSettings, Training, load_jax, train
+from mixope.solvers.neural import NeuralRows, NeuralSettings, TrainedNetworks, load_jax, train
 from mixope.solvers.outcome import Outcome, Solved
 
 _MOST_TESTS = 300
@@ -80,7 +80,7 @@ class NeuralFit:
 
     ratio: CalibratedRatio
     scale: FittedMap
-    trained: tuple[Training, ...]
+    trained: tuple[TrainedNetworks, ...]
     levels: tuple[FloatArray, ...]
 
     def weight(self, rows: Rows) -> FloatArray:
@@ -138,7 +138,7 @@ class NeuralTrainer:
             following[sample.terminated] = starts[generator.integers(len(starts), size=int(sample.terminated.sum()))]
         return following
 
-    def _train(self, left_out: int | None) -> Training:
+    def _train(self, left_out: int | None) -> TrainedNetworks:
         """One network per seed; held-out part k of the episodes judges seed k; a fold may be left out altogether."""
         rows, _ = self.prepared
         sample = self.problem.known.sample
@@ -151,7 +151,7 @@ class NeuralTrainer:
         return train(rows, held_out, self.settings, self.problem.seed)
 
     @cached_property
-    def training(self) -> Training:
+    def training(self) -> TrainedNetworks:
         """On all rows of the sample."""
         return self._train(None)
 

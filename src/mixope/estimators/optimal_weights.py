@@ -91,7 +91,7 @@ def logger_noise(problem: Problem, pooled: CountedSolution, data: Trajectories, 
         return LoggerNoise(np.zeros(n), 0.0, np.ones(data.n_episodes))
     t, curvature = fit_log_noise(mass, share)
     level = mass.sum(axis=1) / sum_by(rows.pair, rows.rows, rows.n_pairs)
-    seen = _Rows(square, level, share, pair, own, data)
+    seen = _PairSums(square, level, share, pair, own, data)
     belief = _belief(seen.gradients(np.zeros(n)))
     without = t - seen.gradients(t) @ np.linalg.pinv(curvature, hermitian=True)
     said = rows.logger_rows() / rows.n_rows
@@ -157,7 +157,7 @@ def _tilted(share: FloatArray, t: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _PairSums:
     """ψ² by row, its mean and the loggers' shares by pair, the pair of every row and the logger of every episode."""
 
     square: FloatArray

@@ -56,10 +56,10 @@ def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
     total[groups], squared[groups] = at * scale * raw, (at * scale * target) ** 2 * inverse.squared
     single = squared[groups] / (1.0 if inverse.by_row else rows.rows)
     earned = float(np.sum(at * scale * target * inverse.reward))
+    visits = sum_by(problem.transitions.state, total, rows.n_states)
     solution = Solution(
         value=earned / float(total.sum()),
-        uncovered_mass=_uncovered(problem, total),
-        outside_mass=leaving(problem, weight, groups, sum_by(problem.transitions.state, total, rows.n_states)),
+        outside_mass=leaving(problem, weight, groups, visits),
         solved=solved,
         measures=Measures(
             mean_weight=float(total.sum()) / float(rows.rows @ c),
@@ -70,7 +70,8 @@ def _solve(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
         known_bias=_start_up(problem),
         no_interval_because="the paper's quadratic program is regularised and has no score; use the general form",
     )
-    return CountedSolution(solution, weights=Weights(total, squared, float(np.sqrt(single.max(initial=0.0)))))
+    weights = Weights(total, squared, float(np.sqrt(single.max(initial=0.0))))
+    return CountedSolution(solution, weights=weights, visits=visits)
 
 
 def _start_up(problem: Problem) -> str | None:
@@ -105,11 +106,3 @@ def _ratio(
     omega = np.zeros(n_states)
     omega[visited] = x / frequency
     return omega, solved
-
-
-def _uncovered(problem: Problem, weights: FloatArray) -> float:
-    """Uncovered target mass under the estimated occupancy."""
-    rows = problem.transitions
-    law = sum_by(rows.state, weights, rows.n_states)
-    covered = sum_by(rows.pair_state, problem.pair_target, rows.n_states)
-    return float(law @ np.clip(1.0 - covered, 0.0, 1.0) / law.sum())

@@ -14,7 +14,7 @@ from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
 from mixope.estimators.kernel import KernelRatio
 from mixope.estimators.learned import LearnedValue
 from mixope.estimators.logged_mean import LoggedMean
-from mixope.estimators.model import Model
+from mixope.estimators.model import CertaintyEquivalence
 from mixope.estimators.neural import NeuralRatio
 from mixope.estimators.optimal_weights import opt_emp
 from mixope.estimators.solution import Solution
@@ -133,7 +133,9 @@ REGISTRY: dict[str, Entry] = {
         "short episodes, several known loggers",
         BETTER_WITH_POLICIES,
     ),
-    "model": Entry(Model, "model", "a check on emp: the counted model, evaluated; not on vectors", takes=COUNTS),
+    "model": Entry(
+        CertaintyEquivalence, "model", "a check on emp: the counted model, evaluated; not on vectors", takes=COUNTS
+    ),
     "fqe": Entry(
         LearnedValue,
         "value",

@@ -222,7 +222,6 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
     edge = at_the_frontier(flow, occupancy)
     solution = Solution(
         value=value,
-        uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / float(occupancy.law.sum()),
         outside_mass=outside_mass(flow, occupancy.law),
         solved=solved,
         measures=Measures(
@@ -234,7 +233,7 @@ def _solution(flow: Flow, occupancy: Occupancy, x: FloatArray, solved: Solved) -
         notes=flow.notes,
     )
     by_group = Weights(weights * whole.rows, weights**2 * whole.rows, float(weights.max(initial=0.0)))
-    return CountedSolution(solution, scores, by_group)
+    return CountedSolution(solution, scores, by_group, visits=occupancy.law)
 
 
 def _accounted_mass(flow: Flow, x: FloatArray, count: FloatArray) -> float:

@@ -150,7 +150,6 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> CountedSolution:
     length = total if flow.problem.estimand.kind == "episode" else None
     solution = Solution(
         value=occupancy.value,
-        uncovered_mass=float(occupancy.law[flow.states] @ flow.uncovered()) / total,
         outside_mass=outside_mass(flow, occupancy.law),
         solved=occupancy.solved,
         measures=Measures(
@@ -163,7 +162,7 @@ def state_ratio_solution(flow: Flow, occupancy: Occupancy) -> CountedSolution:
         notes=flow.notes,
     )
     scores = score_table(flow, omega, occupancy.tail - baseline, occupancy.start_score, own)
-    return CountedSolution(solution, scores, row_weights(flow, omega))
+    return CountedSolution(solution, scores, row_weights(flow, omega), visits=occupancy.law)
 
 
 def state_ratio(flow: Flow, occupancy: Occupancy) -> FloatArray:

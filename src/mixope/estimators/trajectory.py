@@ -28,6 +28,7 @@ from mixope.base.errors import Advice, UsageError
 from mixope.behaviours import CountedMixture, PerLogger
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
+from mixope.estimators.counts.solution import uncovered_mass
 from mixope.estimators.features.estimators import trajectory_on_features
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Given, Measures, Solution
@@ -38,7 +39,7 @@ from mixope.requests.transitions import Transitions
 
 
 @dataclass(frozen=True)
-class Steps:
+class WeightedSteps:
     """Trajectories under an estimand: step weights g per row, G per episode, weights on a common scale.
 
     ``ends_count`` where an end is absorbing, so that a later step earns 0 and counts; ``whole`` where the total of the
@@ -66,7 +67,7 @@ class Steps:
         return sum_by(self.data.episode, values, self.data.n_episodes)
 
 
-Rule = Callable[[Steps], tuple[float, FloatArray]]
+Rule = Callable[[WeightedSteps], tuple[float, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,8 @@ class Trajectory:
         ratio = self._ratio(problem)
         (steps,) = yield (problem.steps_in_order(),)
         rows = problem.logged
-        covered = sum_by(rows.pair_state, problem.logged_target, rows.n_states)
         logged = sum_by(rows.state, rows.rows, rows.n_states)
-        uncovered = float(logged @ np.clip(1 - covered, 0, 1) / logged.sum())
+        uncovered = uncovered_mass(rows, problem.logged_target, logged)
         found = self.weigh(problem.estimand, steps.in_key_order().weighed(ratio))
 
         def counted() -> float:
@@ -148,7 +148,7 @@ _UNSEEN = 0.01
 """The share of the discounted steps that may lie beyond what was recorded of any episode."""
 
 
-def _cut_short(asked: Trajectory, steps: Steps, estimand: Estimand, *, censored: bool) -> str | None:
+def _cut_short(asked: Trajectory, steps: WeightedSteps, estimand: Estimand, *, censored: bool) -> str | None:
     """Weights of whole episodes see no further than the recorder did: what to say where some ended and some were cut.
 
     Weights normalised by step (``censored``) can do with cut episodes as long as others go on. The total of an episode
@@ -209,18 +209,18 @@ def _episode_shares(rows: Transitions) -> FloatArray:
     return np.asarray(starts / starts.sum() if starts.any() else np.full(len(starts), 1 / len(starts)))
 
 
-def _steps(estimand: Estimand, data: Trajectories) -> Steps:
+def _steps(estimand: Estimand, data: Trajectories) -> WeightedSteps:
     t = data.step
     longest = int(data.length.max())
     if estimand.restarts:
-        return Steps(data, np.ones(data.n_rows), data.length.astype(np.float64), ends_count=False)
+        return WeightedSteps(data, np.ones(data.n_rows), data.length.astype(np.float64), ends_count=False)
     gain = np.asarray(estimand.discount**t, dtype=np.float64)
     if estimand.kind == "episode":
-        return Steps(data, gain, np.ones(data.n_episodes), ends_count=True, whole=True)
+        return WeightedSteps(data, gain, np.ones(data.n_episodes), ends_count=True, whole=True)
     if estimand.kind == "discounted":
         gamma = estimand.discount
         span = np.where(data.terminated, 1.0, 1.0 - gamma**data.length) / (1.0 - gamma)
-        return Steps(data, gain, span, ends_count=True)
+        return WeightedSteps(data, gain, span, ends_count=True)
     assert estimand.horizon is not None
     if longest < estimand.horizon and not data.terminated.all():
         raise UsageError(
@@ -228,17 +228,17 @@ def _steps(estimand: Estimand, data: Trajectories) -> Steps:
             " use 'emp' or 'dr', or a shorter horizon"
         )
     span = np.where(data.terminated, estimand.horizon, np.minimum(data.length, estimand.horizon)).astype(np.float64)
-    return Steps(data, (t < estimand.horizon).astype(np.float64), span, ends_count=True)
+    return WeightedSteps(data, (t < estimand.horizon).astype(np.float64), span, ends_count=True)
 
 
-def _plain(steps: Steps) -> tuple[float, FloatArray]:
+def _plain(steps: WeightedSteps) -> tuple[float, FloatArray]:
     earned = steps.by_episode(steps.gain * steps.data.reward) / steps.span
     terms = steps.last_weight * earned
     value = float(terms.mean())
     return value, (terms - value) / len(terms)
 
 
-def _normalised(steps: Steps) -> tuple[float, FloatArray]:
+def _normalised(steps: WeightedSteps) -> tuple[float, FloatArray]:
     earned = steps.by_episode(steps.gain * steps.data.reward) / steps.span
     weight = _scaled(steps.data.last_log_weight)
     if not weight.any():
@@ -247,13 +247,13 @@ def _normalised(steps: Steps) -> tuple[float, FloatArray]:
     return value, weight * (earned - value) / weight.sum()
 
 
-def _plain_by_step(steps: Steps) -> tuple[float, FloatArray]:
+def _plain_by_step(steps: WeightedSteps) -> tuple[float, FloatArray]:
     terms = steps.by_episode(steps.gain * steps.weight * steps.data.reward)
     value = float(terms.sum() / steps.span.sum())
     return value, (terms - value * steps.span) / steps.span.sum()
 
 
-def _normalised_by_step(steps: Steps) -> tuple[float, FloatArray]:
+def _normalised_by_step(steps: WeightedSteps) -> tuple[float, FloatArray]:
     """Σ_t g_t S_t m_t: means m_t over the episodes that reach step t, and the share S_t that has not ended before it.
 
     Both from weights on the scale of the largest one of the step. S_t = Π_{u<t} (1 − h_u) with h_u the weighted share
@@ -280,7 +280,7 @@ def _normalised_by_step(steps: Steps) -> tuple[float, FloatArray]:
     return float(value.sum()), steps.by_episode(off_mean - off_share)
 
 
-def _step_shares(steps: Steps, n: int, surviving: float) -> FloatArray:
+def _step_shares(steps: WeightedSteps, n: int, surviving: float) -> FloatArray:
     """g_t / Σ g_t over the steps that some episode reaches; if none goes on after them, later steps earn 0 but count.
 
     Of the total of an episode, g_t itself.

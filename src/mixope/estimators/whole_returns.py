@@ -15,7 +15,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice, Setting
-from mixope.estimators.trajectory import Steps, Trajectory
+from mixope.estimators.trajectory import Trajectory, WeightedSteps
 
 FIRST_STEPS = Advice("ask for the first steps of episodes, as many as all of them have: ", Setting("horizon"))
 
@@ -30,7 +30,7 @@ def episode_returns() -> Trajectory:
     return Trajectory("episode-returns", _returns, instead=FIRST_STEPS)
 
 
-def _weights(steps: Steps) -> tuple[float, FloatArray]:
+def _weights(steps: WeightedSteps) -> tuple[float, FloatArray]:
     data = steps.data
     counted = steps.by_episode((steps.gain > 0).astype(np.float64)).astype(np.int64)
     log = data.log_weight[data.first + np.maximum(counted, 1) - 1]
@@ -41,6 +41,6 @@ def _weights(steps: Steps) -> tuple[float, FloatArray]:
     return 1.0, weight / weight.sum()
 
 
-def _returns(steps: Steps) -> tuple[float, FloatArray]:
+def _returns(steps: WeightedSteps) -> tuple[float, FloatArray]:
     earned = steps.by_episode(steps.gain * steps.data.reward) / steps.span
     return float(earned.mean()), earned

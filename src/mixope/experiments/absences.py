@@ -27,7 +27,7 @@ from mixope.base.errors import Advice, DataError, Setting
 from mixope.checks import Diagnostic
 from mixope.checks.verdicts import Status
 from mixope.experiments.classes import Coded
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.logs.sources import quote
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Watch:
         """Periods after which units that are away count as alike."""
         return min(max(self.longest // 4, 1), MOST_AWAY)
 
-    def states(self, coded: Mapping[str, Coded], design: Design) -> dict[str, Coded]:
+    def states(self, coded: Mapping[str, Coded], design: ExperimentDesign) -> dict[str, Coded]:
         """The columns of the state, and for how many periods a unit has been away; 0 in the rows of the table."""
         classes = (HERE, *map(str, range(1, self.long_away)), f"{self.long_away} or more")
         known = {
@@ -79,7 +79,7 @@ class Watch:
         return {**known, away(design): Coded("CAST(0 AS SMALLINT)", classes)}
 
 
-def away(design: Design) -> str:
+def away(design: ExperimentDesign) -> str:
     """What the column of that is called."""
     return f"{design.period}s away"
 
@@ -95,7 +95,7 @@ def with_units(rows: str) -> str:
     units AS (SELECT *, least(first + longest - 1, final) AS until FROM seen, whole)"""
 
 
-def watch_of(connection: Any, raw: str, design: Design, name: str) -> Watch:
+def watch_of(connection: Any, raw: str, design: ExperimentDesign, name: str) -> Watch:
     """How long units are watched; units that change their arm have none while they are away."""
     last, longest, periods, changed = connection.execute(
         f"""{with_units(raw)} SELECT any_value(final), any_value(longest), sum(until - first + 1),
@@ -121,7 +121,7 @@ def _comes_back(connection: Any, raw: str, periods: int, some: str) -> bool:
     return bool(connection.execute(f"SELECT coalesce(max(missed), 0) >= {periods} FROM ({gaps})").fetchall()[0][0])
 
 
-def filled(rows: str, coded: Mapping[str, Coded], design: Design, watch: Watch) -> str:
+def filled(rows: str, coded: Mapping[str, Coded], design: ExperimentDesign, watch: Watch) -> str:
     """The rows and those that were added, as a relation."""
     end = f"least(first_value(day) OVER w + {watch.longest - 1}, {watch.last})"
     back = f"SELECT *, coalesce(lead(day) OVER w, {end} + 1) AS back FROM {rows}"

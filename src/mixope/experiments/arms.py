@@ -23,12 +23,12 @@ from mixope.experiments.history import history_check
 from mixope.experiments.ordering import BUCKETS
 from mixope.experiments.outcomes import Outcomes, count_outcomes
 from mixope.experiments.panel import Panel, memory
-from mixope.experiments.records import ArmResult, Effect, Line, LongRun, Sensitivity, turned_round, without_conclusion
+from mixope.experiments.records import ArmResult, Line, LongRun, Sensitivity, without_conclusion
 from mixope.experiments.seen import by_day, naive
 from mixope.experiments.sensitivity import Wanted, sensitivity_of
 from mixope.logs.sources import quote
 from mixope.policies.tabular import Constant
-from mixope.uncertainty import Interval, probability_positive
+from mixope.uncertainty import Difference, probability_positive
 
 UNBOUNDED = (
     "how far hidden reasons could move the difference is not computed: there are too many states, or too many periods"
@@ -192,13 +192,13 @@ class _One:
         said = str(self.asked.estimand).replace(" steps", f" {period}s") if day is None else f"in {period} {day}"
         return LongRun(effect, verdict(tuple(checks)), by, said, treated, plain, tuple(checks))
 
-    def _rounded(self, effect: Effect) -> Effect:
+    def _rounded(self, effect: Difference) -> Difference:
         """Zero where all that is left is rounding: in a product that everybody leaves, both arms earn nothing."""
         rounding = ROUNDING * float(np.abs(self.seen.reward).sum() / self.seen.rows.sum())
         sure = effect.interval
         if max(abs(sure.low), abs(sure.high)) > rounding:
             return effect
-        return Effect(0.0, 0.0, replace(sure, low=0.0, high=0.0), probability_positive(0.0, 0.0, 1.0))
+        return Difference(0.0, 0.0, replace(sure, low=0.0, high=0.0), probability_positive(0.0, 0.0, 1.0))
 
     def _forecasts(self) -> tuple[Diagnostic, ...]:
         tested = self.panel.facts.longest
@@ -216,19 +216,15 @@ class _One:
         return None if self.outcomes is None else sensitivity_of(self.outcomes, *self.pair, wanted, long_run)
 
 
-def difference_of(table: Comparison, treatment: str, control: str) -> Effect:
+def difference_of(table: Comparison, treatment: str, control: str) -> Difference:
     """The pair as the comparison has it, or turned round."""
     if not table.differences:
         reasons = [str(e.no_interval_because) for e in table if e.no_interval_because]
         got = reasons[0] if reasons else "no scores"
         raise DataError("The difference has no interval", expected="two units or more in each arm", got=got)
     pairs = {(p.first, p.second): p for p in table.differences[0].pairs}
-    if (treatment, control) in pairs:
-        one = pairs[treatment, control]
-        return Effect(one.value, one.standard_error, one.interval, one.probability_first_is_better)
-    one = pairs[control, treatment]
-    turned = Interval(-one.interval.high, -one.interval.low, one.interval.level, one.interval.method)
-    return Effect(-one.value, one.standard_error, turned, turned_round(one.probability_first_is_better))
+    one = pairs[treatment, control] if (treatment, control) in pairs else pairs[control, treatment].reversed
+    return Difference(one.value, one.standard_error, one.interval, one.probability_better)
 
 
 def _worst(first: Estimate, second: Estimate) -> list[Diagnostic]:

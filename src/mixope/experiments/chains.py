@@ -32,7 +32,7 @@ RETURN = 1e-6
 
 
 @dataclass(frozen=True)
-class Chain:
+class ArmChain:
     """One arm: P (states × states), the mean reward, the law of entry; ``seen``: how often it was seen in a state."""
 
     moves: csr_array
@@ -70,7 +70,7 @@ class Chain:
         return np.asarray(found - law @ found, dtype=np.float64)
 
 
-def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -> Chain:
+def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -> ArmChain:
     """The chain of one arm, or of all rows together.
 
     A state that the arm was never seen to leave, as on the last day of a test, is left as all arms leave it; one that
@@ -90,7 +90,7 @@ def chain_of(counts: Counts, arm: int | None, start: FloatArray | None = None) -
     earned = sum_by(mine.state, mine.reward, n)
     pooled = counts.reward.sum() / counts.rows.sum()
     reward = np.where(seen > 0, earned / np.maximum(seen, 1.0), pooled)
-    return Chain(moves, reward, begin, seen)
+    return ArmChain(moves, reward, begin, seen)
 
 
 def stuck(counts: Counts) -> BoolArray:
@@ -150,12 +150,12 @@ class Pair:
     control: int
 
     @cached_property
-    def treated(self) -> Chain:
+    def treated(self) -> ArmChain:
         """The chain of the treatment."""
         return chain_of(self.counts, self.treatment)
 
     @cached_property
-    def plain(self) -> Chain:
+    def plain(self) -> ArmChain:
         """The chain of the control."""
         return chain_of(self.counts, self.control)
 
@@ -192,7 +192,7 @@ class Pair:
         The usual short cut: after the test, treatment is taken to act through the last state alone.
         """
         shift = self.treated.law_after(tested) - self.plain.law_after(tested)
-        later = Chain(self.plain.moves, self.plain.reward, shift, self.plain.seen).path(max(days - tested, 0)).sum()
+        later = ArmChain(self.plain.moves, self.plain.reward, shift, self.plain.seen).path(max(days - tested, 0)).sum()
         return float((self.path(tested).sum() + later) / max(days, tested))
 
     def parts_by_state(self) -> tuple[FloatArray, FloatArray]:

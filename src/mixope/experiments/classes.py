@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from mixope.base.errors import DataError
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.logs.sources import literal, quote, unique
 
 MOST_CLASSES = 12
@@ -30,7 +30,7 @@ class Coded:
     of_period: bool = False
 
 
-def coded_state(connection: Any, raw: str, state: str, design: Design, name: str) -> Coded:
+def coded_state(connection: Any, raw: str, state: str, design: ExperimentDesign, name: str) -> Coded:
     """Words in their order, numbers as they are or cut; a missing value is the last class where it is kept."""
     column = quote(f"raw {state}")
     kind, distinct = connection.execute(
@@ -75,7 +75,7 @@ def _listed(connection: Any, raw: str, column: str, number: bool) -> Coded:
     return Coded(f"CAST(enum_code(CAST(CAST({column} AS VARCHAR) AS {type_})) AS SMALLINT)", words)
 
 
-def _cut(connection: Any, raw: str, column: str, state: str, design: Design) -> Coded:
+def _cut(connection: Any, raw: str, column: str, state: str, design: ExperimentDesign) -> Coded:
     """Classes of about equal size; a value that many rows share may leave fewer of them."""
     shares = ", ".join(f"{k / design.bins:.6g}" for k in range(1, design.bins))
     query = f"SELECT unnest(quantile_disc(CAST({column} AS DOUBLE), [{shares}])) FROM {raw}"

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, distinct, sum_by
-from mixope.experiments.records import Effect
 from mixope.logs.sources import arrow_batches, quote
-from mixope.uncertainty import Interval, probability_positive, quantile
 
 if TYPE_CHECKING:
     from mixope.experiments.panel import Panel
@@ -188,10 +186,3 @@ def t_value(by_bucket: FloatArray) -> float:
     """How many standard errors the sum of independent numbers is from zero; 0 where they do not vary."""
     spread = float(np.sqrt(len(by_bucket) * by_bucket.var(ddof=1))) if len(by_bucket) > 1 else 0.0
     return float(by_bucket.sum()) / spread if spread > 0 else 0.0
-
-
-def effect_of(value: float, error: float, degrees: float, level: float, method: str) -> Effect:
-    """A difference with its interval and the probability that it is positive."""
-    half = quantile(level, degrees) * error
-    sure = Interval(value - half, value + half, level, method)
-    return Effect(value, error, sure, probability_positive(value, error, degrees))

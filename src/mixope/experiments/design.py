@@ -18,7 +18,7 @@ MOST_LAGS = 3
 
 
 @dataclass(frozen=True)
-class Design:
+class ExperimentDesign:
     """The columns of a table with one row per unit and period, and what is made of them.
 
     ``states`` may be empty: then the table's other columns are taken, and a note says which. ``season`` is a number of

@@ -18,7 +18,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.checks import Diagnostic
-from mixope.experiments.chains import Chain, chain_of, start_law
+from mixope.experiments.chains import ArmChain, chain_of, start_law
 from mixope.experiments.counts import Counts, t_value
 
 WARN = 2.6
@@ -74,7 +74,7 @@ def _compared(does: str, first: FloatArray, second: FloatArray) -> _Part:
     return _Part(does, t_value(first), t_value(second), t_value(first - second))
 
 
-def _earned(counts: Counts, arm: int, chain: Chain) -> FloatArray:
+def _earned(counts: Counts, arm: int, chain: ArmChain) -> FloatArray:
     """By bucket: does a state earn more, or less, as time goes on?"""
     mine = counts.take(counts.arm == arm)
     mean = chain.reward[mine.state]
@@ -83,7 +83,7 @@ def _earned(counts: Counts, arm: int, chain: Chain) -> FloatArray:
     return _by_bucket(counts, mine, trend)
 
 
-def _moved(counts: Counts, arm: int, chain: Chain) -> FloatArray:
+def _moved(counts: Counts, arm: int, chain: ArmChain) -> FloatArray:
     """By bucket: does a state lead to better states, or to worse ones, as time goes on?"""
     mine = counts.take((counts.arm == arm) & (counts.next_state >= 0))
     worth = chain.excess(chain.long_run())

@@ -11,10 +11,10 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray
 from mixope.experiments.chains import Pair
-from mixope.experiments.counts import Counts, effect_of, jackknife
-from mixope.experiments.records import Day, Driver, Effect, Line
+from mixope.experiments.counts import Counts, jackknife
+from mixope.experiments.records import Day, Driver, Line
 from mixope.experiments.seen import SeenDays
-from mixope.uncertainty import quantile
+from mixope.uncertainty import Difference, quantile
 
 DRIVERS = 8
 BY_JACKKNIFE = "jackknife over units"
@@ -34,9 +34,9 @@ class Figures:
     errors: FloatArray
     degrees: int
 
-    def _effect(self, place: int) -> Effect:
+    def _effect(self, place: int) -> Difference:
         value, error = float(self.values[place]), float(self.errors[place])
-        return effect_of(value, error, self.degrees, self.level, BY_JACKKNIFE)
+        return Difference.of(value, error, self.degrees, self.level, BY_JACKKNIFE)
 
     def lines(self, half: float) -> tuple[Line, ...]:
         """The short cuts, each where its conditions hold; ``half`` is that of the interval of the long run."""
@@ -64,16 +64,16 @@ class Figures:
         )
 
     @property
-    def at_once(self) -> Effect:
+    def at_once(self) -> Difference:
         """What treatment earns in the states of the control."""
         return self._effect(2)
 
     @property
-    def carried(self) -> Effect:
+    def carried(self) -> Difference:
         """What it earns by moving units to other states."""
         return self._effect(3)
 
-    def on_day(self, day: int) -> Effect:
+    def on_day(self, day: int) -> Difference:
         """The difference in one period; the first is 1."""
         return self._effect(3 + day)
 

@@ -28,7 +28,7 @@ MOST_LENGTHS = 10
 
 
 @dataclass(frozen=True)
-class Lengths:
+class ErrorsByLength:
     """Standard errors after so many periods; the last is that of the whole test."""
 
     periods: IntArray
@@ -42,7 +42,7 @@ class Lengths:
         return float(min(max(-slope, 0.0), 1.0))
 
 
-def errors_by_length(panel: Panel, metric: str, treatment: str) -> Lengths:
+def errors_by_length(panel: Panel, metric: str, treatment: str) -> ErrorsByLength:
     """The standard error of the long-run difference if the test had ended sooner, and as it is."""
     names = panel.facts.names
     pair = names.index(treatment), names.index(panel.design.control)
@@ -56,7 +56,7 @@ def errors_by_length(panel: Panel, metric: str, treatment: str) -> Lengths:
         )
     periods = np.unique(np.linspace(LEAST, longest, min(MOST_LENGTHS, longest - LEAST + 1)).round().astype(np.int64))
     found = [jackknife(_first(panel, metric, int(k)), lambda c: _difference(c, *pair)) for k in periods]
-    return Lengths(periods, np.array([float(error[0]) for _, error, _ in found]))
+    return ErrorsByLength(periods, np.array([float(error[0]) for _, error, _ in found]))
 
 
 def _first(panel: Panel, metric: str, periods: int) -> Counts:

@@ -16,7 +16,7 @@ from mixope.base.errors import DataError
 from mixope.base.files import scratch_folder
 from mixope.experiments.absences import WINDOW, Watch, filled
 from mixope.experiments.classes import Coded
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.logs.sources import literal, quote
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.scratch import Scratch, lying_in
@@ -37,7 +37,7 @@ def names_of(coded: Iterable[str], lags: int) -> tuple[str, ...]:
 
 
 def ordered(
-    connection: Any, raw: str, coded: Mapping[str, Coded], design: Design, watch: Watch | None
+    connection: Any, raw: str, coded: Mapping[str, Coded], design: ExperimentDesign, watch: Watch | None
 ) -> Iterator[str]:
     """Queries that give all rows in order, one part after the other; each must be run before the next is asked for.
 
@@ -57,7 +57,7 @@ def _rows_of(connection: Any, relation: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {relation}").fetchall()[0][0])
 
 
-def _taken(coded: Mapping[str, Coded], design: Design) -> str:
+def _taken(coded: Mapping[str, Coded], design: ExperimentDesign) -> str:
     """What is taken from every row: unit, day, arm, metrics and the classes of the state."""
     exposed = f"CASE WHEN exposed THEN assigned ELSE {literal(design.control)} END"
     columns = ["unit", "day", "assigned", f"{exposed if design.exposure else 'assigned'} AS action", *_metrics(design)]
@@ -65,11 +65,11 @@ def _taken(coded: Mapping[str, Coded], design: Design) -> str:
     return ", ".join(columns)
 
 
-def _metrics(design: Design) -> list[str]:
+def _metrics(design: ExperimentDesign) -> list[str]:
     return [quote(f"metric {metric}") for metric in design.metrics]
 
 
-def _shown(coded: Iterable[str], design: Design) -> dict[str, str]:
+def _shown(coded: Iterable[str], design: ExperimentDesign) -> dict[str, str]:
     """The columns of the panel, as expressions over the rows of a unit."""
     shown = {
         **{name: name for name in ("unit", "day", "assigned", "action", *_metrics(design))},

@@ -24,7 +24,7 @@ from mixope.base.errors import DataError
 from mixope.estimate import Provenance
 from mixope.experiments.absences import away, watch_of, with_units
 from mixope.experiments.classes import coded_state, season_state
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.experiments.ordering import NONE, earlier, names_of, ordered, written
 from mixope.experiments.table import arms_of, raw_view, refuse_gaps, refuse_missing, with_states
 from mixope.logs import Logs
@@ -43,7 +43,7 @@ ROOM = 400_000_000
 class Panel:
     """The rows in order, written once, and what was assumed on the way. ``states`` are the columns of the state."""
 
-    design: Design
+    design: ExperimentDesign
     name: str
     steps: Finds
     """Rows with a next state."""
@@ -149,7 +149,7 @@ def memory() -> str:
     return f"{(resident_bytes() + ROOM) // 1_000_000}MB"
 
 
-def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
+def make_panel(data: Any, design: ExperimentDesign, **how: str | None) -> Panel:
     """Read the table (``how``: its format and encoding), check it, and bring it into order."""
     sources = open_sources(_as_table(data, design), **how)
     refuse_copies(sources, lambda source: False)
@@ -178,7 +178,7 @@ def make_panel(data: Any, design: Design, **how: str | None) -> Panel:
     return panel
 
 
-def _as_table(data: Any, design: Design) -> Any:
+def _as_table(data: Any, design: ExperimentDesign) -> Any:
     """A dict of columns as a table; anything else as it is."""
     if not isinstance(data, Mapping) or design.unit not in data:
         return data
@@ -208,7 +208,7 @@ def _refuse_doubles(panel: Panel) -> None:
         )
 
 
-def _facts(connection: Any, rows: str, design: Design, longest_away: int) -> Facts:
+def _facts(connection: Any, rows: str, design: ExperimentDesign, longest_away: int) -> Facts:
     now, later = (quote(f"{when} {away(design)}") if design.absent == "zero" else "0" for when in ("state", "next"))
     total, gaps, filled = connection.execute(
         f"SELECT count(*), count(*) FILTER (NOT follows), count(*) FILTER ({now} > 0) FROM {rows}"

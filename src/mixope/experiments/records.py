@@ -6,38 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
+from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
 from mixope.estimate import Provenance
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference
 
 SURE = 0.95
+__getattr__ = renamed(__name__, {"Effect": "mixope.uncertainty.Difference"})
 Broken = Literal["confounding", "markov", "coverage"]
 """An assumption that may not hold."""
 Side = Literal["at most", "at least"]
 
 
-@dataclass(frozen=True)
-class Effect:
-    """Treatment less control, per unit and period, and how likely it is that treatment is better.
-
-    Better is more of the metric, unless less of it is (:attr:`ArmResult.less_is_better`). Of a result that the data do
-    not support nothing follows: there is no probability.
-    """
-
-    difference: float
-    standard_error: float
-    interval: Interval
-    probability_better: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**asdict(self), "interval": self.interval.to_dict()}
-
-
-def turned_round(probability: float | None) -> float | None:
-    """That of the opposite."""
-    return None if probability is None else 1.0 - probability
+def _written(effect: Difference) -> dict[str, Any]:
+    """Plain values, under the names that experiments have."""
+    return {"difference" if name == "value" else name: value for name, value in effect.to_dict().items()}
 
 
 @dataclass(frozen=True)
@@ -45,7 +29,7 @@ class Line:
     """One way to compute the difference: ``naive``, ``surrogate``, ``dq``, or an estimator of the long run."""
 
     name: str
-    effect: Effect
+    effect: Difference
     meaning: str
 
     def row(self) -> dict[str, Any]:
@@ -53,7 +37,7 @@ class Line:
         sure = self.effect.interval
         return {
             "method": self.name,
-            "difference": self.effect.difference,
+            "difference": self.effect.value,
             "low": sure.low,
             "high": sure.high,
             "probability_better": self.effect.probability_better,
@@ -62,14 +46,14 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {"name": self.name, "effect": self.effect.to_dict(), "meaning": self.meaning}
+        return {"name": self.name, "effect": _written(self.effect), "meaning": self.meaning}
 
 
 @dataclass(frozen=True)
 class LongRun:
     """The difference in the long run, what each arm earns there, and whether to believe it."""
 
-    effect: Effect
+    effect: Difference
     verdict: Verdict
     estimator: str
     estimand: str
@@ -80,7 +64,7 @@ class LongRun:
     def to_dict(self) -> dict[str, Any]:
         """The effect beside the rest."""
         return {
-            **self.effect.to_dict(),
+            **_written(self.effect),
             "verdict": str(self.verdict),
             "estimator": self.estimator,
             "estimand": self.estimand,
@@ -185,12 +169,12 @@ class ArmResult:
 
     arm: str
     metric: str
-    naive: Effect
+    naive: Difference
     long_run: LongRun
     lines: tuple[Line, ...]
     days: tuple[Day, ...]
-    at_once: Effect
-    carried: Effect
+    at_once: Difference
+    carried: Difference
     drivers: tuple[Driver, ...]
     sensitivity: Sensitivity | None = None
     """None where the data support no decision that could flip; or where it is not computed, and a note says why."""
@@ -202,7 +186,7 @@ class ArmResult:
         """Better, worse, or not to be told; nothing where the data cannot carry it."""
         return "not supported" if self.long_run.verdict is Verdict.UNSUPPORTED else self.says(self.long_run.effect)
 
-    def says(self, effect: Effect) -> str:
+    def says(self, effect: Difference) -> str:
         """What an interval alone says of the treatment: better, worse or unclear."""
         low, high = effect.interval.low, effect.interval.high
         if self.less_is_better:
@@ -216,12 +200,12 @@ class ArmResult:
             "metric": self.metric,
             "decision": self.decision,
             "less_is_better": self.less_is_better,
-            "naive": self.naive.to_dict(),
+            "naive": _written(self.naive),
             "long_run": self.long_run.to_dict(),
             "lines": [line.to_dict() for line in self.lines],
             "days": [asdict(day) for day in self.days],
-            "at_once": self.at_once.to_dict(),
-            "carried": self.carried.to_dict(),
+            "at_once": _written(self.at_once),
+            "carried": _written(self.carried),
             "drivers": [asdict(driver) for driver in self.drivers],
             "sensitivity": None if self.sensitivity is None else self.sensitivity.to_dict(),
         }
@@ -235,13 +219,13 @@ class Guardrail:
     arm: str
     side: Side
     bound: float
-    effect: Effect
+    effect: Difference
     verdict: Verdict
     status: str
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
-        return {**asdict(self), "effect": self.effect.to_dict(), "verdict": str(self.verdict)}
+        return {**asdict(self), "effect": _written(self.effect), "verdict": str(self.verdict)}
 
     def row(self) -> dict[str, Any]:
         """One line of a table."""
@@ -252,7 +236,7 @@ class Guardrail:
             "status": self.status,
             "side": self.side,
             "bound": self.bound,
-            "difference": self.effect.difference,
+            "difference": self.effect.value,
             "low": sure.low,
             "high": sure.high,
             "verdict": str(self.verdict),
@@ -268,13 +252,13 @@ class Subgroup:
     units: int
     arm: str
     metric: str
-    naive: Effect
+    naive: Difference
     long_run: LongRun
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         own = {name: getattr(self, name) for name in ("column", "value", "units", "arm", "metric")}
-        return {**own, "naive": self.naive.to_dict(), "long_run": self.long_run.to_dict()}
+        return {**own, "naive": _written(self.naive), "long_run": self.long_run.to_dict()}
 
     def row(self) -> dict[str, Any]:
         """One line of a table."""
@@ -285,8 +269,8 @@ class Subgroup:
             "units": self.units,
             "arm": self.arm,
             "metric": self.metric,
-            "naive": self.naive.difference,
-            "difference": effect.difference,
+            "naive": self.naive.value,
+            "difference": effect.value,
             "low": effect.interval.low,
             "high": effect.interval.high,
             "verdict": str(self.long_run.verdict),
@@ -314,14 +298,12 @@ def without_conclusion(result: ArmResult) -> ArmResult:
 
     Also that of what was seen: it was a fact of the days of the test, and beside a refusal would be read as the answer.
     """
-    return with_each(result, Effect, lambda found: replace(found, probability_better=None))
+    return with_each(result, Difference, lambda found: found.without_conclusion)
 
 
 def as_cost(result: ArmResult) -> ArmResult:
     """The same where less of the metric is better."""
-    turned = with_each(
-        result, Effect, lambda found: replace(found, probability_better=turned_round(found.probability_better))
-    )
+    turned = with_each(result, Difference, lambda found: found.as_cost)
     return replace(turned, less_is_better=True)
 
 

@@ -12,7 +12,7 @@ from mixope.engines import Engine
 from mixope.estimand import Estimand
 from mixope.experiments.absences import about_absences
 from mixope.experiments.arms import FOR_EVER, Asked, on_metric
-from mixope.experiments.design import Absent, Design, Period, names_of
+from mixope.experiments.design import Absent, ExperimentDesign, Period, names_of
 from mixope.experiments.guardrails import as_rails, guarded
 from mixope.experiments.panel import Panel, make_panel
 from mixope.experiments.records import ArmResult, Experiment, Subgroup, as_cost
@@ -100,7 +100,7 @@ def experiment(
     rails = as_rails(guardrail)
     metrics = names_of(metric)
     every = tuple(dict.fromkeys((*metrics, *(rail.metric for rail in rails)))) if metrics else ()
-    design = Design(
+    design = ExperimentDesign(
         unit, time, arm, str(control), every, names_of(state), period, season, lags, exposure, bins, missing, absent
     )
     costs = _costs(less, every)

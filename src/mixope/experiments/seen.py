@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray
-from mixope.experiments.counts import effect_of
 from mixope.experiments.panel import Panel
-from mixope.experiments.records import Effect
 from mixope.logs.sources import literal, quote
+from mixope.uncertainty import Difference
 
 
-def naive(panel: Panel, metric: str, treatment: str, control: str, level: float) -> Effect:
+def naive(panel: Panel, metric: str, treatment: str, control: str, level: float) -> Difference:
     """The difference of the means per unit and period, as assigned or exposed."""
     value = quote(f"metric {metric}")
     by_unit = (
@@ -46,7 +45,7 @@ def naive(panel: Panel, metric: str, treatment: str, control: str, level: float)
     mean_b, mean_a = y_b / n_b, y_a / n_a
     weight = np.array([1 / n_b, -mean_b / n_b, -1 / n_a, mean_a / n_a])
     error = float(np.sqrt(max(weight @ cross @ weight, 0.0) * units / max(units - 1, 1)))
-    return effect_of(mean_b - mean_a, error, max(units - 1, 1), level, "sums by unit, t")
+    return Difference.of(mean_b - mean_a, error, max(units - 1, 1), level, "sums by unit, t")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from mixope.experiments.counts import Counts
 from mixope.experiments.outcomes import CLASSES, Outcomes, pairs_of
 from mixope.experiments.records import Broken, LongRun, Robustness, Sensitivity, SensitivityPoint
 from mixope.solvers.bounds import Side
-from mixope.solvers.reweighted import Extreme, Room, Steps, Sum, extreme
+from mixope.solvers.reweighted import Extreme, NodeOutcomes, Room, Sum, extreme
 from mixope.solvers.reweighted_path import extreme_path
 
 MOST_WORK = 2e6
@@ -74,7 +74,7 @@ class Wanted:
         horizon = self.estimand.horizon
         return None if horizon is None else np.full(horizon, 1.0 / horizon)
 
-    def extreme(self, steps: Steps, room: Room, side: Side) -> Extreme:
+    def extreme(self, steps: NodeOutcomes, room: Room, side: Side) -> Extreme:
         """By the solver that fits."""
         if self.counted is not None:
             return extreme_path(steps, room, self.counted, side)
@@ -101,7 +101,7 @@ class Arm:
     counts: Counts
     arm: int
     wanted: Wanted
-    steps: Steps
+    steps: NodeOutcomes
     share: FloatArray
     outcome: IntArray
     """Of every group the outcome; −1 for other arms, where units get stuck, and where no next state is known."""
@@ -131,7 +131,7 @@ class Arm:
         mean = np.where(rows > 0, sum_by(state, seen * value, n) / np.maximum(rows, 1.0), all_mean)
         chain = chain_of(counts, arm)
         unseen, ahead, shares = find(chain.moves.multiply((rows == 0)[:, None]))
-        steps = Steps(
+        steps = NodeOutcomes(
             np.concatenate([state, unseen]),
             np.concatenate([later, ahead]),
             np.concatenate([seen / rows[state], shares]),
@@ -231,7 +231,7 @@ class Assumption:
 
     def values(self) -> tuple[float | None, float | None]:
         """The factors at which zero enters the bounds, and the bounds with sampling error; None: not up to the most."""
-        side: Side = "low" if self.long_run.effect.difference > 0 else "high"
+        side: Side = "low" if self.long_run.effect.value > 0 else "high"
         sign = 1.0 if side == "low" else -1.0
 
         @cache

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mixope.base.errors import Advice, DataError, Setting, UsageError
-from mixope.experiments.design import Design
+from mixope.experiments.design import ExperimentDesign
 from mixope.logs.sources import Piece, Source, field_in, literal, quote
 
 MOST_GUESSED = 4
@@ -17,7 +17,7 @@ FIRST = 3
 FILL = "fill them in, or leave these rows out"
 
 
-def with_states(sources: Sequence[Source], design: Design) -> tuple[Design, list[Any]]:
+def with_states(sources: Sequence[Source], design: ExperimentDesign) -> tuple[ExperimentDesign, list[Any]]:
     """The columns of the state: those that were said, or the others of the table."""
     if design.states:
         return design, []
@@ -57,14 +57,14 @@ def refuse_missing(sources: Sequence[Source], wanted: Sequence[str]) -> None:
                 )
 
 
-def raw_view(connection: Any, sources: Sequence[Source], design: Design) -> str:
+def raw_view(connection: Any, sources: Sequence[Source], design: ExperimentDesign) -> str:
     """The named columns of all files as one view: unit, day, assigned, metrics and states by their own names."""
     parts = [_selected(connection, piece, design) for source in sources for piece in source.pieces]
     connection.execute(f"CREATE TEMP VIEW raw AS {' UNION ALL BY NAME '.join(parts)}")
     return "raw"
 
 
-def _selected(connection: Any, piece: Piece, design: Design) -> str:
+def _selected(connection: Any, piece: Piece, design: ExperimentDesign) -> str:
     shown = {name: _value(piece, name) for name in design.columns}
     columns = {
         "unit": shown[design.unit],
@@ -84,7 +84,7 @@ def _value(piece: Piece, name: str) -> str:
     return quote(name) if name in piece.fields else literal(piece.constants[name])
 
 
-def _day(piece: Piece, design: Design, value: str) -> str:
+def _day(piece: Piece, design: ExperimentDesign, value: str) -> str:
     """The number of the period of a row: whole numbers as they are, dates and times counted from 1970."""
     found = field_in(piece, design.time)
     if found is not None and found.kind in {"int", "float", "bool"}:
@@ -96,7 +96,7 @@ def _day(piece: Piece, design: Design, value: str) -> str:
     return f"coalesce(TRY_CAST({value} AS BIGINT), {moment})" if found and found.kind == "string" else moment
 
 
-def refuse_gaps(connection: Any, raw: str, design: Design, name: str) -> None:
+def refuse_gaps(connection: Any, raw: str, design: ExperimentDesign, name: str) -> None:
     """A row without a unit, a period, an arm or a metric."""
     wanted = {"unit": design.unit, "day": design.time, "assigned": design.arm}
     wanted |= {f"metric {metric}": metric for metric in design.metrics}
@@ -124,7 +124,7 @@ def refuse_gaps(connection: Any, raw: str, design: Design, name: str) -> None:
             )
 
 
-def _offending(connection: Any, raw: str, test: str, column: str, design: Design) -> str:
+def _offending(connection: Any, raw: str, test: str, column: str, design: ExperimentDesign) -> str:
     """The first of these rows: whose they are, when, and what stands there."""
     given = ", ".join(quote(f"given {name}") for name in (design.unit, design.time, column))
     rows = connection.execute(f"SELECT {given} FROM {raw} WHERE {test} ORDER BY ALL LIMIT {FIRST}").fetchall()
@@ -136,7 +136,7 @@ def _infinite(key: str) -> str:
     return f" OR NOT isfinite({quote(key)})" if key.startswith("metric") else ""
 
 
-def _expected(key: str, design: Design) -> str:
+def _expected(key: str, design: ExperimentDesign) -> str:
     if key == "day":
         what = "a whole number" if design.period == "visit" else "a whole number, a date or a time"
         return f"{what} in every row, one row per unit and {design.period}"
@@ -145,7 +145,7 @@ def _expected(key: str, design: Design) -> str:
     return "true or false in every row" if key == "exposed" else "a value in every row"
 
 
-def arms_of(connection: Any, raw: str, design: Design, name: str) -> tuple[str, ...]:
+def arms_of(connection: Any, raw: str, design: ExperimentDesign, name: str) -> tuple[str, ...]:
     """All arms; the control is one of several."""
     found = connection.execute(f"SELECT assigned, count(*) FROM {raw} GROUP BY 1 ORDER BY 1").fetchall()
     arms = tuple(arm for arm, _ in found)

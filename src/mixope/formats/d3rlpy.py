@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from mixope.base.errors import DataError
-from mixope.formats.groups import Group, Rows, counted
-from mixope.logs.sources.formats import Format, Held, empty_buffer
+from mixope.formats.groups import Group, NotedArrays, counted
+from mixope.logs.sources.formats import BufferTable, Format, empty_buffer
 from mixope.logs.sources.trajectories import table_of_steps
 
 NEEDED = ("observations", "actions", "rewards", "terminated")
 AGAIN = "load the file with d3rlpy, and write it again with dump()"
 
 
-def read_buffer(file: Group) -> Rows:
+def read_buffer(file: Group) -> NotedArrays:
     """The steps of all episodes of a replay buffer."""
     names = set(file.names)
     found: dict[str, list[Any]] = {}
@@ -35,7 +35,7 @@ def read_buffer(file: Group) -> Rows:
         for name, array in columns.items():
             found.setdefault(name, []).append(array)
     try:
-        return Rows({name: np.concatenate(arrays) for name, arrays in found.items()})
+        return NotedArrays({name: np.concatenate(arrays) for name, arrays in found.items()})
     except (TypeError, ValueError) as error:
         raise DataError(f"The episodes do not fit together: {error}", where=file.where, hint=AGAIN) from error
 
@@ -79,7 +79,7 @@ def _episode(file: Group, number: int, names: set[str]) -> dict[str, Any]:
     return columns
 
 
-def read_mdp(file: Group) -> Rows:
+def read_mdp(file: Group) -> NotedArrays:
     """The steps of an MDPDataset of version 1."""
     if "version" not in file.names:
         raise DataError(
@@ -99,7 +99,7 @@ def read_mdp(file: Group) -> Rows:
     if "episode_terminals" in file.names:
         ends = file.flags("episode_terminals", rows)
         arrays["truncated"] = (ends != 0) & (arrays["terminated"] == 0)
-    return Rows(arrays | counted((arrays["terminated"] != 0) | arrays.get("truncated", False)))
+    return NotedArrays(arrays | counted((arrays["terminated"] != 0) | arrays.get("truncated", False)))
 
 
 def _whole(file: Group, action: Any) -> Any:
@@ -109,12 +109,12 @@ def _whole(file: Group, action: Any) -> Any:
     return action.astype(np.int64) if action.dtype.kind in "fiub" else action
 
 
-def hold(buffer: Any) -> Held:
+def hold(buffer: Any) -> BufferTable:
     """The episodes of a buffer or of an MDPDataset."""
     episodes, name = list(buffer.episodes), "d3rlpy buffer"
     if not episodes:
         raise empty_buffer(name)
-    return Held(name, table_of_steps(episodes, {}))
+    return BufferTable(name, table_of_steps(episodes, {}))
 
 
 FORMAT = Format("d3rlpy", hold=hold)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.base.errors import DataError
-from mixope.formats.groups import Group, Rows, counted
+from mixope.formats.groups import Group, NotedArrays, counted
 
 FLAGS = {"terminals": "terminated", "timeouts": "truncated"}
 UNCUT = (
@@ -23,7 +23,7 @@ UNCUT = (
 )
 
 
-def read_d4rl(file: Group) -> Rows:
+def read_d4rl(file: Group) -> NotedArrays:
     """The steps, with the ends that the file marks."""
     reward = file.steps("rewards")
     rows, names = len(reward), set(file.names)
@@ -48,4 +48,4 @@ def read_d4rl(file: Group) -> Rows:
         arrays["action_logp"] = density.reshape(rows)
     elif density is not None:
         notes.append(f"{file.where}: infos/action_log_probs is not read: it has shape {density.shape}, of {rows} steps")
-    return Rows(arrays, tuple(notes))
+    return NotedArrays(arrays, tuple(notes))

@@ -25,7 +25,7 @@ from mixope.logs.sources import reading
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.formats import Format
 from mixope.logs.sources.found import Finds, Found
-from mixope.logs.sources.gate import Gate, Room, without_repeats
+from mixope.logs.sources.gate import ByteBudget, Gate, without_repeats
 from mixope.logs.sources.marks import LOG, is_delta
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store, endpoint_of, is_address
@@ -47,7 +47,7 @@ HINT = "pip install 'mixope[delta]', so that deltalake reads it; or export the r
 
 def find_delta(folder: str, store: Store | None = None, version: int | None = None) -> Finds:
     """The live files of the last version, or of another, sorted by name."""
-    state, place = State(folder, store), folder
+    state, place = DeltaState(folder, store), folder
     try:
         for where, action in _actions(state.gate, version):
             place = where
@@ -65,7 +65,7 @@ def find_delta(folder: str, store: Store | None = None, version: int | None = No
 
 
 @dataclass
-class State:
+class DeltaState:
     """The table after some actions of its log. A file is one entry for every deletion vector that it has had."""
 
     folder: str
@@ -244,7 +244,7 @@ def _rows(gate: Gate, name: str, columns: Iterable[str] | None = None) -> Iterat
     with reading(path):
         filesystem, place = gate.open_place(f"{LOG}/{name}")
         with filesystem.open_input_file(place) as stored, pq.ParquetFile(stored, **VERIFIED) as file:
-            room = Room(path, stored.size())
+            room = ByteBudget(path, stored.size())
             wanted = file.schema_arrow.names if columns is None else columns
             present = [column for column in wanted if column in file.schema_arrow.names]
             for batch in file.iter_batches(BATCH, columns=present):

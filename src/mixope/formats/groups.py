@@ -11,7 +11,7 @@ import numpy as np
 
 from mixope.base.errors import DataError, MissingExtra
 from mixope.logs.sources import reading
-from mixope.logs.sources.gate import Room, refuse_waiting
+from mixope.logs.sources.gate import ByteBudget, refuse_waiting
 from mixope.logs.sources.spaces import CONVERT
 
 MOST_SIDES = 2
@@ -22,7 +22,7 @@ HELD = 1 << 28
 """Bytes of values of any length that are read at once."""
 
 
-class Rows(NamedTuple):
+class NotedArrays(NamedTuple):
     """The columns that were found, and what was assumed about them."""
 
     arrays: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 class Group:
     """A group of an hdf5 file, or the whole file: where it is, for messages, and its arrays."""
 
-    def __init__(self, where: str, content: Any, room: Room) -> None:
+    def __init__(self, where: str, content: Any, room: ByteBudget) -> None:
         self.where, self.content, self.room = where, content, room
 
     def group(self, name: str) -> Group | None:
@@ -159,7 +159,7 @@ def opened_hdf5(place: str, where: str, purpose: str) -> Iterator[Group]:
     with reading_hdf5(where):
         file = h5py.File(place, "r")
     with file:
-        yield Group(where, file, Room(where, os.path.getsize(place)))
+        yield Group(where, file, ByteBudget(where, os.path.getsize(place)))
 
 
 @contextmanager

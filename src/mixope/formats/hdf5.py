@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from mixope.base.errors import DataError
 from mixope.formats.d3rlpy import read_buffer, read_mdp
 from mixope.formats.d4rl import read_d4rl
-from mixope.formats.groups import Group, Rows, opened_hdf5
+from mixope.formats.groups import Group, NotedArrays, opened_hdf5
 from mixope.logs.provenance import hash_file
 from mixope.logs.sources import Piece, outside
 from mixope.logs.sources.arrays import table_of_arrays
@@ -41,7 +41,7 @@ def open_hdf5(paths: Sequence[str], constants: Mapping[str, str | int], store: S
         yield ArrowTable(table, (path,), missing, hash_file(place), notes=rows.notes)
 
 
-def _reader_of(file: Group) -> Callable[[Group], Rows]:
+def _reader_of(file: Group) -> Callable[[Group], NotedArrays]:
     """The function that reads the file, by the names that its tool gives to arrays."""
     names = set(file.names)
     if {"columns", "num_episodes"} <= names:

@@ -20,7 +20,7 @@ from mixope.formats.episodes import AGAIN, episode_files, read_episodes
 from mixope.logs.sources import Piece, outside, reading
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.arrow import ArrowTable
-from mixope.logs.sources.formats import Format, Held
+from mixope.logs.sources.formats import BufferTable, Format
 from mixope.logs.sources.found import Finds, Found
 from mixope.logs.sources.gate import Gate
 from mixope.logs.sources.marks import MINARI_RECORD, is_minari
@@ -32,14 +32,14 @@ STORAGES = ("hdf5", "arrow", "parquet")
 
 def find_minari(folder: str, store: Store | None = None, part: Any = None) -> Finds:
     """The data set as one source, with its logger and the roles that its spaces give to columns."""
-    record = Record.of(folder)
+    record = MinariMetadata.of(folder)
     files = (os.path.join(folder, MINARI_RECORD), *episode_files(folder, record.storage, record.episodes))
     found = Found(folder, format="minari", parts=files)
     return Finds((found,), _notes(record), record.algorithm, record.spaces.roles, alone=True)
 
 
 @dataclass(frozen=True)
-class Record:
+class MinariMetadata:
     """What ``metadata.json`` says."""
 
     folder: str
@@ -50,7 +50,7 @@ class Record:
     algorithm: str | None
 
     @classmethod
-    def of(cls, folder: str) -> Record:
+    def of(cls, folder: str) -> MinariMetadata:
         """The record of a data set."""
         where = os.path.join(folder, MINARI_RECORD)
         said = _metadata(folder)
@@ -93,7 +93,7 @@ def _count(said: Mapping[str, Any], name: str, where: str) -> int:
     return found
 
 
-def _notes(record: Record) -> tuple[str, ...]:
+def _notes(record: MinariMetadata) -> tuple[str, ...]:
     if not record.spaces.joined:
         return ()
     return (f"{record.folder}: an action has several classes; together they are one id, with commas between: '0,2'",)
@@ -104,21 +104,21 @@ def open_minari(
 ) -> Iterator[Piece]:
     """A table of all steps per data set."""
     for folder in paths:
-        record = Record.of(folder)
+        record = MinariMetadata.of(folder)
         table = table_of_arrays(_arrays(record), folder)
         yield ArrowTable(table, (folder,), outside(constants, table.column_names))
 
 
-def hold(dataset: Any) -> Held:
+def hold(dataset: Any) -> BufferTable:
     """A data set that is open in this process, read from its files: as a whole, or the episodes that were chosen."""
     folder = str(dataset.storage.data_path)
     chosen = {int(number) for number in dataset.episode_indices}
     found = find_minari(folder)
-    table = table_of_arrays(_arrays(Record.of(folder), chosen), folder)
-    return Held(folder, table, found.notes, found.roles, found.label)
+    table = table_of_arrays(_arrays(MinariMetadata.of(folder), chosen), folder)
+    return BufferTable(folder, table, found.notes, found.roles, found.label)
 
 
-def _arrays(record: Record, numbers: Container[int] | None = None) -> dict[str, Any]:
+def _arrays(record: MinariMetadata, numbers: Container[int] | None = None) -> dict[str, Any]:
     """The columns of all or some episodes, held against the number of steps in the record."""
     found: dict[str, list[Any]] = {}
     steps = 0

@@ -14,7 +14,7 @@ import numpy as np
 from mixope.base.arrays import BoolArray, IntArray
 from mixope.base.errors import DataError
 from mixope.logs.sources.arrays import table_of_arrays
-from mixope.logs.sources.formats import Format, Held, empty_buffer
+from mixope.logs.sources.formats import BufferTable, Format, empty_buffer
 from mixope.logs.sources.spaces import Leaf
 from mixope.logs.sources.steps import Spaces, joined
 
@@ -144,7 +144,7 @@ def _actions(actions: Any, space: Any, spaces: Spaces) -> tuple[dict[str, Any], 
     return {"action": low + 0.5 * (found["action"] + 1.0) * (high - low)}, [SCALED]
 
 
-def hold(buffer: Any) -> Held:
+def hold(buffer: Any) -> BufferTable:
     """The steps of a buffer of either kind."""
     rollout = any(kind.__name__ == "RolloutBuffer" for kind in type(buffer).__mro__)
     name, read = ("rollout", rolled_out) if rollout else ("replay", replayed)
@@ -153,7 +153,7 @@ def hold(buffer: Any) -> Held:
         raise empty_buffer(name)
     spaces = Spaces.of_objects(buffer.observation_space, buffer.action_space, name)
     table, notes = read(buffer, spaces, name)
-    return Held(name, table, tuple(f"{name}: {note}" for note in notes), spaces.roles)
+    return BufferTable(name, table, tuple(f"{name}: {note}" for note in notes), spaces.roles)
 
 
 FORMAT = Format("stable-baselines3", hold=hold)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import view
-from mixope.logs.plan import Column, Plan
+from mixope.logs.plan import Column, ReadingPlan
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, Schema
 from mixope.logs.sources import Piece, field_in, literal, quote, reading
 from mixope.logs.types import AS_STRINGS, GREATEST, LEAST, Field
@@ -37,7 +37,7 @@ LEAST_DENSITY = 1e-150
 
 
 @dataclass(frozen=True)
-class Check:
+class RowCheck:
     """A condition that no row may meet; ``value`` is the SQL of what to show, ``column`` the file's name for it."""
 
     problem: str
@@ -94,7 +94,7 @@ def explain_gaps(logs: Logs) -> DataError | None:
     return None
 
 
-def _gaps(plan: Plan, piece: Piece) -> Iterator[str]:
+def _gaps(plan: ReadingPlan, piece: Piece) -> Iterator[str]:
     """Conditions on raw columns of a piece; none where footers, types or counts tell that no row can meet it."""
     for name, column in plan.columns.items():
         found = _field(piece, column)
@@ -135,17 +135,17 @@ def _nul(text: str) -> str:
     return f"contains({text}, chr(0))"
 
 
-def _width(plan: Plan, raw: str) -> int:
+def _width(plan: ReadingPlan, raw: str) -> int:
     """How many elements the lists of a column are taken to have."""
     return sum(column.raw == raw for column in plan.columns.values())
 
 
-def _stray(plan: Plan, piece: Piece) -> DataError | None:
+def _stray(plan: ReadingPlan, piece: Piece) -> DataError | None:
     used = {column.raw for column in plan.columns.values()}
     return piece.explain_text({name: found.kind for name, found in piece.fields.items() if name in used})
 
 
-def _explain(logs: Logs, plan: Plan, position: int, connection: Any) -> DataError | None:
+def _explain(logs: Logs, plan: ReadingPlan, position: int, connection: Any) -> DataError | None:
     piece = plan.source.pieces[position]
     every = list(_checks(plan, piece, logs.schema))
     rows = view.raw_rows(plan, piece, position, connection, ordered=True, extra=_extras(plan, piece))
@@ -194,13 +194,13 @@ def _all_logs(rows: str, connection: Any, action_kind: str) -> bool:
     return bool(low < 0 and (high <= 0 or action_kind == "continuous"))
 
 
-def _log_probabilities(check: Check) -> Check:
+def _log_probabilities(check: RowCheck) -> RowCheck:
     problem = f"{check.column!r} looks like log-probabilities: name the column action_logp"
     hint = Advice(Setting("columns", {"action_logp": check.column, "action_prob": None}))
-    return Check(problem, check.column, check.condition, check.value, check.expected, hint)
+    return RowCheck(problem, check.column, check.condition, check.value, check.expected, hint)
 
 
-def _extras(plan: Plan, piece: Piece) -> list[str]:
+def _extras(plan: ReadingPlan, piece: Piece) -> list[str]:
     """Raw values that checks need beside the canonical ones."""
     shown = []
     for name, column in plan.columns.items():
@@ -216,7 +216,7 @@ def _extras(plan: Plan, piece: Piece) -> list[str]:
     return shown
 
 
-def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
+def _checks(plan: ReadingPlan, piece: Piece, schema: Schema) -> Iterator[RowCheck]:
     """All checks that apply to a piece, the most telling first."""
     yield from _whole_numbers(plan, piece)
     yield from _lists(plan, piece)
@@ -236,7 +236,7 @@ def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
             yield _finite(plan, name, f"NOT terminated AND NOT isfinite({quote(name)})")
             yield _within(plan, name, "NOT terminated")
     if "step" not in plan.derived:
-        yield Check(
+        yield RowCheck(
             "A step is negative", _raw(plan, "step"), "step < 0", "step", "0, 1, 2 …", "number the steps from 0"
         )
     if plan.columns["propensity"].raw in piece.fields:
@@ -244,13 +244,13 @@ def _checks(plan: Plan, piece: Piece, schema: Schema) -> Iterator[Check]:
         yield _not_too_small(plan, schema)
 
 
-def _raw(plan: Plan, name: str) -> str:
+def _raw(plan: ReadingPlan, name: str) -> str:
     return plan.columns[name].raw or name
 
 
-def _missing(plan: Plan, name: str) -> Check:
+def _missing(plan: ReadingPlan, name: str) -> RowCheck:
     notion = name.partition(".")[0]
-    return Check(
+    return RowCheck(
         f"The {notion} is missing",
         _raw(plan, name),
         f"{quote(name)} IS NULL",
@@ -260,33 +260,33 @@ def _missing(plan: Plan, name: str) -> Check:
     )
 
 
-def _within(plan: Plan, name: str, where: str = "true") -> Check:
+def _within(plan: ReadingPlan, name: str, where: str = "true") -> RowCheck:
     notion = name.partition(".")[0]
     problem = f"The {notion} is too large to compute with"
     expected = f"numbers from {-LARGE:g} to {LARGE:g}"
     hint = "fix these rows; if all numbers are that large, record them in another unit"
     condition = f"{where} AND abs({quote(name)}) > {LARGE}"
-    return Check(problem, _raw(plan, name), condition, quote(name), expected, hint)
+    return RowCheck(problem, _raw(plan, name), condition, quote(name), expected, hint)
 
 
-def _finite(plan: Plan, name: str, condition: str) -> Check:
+def _finite(plan: ReadingPlan, name: str, condition: str) -> RowCheck:
     notion = name.partition(".")[0]
     problem = f"The {notion} is not a finite number"
-    return Check(problem, _raw(plan, name), condition, quote(name), "finite numbers", _remedy_of_gaps(plan, notion))
+    return RowCheck(problem, _raw(plan, name), condition, quote(name), "finite numbers", _remedy_of_gaps(plan, notion))
 
 
 def _remedy(notion: str) -> str:
     return f"drop the episodes with a bad {notion}, or fix how it is recorded"
 
 
-def _remedy_of_gaps(plan: Plan, notion: str) -> str:
+def _remedy_of_gaps(plan: ReadingPlan, notion: str) -> str:
     """Of a state with several columns, what is known can be kept."""
     if notion not in {"observation", "next_observation"} or len(plan.observation) < 2 or plan.source.missing:
         return _remedy(notion)
     return Advice(f"{_remedy(notion)}, or keep what is known of such states: ", Setting("missing", "keep"))
 
 
-def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
+def _whole_numbers(plan: ReadingPlan, piece: Piece) -> Iterator[RowCheck]:
     for name, column in plan.columns.items():
         field = None if column.raw is None or column.raw not in piece.fields else field_in(piece, column.raw)
         if field is None or column.type != "int" or not (field.kind == "float" or field.wide):
@@ -295,12 +295,12 @@ def _whole_numbers(plan: Plan, piece: Piece) -> Iterator[Check]:
         if field.kind == "float":
             problem = f"{name!r} is not a whole number"
             hint = Advice("store integers, or name another column: ", Setting("columns", {name: ...}))
-            yield Check(problem, str(column.raw), f"{raw} <> floor({raw})", raw, "integers", hint)
+            yield RowCheck(problem, str(column.raw), f"{raw} <> floor({raw})", raw, "integers", hint)
         problem, expected = f"{name!r} is beyond 64 bits", f"integers from {LEAST} to {GREATEST}, or strings"
-        yield Check(problem, str(column.raw), _no_integer(raw, field), raw, expected, AS_STRINGS)
+        yield RowCheck(problem, str(column.raw), _no_integer(raw, field), raw, expected, AS_STRINGS)
 
 
-def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:
+def _flags(plan: ReadingPlan, piece: Piece) -> Iterator[RowCheck]:
     for name in ("terminated", "truncated"):
         column = plan.columns[name]
         found = _field(piece, column)
@@ -308,20 +308,20 @@ def _flags(plan: Plan, piece: Piece) -> Iterator[Check]:
             raw = quote("__raw." + name)
             shown, hint = f"coalesce(CAST({raw} AS VARCHAR), 'null')", "write false on rows that ended nothing"
             problem, expected = f"{name!r} is neither true nor false", "true or false, or 1 or 0, on every row"
-            yield Check(problem, _raw(plan, name), _no_flag(raw, found), shown, expected, hint)
+            yield RowCheck(problem, _raw(plan, name), _no_flag(raw, found), shown, expected, hint)
 
 
-def _texts(plan: Plan, piece: Piece) -> Iterator[Check]:
+def _texts(plan: ReadingPlan, piece: Piece) -> Iterator[RowCheck]:
     for name, column in plan.columns.items():
         found = _field(piece, column)
         if found is not None and found.kind == "string" and column.type == "string" and name not in plan.derived:
             shown = f"replace({quote(name)}, chr(0), '\\0')"
             hint = "remove it, or write the ids as numbers"
             problem = f"The {name.partition('.')[0]} holds a NUL character"
-            yield Check(problem, _raw(plan, name), _nul(quote(name)), shown, "text without NUL characters", hint)
+            yield RowCheck(problem, _raw(plan, name), _nul(quote(name)), shown, "text without NUL characters", hint)
 
 
-def _lists(plan: Plan, piece: Piece) -> Iterator[Check]:
+def _lists(plan: ReadingPlan, piece: Piece) -> Iterator[RowCheck]:
     for name, column in plan.columns.items():
         raw = column.raw or ""
         if column.item == 0 and raw in piece.fields and piece.fields[raw].width is None:
@@ -329,18 +329,18 @@ def _lists(plan: Plan, piece: Piece) -> Iterator[Check]:
             length = quote("__len." + name)
             problem = "The lists have different lengths"
             hint = "pad them to one length, or read logs of one environment at a time"
-            yield Check(problem, raw, f"{length} <> {width}", length, f"{width} elements on every row", hint)
+            yield RowCheck(problem, raw, f"{length} <> {width}", length, f"{width} elements on every row", hint)
 
 
-def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
+def _propensities(plan: ReadingPlan, schema: Schema) -> Iterator[RowCheck]:
     raw, column = quote("__raw.propensity"), _raw(plan, "propensity")
     if plan.log_propensity:
         hint = "store log-probabilities in action_logp and probabilities in action_prob"
         if schema.action_kind == "discrete":
             problem = "A log-probability of a discrete action is above 0"
-            yield Check(problem, column, f"{raw} > 0", raw, "at most 0", hint)
+            yield RowCheck(problem, column, f"{raw} > 0", raw, "at most 0", hint)
         problem = "A log-probability is not a number that can be used"
-        yield Check(
+        yield RowCheck(
             problem,
             column,
             f"NOT isfinite({raw}) OR NOT isfinite(exp({raw})) OR exp({raw}) = 0",
@@ -351,7 +351,7 @@ def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
     elif schema.action_kind == "discrete":
         problem = "A propensity is outside (0, 1]"
         hint = "give the probability with which the logger took this action; leave it empty where it is unknown"
-        yield Check(
+        yield RowCheck(
             problem,
             column,
             "NOT isfinite(propensity) OR propensity <= 0 OR propensity > 1",
@@ -363,11 +363,11 @@ def _propensities(plan: Plan, schema: Schema) -> Iterator[Check]:
         problem = "A propensity density is not a positive number"
         hint = "give the logger's density at this action; leave it empty where it is unknown"
         bad = "NOT isfinite(propensity) OR propensity <= 0"
-        yield Check(problem, column, bad, "propensity", "above 0, finite", hint)
+        yield RowCheck(problem, column, bad, "propensity", "above 0, finite", hint)
 
 
-def _not_too_small(plan: Plan, schema: Schema) -> Check:
+def _not_too_small(plan: ReadingPlan, schema: Schema) -> RowCheck:
     least = 1 / LARGE if schema.action_kind == "discrete" else LEAST_DENSITY
     hint = "no logger acts so rarely and is seen to: fix how it is recorded, or leave it empty where it is unknown"
     problem, expected = "A propensity is too small to divide by", f"at least {least:g}"
-    return Check(problem, _raw(plan, "propensity"), f"propensity < {least}", "propensity", expected, hint)
+    return RowCheck(problem, _raw(plan, "propensity"), f"propensity < {least}", "propensity", expected, hint)

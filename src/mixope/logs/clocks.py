@@ -8,14 +8,14 @@ from typing import Any
 from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import view
 from mixope.logs.database import connect
-from mixope.logs.plan import Plan
+from mixope.logs.plan import ReadingPlan
 from mixope.logs.sources import reading
 
 SHOWN = 5
 IN_ORDER = Advice("; or, if the rows are in their order already, say ", Setting("columns", {"step": None}))
 
 
-def check_clocks(plans: Sequence[Plan]) -> None:
+def check_clocks(plans: Sequence[ReadingPlan]) -> None:
     """One pass over the episodes and times of each source whose rows are ordered by them."""
     for plan in plans:
         if plan.clock is not None:
@@ -24,12 +24,12 @@ def check_clocks(plans: Sequence[Plan]) -> None:
                 _refuse_ties(plan, connection)
 
 
-def _rows(plan: Plan, connection: Any) -> str:
+def _rows(plan: ReadingPlan, connection: Any) -> str:
     pieces = enumerate(plan.source.pieces)
     return "\nUNION ALL\n".join(view.raw_rows(plan, piece, place, connection, ordered=True) for place, piece in pieces)
 
 
-def _refuse_missing(plan: Plan, connection: Any) -> None:
+def _refuse_missing(plan: ReadingPlan, connection: Any) -> None:
     wrong = "time IS NULL" if plan.columns["time"].type == "int" else "(time IS NULL OR NOT isfinite(time))"
     rows = _rows(plan, connection)
     found = connection.execute(
@@ -46,7 +46,7 @@ def _refuse_missing(plan: Plan, connection: Any) -> None:
         )
 
 
-def _refuse_ties(plan: Plan, connection: Any) -> None:
+def _refuse_ties(plan: ReadingPlan, connection: Any) -> None:
     known = [name for name in ("policy_id", "episode_id") if name in plan.columns and name not in plan.derived]
     rows, keys = _rows(plan, connection), [*known, "time"]
     listed = ", ".join(keys)
@@ -71,7 +71,7 @@ def _refuse_ties(plan: Plan, connection: Any) -> None:
     )
 
 
-def _error(plan: Plan, problem: str, rows: Sequence[int], total: int, **words: Any) -> DataError:
+def _error(plan: ReadingPlan, problem: str, rows: Sequence[int], total: int, **words: Any) -> DataError:
     """About the rows of the first file that has some."""
     piece = rows[0] >> view.PIECE_SHIFT
     inside = [row - (piece << view.PIECE_SHIFT) for row in rows if row >> view.PIECE_SHIFT == piece]

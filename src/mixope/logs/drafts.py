@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs.names import Assignment, missing
-from mixope.logs.parts import Part, expand
+from mixope.logs.parts import ColumnPart, expand
 from mixope.logs.roles import action_classes, counter, missing_in, refuse_many_actions, roles_of
 from mixope.logs.schema import ActionKind, ObservationKind, Role
 from mixope.logs.sources import Source
@@ -26,9 +26,9 @@ class Draft:
     found: Mapping[str, Assignment]
     clock: str | None = None
     """The column whose times order the rows of an episode, where no column counts the steps."""
-    observation: list[Part] = field(default_factory=list)
-    action: list[Part] = field(default_factory=list)
-    following: list[Part] = field(default_factory=list)
+    observation: list[ColumnPart] = field(default_factory=list)
+    action: list[ColumnPart] = field(default_factory=list)
+    following: list[ColumnPart] = field(default_factory=list)
     """The parts of the next observation, in the order of the observation's; none where it is derived."""
     observation_kind: ObservationKind = "id"
     action_kind: ActionKind = "discrete"
@@ -118,7 +118,7 @@ def _keep_missing(drafts: Sequence[Draft]) -> None:
         draft.observation_kind = "mixed" if gaps else draft.observation_kind
 
 
-def _with_indicators(parts: Sequence[Part], gaps: Container[str | None]) -> list[Part]:
+def _with_indicators(parts: Sequence[ColumnPart], gaps: Container[str | None]) -> list[ColumnPart]:
     return [each for part in parts for each in ((part, part.indicator) if part.suffix in gaps else (part,))]
 
 
@@ -145,7 +145,9 @@ def _shape(draft: Draft, notion: str) -> str:
     return f"{kind} " + ", ".join(sorted(part.name(notion, kind) for part in parts))
 
 
-def _check_factors(now: Sequence[Part], after: Sequence[Part], kind: ObservationKind, source: Source) -> None:
+def _check_factors(
+    now: Sequence[ColumnPart], after: Sequence[ColumnPart], kind: ObservationKind, source: Source
+) -> None:
     """Observation and next observation have the same factors."""
     mine = {part.name("observation", kind).partition(".")[2] for part in now}
     theirs = {part.name("next_observation", kind).partition(".")[2] for part in after}

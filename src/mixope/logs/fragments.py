@@ -18,7 +18,7 @@ from typing import Any
 
 from mixope.base.errors import UnknownName
 from mixope.logs import view
-from mixope.logs.plan import Plan
+from mixope.logs.plan import ReadingPlan
 from mixope.logs.schema import Schema
 from mixope.logs.sources import Piece, field_in, reading, total_of, unique
 from mixope.logs.sources.parquet import ParquetFiles
@@ -49,7 +49,7 @@ class Fragment:
     rows: int | None
     keeps_all: bool
     columns: tuple[str, ...] = field(repr=False)
-    plan: Plan = field(repr=False)
+    plan: ReadingPlan = field(repr=False)
     step_base: int = field(repr=False)
     own: tuple[int, int] | None = field(default=None, repr=False)
 
@@ -86,7 +86,7 @@ def known_columns(columns: Sequence[str] | None, known: Sequence[str]) -> list[s
 
 
 def fragments_of(
-    plan: Plan, schema: Schema, step_base: int, rows: int = ROWS, *, whole_episodes: bool = False
+    plan: ReadingPlan, schema: Schema, step_base: int, rows: int = ROWS, *, whole_episodes: bool = False
 ) -> Iterator[Fragment]:
     """The fragments of one source, in row order; ``whole_episodes``: each has all rows of its episodes."""
     parts = [part for piece in plan.source.pieces for part in piece.split(rows)]
@@ -105,7 +105,7 @@ def fragments_of(
         yield Fragment(key, known, small.keeps_all, schema.columns, small, step_base, own)
 
 
-def plans_apart(plan: Plan, rows: int) -> list[Plan]:
+def plans_apart(plan: ReadingPlan, rows: int) -> list[ReadingPlan]:
     """The same plan for runs of its files of about ``rows`` rows or more, no two of which share an episode.
 
     The plan itself where that is not known from the footers of Parquet files.
@@ -137,7 +137,7 @@ def _joined(files: Sequence[tuple[ParquetFiles, ParquetFiles]]) -> tuple[Piece, 
 
 
 def _readings(
-    plan: Plan, pieces: Sequence[Piece], sizes: Sequence[int | None], whole_episodes: bool
+    plan: ReadingPlan, pieces: Sequence[Piece], sizes: Sequence[int | None], whole_episodes: bool
 ) -> Iterable[tuple[range, range]]:
     """The pieces that each fragment owns, and those that it has to read for them."""
     every = range(len(pieces))
@@ -174,14 +174,14 @@ def _neighbours(spans: Sequence[Place], sizes: Sequence[int | None]) -> list[ran
     return found if None not in sizes and reads <= LOOK_AROUND * before[-1] else None
 
 
-def _spans(plan: Plan, pieces: Sequence[Piece]) -> list[Place]:
+def _spans(plan: ReadingPlan, pieces: Sequence[Piece]) -> list[Place]:
     """For each piece: its logger, if all pieces have it from their folders, and the range of its episode ids."""
     logger = plan.columns["policy_id"].raw
     named = logger is not None and all(logger in piece.constants for piece in pieces)
     return [(piece.constants[logger] if named and logger else None, _episodes(plan, piece)) for piece in pieces]
 
 
-def _episodes(plan: Plan, piece: Piece) -> Span | None:
+def _episodes(plan: ReadingPlan, piece: Piece) -> Span | None:
     """The least and greatest episode id of a piece; None where it is not known, or a cast could change the order."""
     raw = plan.columns["episode_id"].raw
     if raw is None:

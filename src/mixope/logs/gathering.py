@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.logs.plan import Plan
+from mixope.logs.plan import ReadingPlan
 from mixope.logs.sources import Piece, reading
 from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.stamps import refuse_changed
@@ -41,7 +41,7 @@ class Load:
     key: str
     buckets: int
     names: tuple[str, ...] = field(repr=False)
-    plan: Plan = field(repr=False)
+    plan: ReadingPlan = field(repr=False)
 
     def shares(self) -> list[Share]:
         """For every bucket the rows that belong to it."""
@@ -73,7 +73,7 @@ class Bucket:
 
     number: int
     columns: tuple[str, ...] = field(repr=False)
-    plans: tuple[Plan, ...] = field(repr=False)
+    plans: tuple[ReadingPlan, ...] = field(repr=False)
     step_base: int = 0
 
     def table(self, shares: Sequence[Share]) -> Any:
@@ -103,7 +103,7 @@ def _hash(value: str | None) -> int:
 
 
 def loads_of(
-    plans: Sequence[Plan], columns: tuple[str, ...], step_base: int, buckets: int, rows: int
+    plans: Sequence[ReadingPlan], columns: tuple[str, ...], step_base: int, buckets: int, rows: int
 ) -> tuple[tuple[Load, ...], tuple[Bucket, ...]]:
     """Some canonical columns of some sources as loads, in row order, and the buckets that they fall into."""
     names = {plan.index: tuple(raw_names(plan, (*columns, "episode_id"))) for plan in plans}
@@ -116,7 +116,7 @@ def loads_of(
     return loads, tuple(Bucket(number, columns, bare, step_base) for number in range(buckets))
 
 
-def _alone(plan: Plan, piece: Piece) -> Plan:
+def _alone(plan: ReadingPlan, piece: Piece) -> ReadingPlan:
     """The plan for one piece, with the stamps of its files."""
     names = set(piece.files)
     stamps = tuple(stamp for stamp in plan.source.stamps if names & {stamp.name, stamp.path})

@@ -24,7 +24,7 @@ from mixope.logs.table import codes_of, marked_rows
 if TYPE_CHECKING:
     from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
     from mixope.logs.logs import Logs
-    from mixope.logs.plan import Plan
+    from mixope.logs.plan import ReadingPlan
 
 LAST = 10
 """So many rows of an episode are looked at: a week of days, with what leads to it."""
@@ -150,7 +150,7 @@ def _numbers(values: FloatArray) -> Numbers:
         return Numbers(len(known), float(known.sum()), float(known @ known))
 
 
-def _in_memory(plans: tuple[Plan, ...]) -> Iterator[_Ends]:
+def _in_memory(plans: tuple[ReadingPlan, ...]) -> Iterator[_Ends]:
     for plan in plans:
         table, _ = marked_rows(plan, 0, [*EPISODE_KEYS, "step", "reward", "terminated", UNFOLLOWED])
         if table.num_rows == 0:

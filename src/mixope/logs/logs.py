@@ -22,7 +22,7 @@ from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
 from mixope.logs.names import check_ends
-from mixope.logs.plan import Plan, make_plans
+from mixope.logs.plan import ReadingPlan, make_plans
 from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.schema import EPISODE_KEYS, Schema
 from mixope.logs.sources import Source, reading, unique
@@ -43,7 +43,7 @@ class Logs:
     """
 
     sources: tuple[Source, ...]
-    plans: tuple[Plan, ...]
+    plans: tuple[ReadingPlan, ...]
     schema: Schema
     notes: tuple[str, ...]
     assumed: tuple[str, ...]
@@ -197,14 +197,14 @@ class Logs:
         """
         if self.total_rows() <= rows:
             return (self,)
-        runs: list[list[Plan]] = [[]]
+        runs: list[list[ReadingPlan]] = [[]]
         for part in (part for plan in self.plans for part in plans_apart(plan, rows)):
             if sum(sum(plan.source.counts()) for plan in runs[-1]) >= rows:
                 runs.append([])
             runs[-1].append(part)
         return tuple(self._of(run) for run in runs)
 
-    def _of(self, plans: Sequence[Plan]) -> Logs:
+    def _of(self, plans: Sequence[ReadingPlan]) -> Logs:
         """The same logs with some of their files only."""
         part = object.__new__(Logs)
         sources = tuple(plan.source for plan in plans)

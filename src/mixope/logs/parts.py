@@ -11,7 +11,7 @@ from mixope.logs.sources import Source, quote, reading
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnPart:
     """One column of an observation or action: its name after the dot (None: whole), and where it is in the file.
 
     ``indicates``: it does not hold the values of the file's column, but 1 where they are missing and 0 elsewhere.
@@ -28,24 +28,24 @@ class Part:
         return notion if suffix is None else f"{notion}.{suffix}"
 
     @property
-    def indicator(self) -> Part:
+    def indicator(self) -> ColumnPart:
         """The column that says where this one is missing."""
-        return Part(f"{self.suffix} missing", self.raw, self.item, indicates=True)
+        return ColumnPart(f"{self.suffix} missing", self.raw, self.item, indicates=True)
 
 
-def expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[Part]:
+def expand(assignment: Assignment, notion: str, source: Source, width: int | None = None) -> list[ColumnPart]:
     """The parts of a notion, lists unpacked into their elements (``width``: of lists that do not say)."""
-    parts: list[Part] = []
+    parts: list[ColumnPart] = []
     for factor, raw in assignment.columns.items():
         lists = [field for _, field in source.fields_in(raw) if field.kind == "list"]
         if not lists:
-            parts.append(Part(factor, raw))
+            parts.append(ColumnPart(factor, raw))
             continue
         size = lists[0].width or width or _first_width(source, raw)
         if size == 1 and factor is None and lists[0].element != "float":
-            parts.append(Part(None, raw, 0))
+            parts.append(ColumnPart(None, raw, 0))
         else:
-            parts += [Part(str(i) if factor is None else f"{factor}.{i}", raw, i) for i in range(size)]
+            parts += [ColumnPart(str(i) if factor is None else f"{factor}.{i}", raw, i) for i in range(size)]
     if not parts:
         raise DataError(f"The {notion} has no elements", where=source.name, expected="at least one number")
     return parts

@@ -20,7 +20,7 @@ from typing import Literal
 from mixope.base.errors import DataError
 from mixope.logs.drafts import Draft, lay_out, leave_out_empty, notes_on_missing, require
 from mixope.logs.names import Assignment, assign, marks_of, refuse_two_words
-from mixope.logs.parts import Part
+from mixope.logs.parts import ColumnPart
 from mixope.logs.roles import notes_on_roles, role_said
 from mixope.logs.schema import MISSING_NUMBER, MISSING_WORD, UNFOLLOWED, Role, Schema, Type
 from mixope.logs.sources import Piece, Source, field_in
@@ -60,11 +60,11 @@ class Column:
     item: int | None = None
     fill: str | int | float | None = None
     indicates: bool = False
-    state: tuple[Part, ...] = ()
+    state: tuple[ColumnPart, ...] = ()
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadingPlan:
     """How one source becomes canonical rows. ``derived`` are the notions computed from other rows."""
 
     source: Source
@@ -121,7 +121,7 @@ def _knows(piece: Piece, column: Column, fact: str) -> bool:
     return fact != "null_free" or not lossy
 
 
-def make_plans(sources: Sequence[Source]) -> tuple[tuple[Plan, ...], Schema, tuple[str, ...], tuple[str, ...]]:
+def make_plans(sources: Sequence[Source]) -> tuple[tuple[ReadingPlan, ...], Schema, tuple[str, ...], tuple[str, ...]]:
     """The plans of all sources, the common schema, and notes for the user: what was assumed, and what was asked for."""
     notes: list[str] = []
     drafts = []
@@ -147,7 +147,7 @@ def _places(found: Mapping[str, Assignment], source: Source) -> Iterator[Place]:
     after = found["next_observation"].columns if "next_observation" in found else {}
     for factor, raw in found["observation"].columns.items():
         columns = (raw, after[factor]) if factor in after else (raw,)
-        yield Place(columns, role_said(Part(factor, raw), source), state=True)
+        yield Place(columns, role_said(ColumnPart(factor, raw), source), state=True)
     for raw in found["action"].columns.values():
         yield Place((raw,))
 
@@ -178,17 +178,17 @@ def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
     return types
 
 
-def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
+def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> ReadingPlan:
     found, source, kind = draft.found, draft.source, draft.observation_kind
     columns: dict[str, Column] = {}
 
-    def add(name: str, type_: Type, raw: str | None, part: Part | None = None) -> None:
+    def add(name: str, type_: Type, raw: str | None, part: ColumnPart | None = None) -> None:
         item = part.item if part else None
         if raw is not None:
             _check(source, raw, item, type_, name)
         columns[name] = Column(name, type_, raw, item)
 
-    def add_state(notion: str, parts: Sequence[Part]) -> None:
+    def add_state(notion: str, parts: Sequence[ColumnPart]) -> None:
         for part, role in zip(parts, draft.roles if parts else (), strict=True):
             name = part.name(notion, kind)
             add(name, types[name.removeprefix("next_")], part.raw, part)
@@ -216,7 +216,7 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> Plan:
     following = tuple(f"next_{name}" for name in now)
     action = tuple(part.name("action", draft.action_kind) for part in draft.action)
     marked = bool(marks_of(found))
-    return Plan(source, index, columns, now, following, action, frozenset(derived), logp, marked)
+    return ReadingPlan(source, index, columns, now, following, action, frozenset(derived), logp, marked)
 
 
 def _fill(type_: Type, role: Role) -> str | int | float:
@@ -253,7 +253,7 @@ def _spared(name: str) -> str | None:
     return None if notion in needed else "action_prob" if notion == "propensity" else notion
 
 
-def _schema_of(plans: Sequence[Plan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
+def _schema_of(plans: Sequence[ReadingPlan], drafts: Sequence[Draft], types: Mapping[str, Type]) -> Schema:
     """The schema that all sources share; the mapping is that of the first."""
     first, draft = plans[0], drafts[0]
     following: dict[str, Type] = {f"next_{name}": types[name] for name in first.observation}
@@ -290,7 +290,7 @@ def _mapping(draft: Draft) -> dict[str, str | tuple[str, ...]]:
     return absent | {notion: assignment.words() for notion, assignment in draft.found.items()}
 
 
-def _notes_of(plan: Plan, draft: Draft) -> list[str]:
+def _notes_of(plan: ReadingPlan, draft: Draft) -> list[str]:
     """What was assumed of one source, in sentences."""
     name, found, notes = plan.source.name, draft.found, []
     if plan.clock is not None:

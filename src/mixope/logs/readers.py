@@ -20,7 +20,7 @@ from mixope.logs.sources.copies import refuse_named_twice
 from mixope.logs.sources.dialects import dialect_of
 from mixope.logs.sources.encodings import check_encoding, in_utf8
 from mixope.logs.sources.files import find, open_files, split_label
-from mixope.logs.sources.formats import Held, steps_held_by
+from mixope.logs.sources.formats import BufferTable, steps_held_by
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.frames import frame_of, refuse_splits
 from mixope.logs.sources.layouts import refuse_parts
@@ -232,7 +232,7 @@ def _open_steps(given: Sequence[Any], label: str | None, said: Said) -> list[Sou
     return said.source("list", [ArrowTable(table, ("list",))], label)
 
 
-def _open_object(held: Held, label: str | None, said: Said) -> list[Source]:
+def _open_object(held: BufferTable, label: str | None, said: Said) -> list[Source]:
     """Steps that an object of another library holds."""
     named = label if "policy_id" in held.table.column_names else label or held.label
     sources = said.source(held.name, [ArrowTable(held.table, (held.name,))], named, held.notes)

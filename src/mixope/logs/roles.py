@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from mixope.base.errors import Advice, DataError, Setting, UnknownName, UsageError
 from mixope.logs.database import connect
-from mixope.logs.parts import Part
+from mixope.logs.parts import ColumnPart
 from mixope.logs.schema import ObservationKind, Role
 from mixope.logs.sources import Piece, Source, field_in, literal, quote, reading
 from mixope.logs.types import settle
@@ -36,7 +36,7 @@ MOST_ACTIONS = 100
 """Floats of more values than this are no classes of actions, whatever is said."""
 
 Kind = Literal["int", "float", "string"]
-Count = Callable[[Part], int]
+Count = Callable[[ColumnPart], int]
 
 
 def check_roles(roles: Mapping[str, str] | None) -> dict[str, Role]:
@@ -58,7 +58,7 @@ def check_missing(missing: str | None) -> str | None:
     return missing
 
 
-def action_classes(parts: Sequence[Part], source: Source) -> bool:
+def action_classes(parts: Sequence[ColumnPart], source: Source) -> bool:
     """Whether an action is said to be one of a few classes, which matters where it is a float."""
     said = {role for part in parts for name in _action_names(part) if (role := source.roles.get(name)) is not None}
     if "number" in said and settle(source.fields_in(parts[0].raw, parts[0].item), parts[0].raw) != "float":
@@ -72,7 +72,7 @@ def action_classes(parts: Sequence[Part], source: Source) -> bool:
     return len(parts) == 1 and bool(said & {"id", "category"})
 
 
-def refuse_many_actions(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> None:
+def refuse_many_actions(layouts: Sequence[tuple[Source, Sequence[ColumnPart]]]) -> None:
     """Floats that were said to be classes of actions, and are too many for that."""
     for source, (part, *_) in layouts:
         if settle(source.fields_in(part.raw, part.item), part.raw) != "float":
@@ -91,13 +91,13 @@ def refuse_many_actions(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> Non
             )
 
 
-def _action_names(part: Part) -> tuple[str, ...]:
+def _action_names(part: ColumnPart) -> tuple[str, ...]:
     """What a user may call an action."""
     return (part.raw, "action") if part.suffix is None else (f"action.{part.suffix}", part.raw, "action")
 
 
 def roles_of(
-    parts: Sequence[Part], source: Source, count: Count, actions: Sequence[Part] = ()
+    parts: Sequence[ColumnPart], source: Source, count: Count, actions: Sequence[ColumnPart] = ()
 ) -> tuple[ObservationKind, tuple[Role, ...]]:
     """The kind of a source's observations and the role of every part; ``count`` gives how many values a part has.
 
@@ -112,7 +112,7 @@ def roles_of(
     beside = "string" in kinds or any(said)
     plain: Role = "number" if "float" in kinds else "category"
 
-    def guess(part: Part, kind: Kind) -> Role:
+    def guess(part: ColumnPart, kind: Kind) -> Role:
         if kind != "int":
             return "number" if kind == "float" else "category"
         return plain if not beside else "number" if count(part) > MANY else "category"
@@ -126,7 +126,7 @@ def roles_of(
     return ("id", ("id",)) if whole else ("factors", roles)
 
 
-def notes_on_roles(parts: Sequence[Part], roles: Sequence[Role], source: Source) -> list[str]:
+def notes_on_roles(parts: Sequence[ColumnPart], roles: Sequence[Role], source: Source) -> list[str]:
     """A word on integers that were taken for numbers beside words."""
     kinds = [settle(source.fields_in(part.raw, part.item), part.raw) for part in parts]
     return [
@@ -140,17 +140,17 @@ def notes_on_roles(parts: Sequence[Part], roles: Sequence[Role], source: Source)
     ]
 
 
-def _names(part: Part) -> tuple[str, ...]:
+def _names(part: ColumnPart) -> tuple[str, ...]:
     """What a user may call a part."""
     return (part.raw, "observation") if part.suffix is None else (part.suffix, f"observation.{part.suffix}", part.raw)
 
 
-def role_said(part: Part, source: Source) -> Role | None:
+def role_said(part: ColumnPart, source: Source) -> Role | None:
     """By the user, or else by the record of the data set."""
     return next((said[name] for said in (source.roles, source.recorded) for name in _names(part) if name in said), None)
 
 
-def _refuse_strangers(parts: Sequence[Part], source: Source, actions: Collection[str]) -> None:
+def _refuse_strangers(parts: Sequence[ColumnPart], source: Source, actions: Collection[str]) -> None:
     known = {name: part for part in parts for name in _names(part)}
     for name in source.roles:
         if name not in known and name not in actions:
@@ -167,7 +167,7 @@ def _refuse_strangers(parts: Sequence[Part], source: Source, actions: Collection
             )
 
 
-def _words(part: Part, source: Source) -> DataError:
+def _words(part: ColumnPart, source: Source) -> DataError:
     return DataError(
         "A column of words cannot be a number",
         where=source.name,
@@ -178,11 +178,11 @@ def _words(part: Part, source: Source) -> DataError:
     )
 
 
-def counter(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> Count:
+def counter(layouts: Sequence[tuple[Source, Sequence[ColumnPart]]]) -> Count:
     """How many values a part has in all sources together, as far as their first rows tell; counted when asked."""
     found: dict[str | None, int] = {}
 
-    def count(part: Part) -> int:
+    def count(part: ColumnPart) -> int:
         if part.suffix not in found:
             values: set[Any] = set()
             for source, parts in layouts:
@@ -195,7 +195,7 @@ def counter(layouts: Sequence[tuple[Source, Sequence[Part]]]) -> Count:
     return count
 
 
-def _values(piece: Piece, part: Part | None, most: int = MANY) -> set[Any]:
+def _values(piece: Piece, part: ColumnPart | None, most: int = MANY) -> set[Any]:
     """A few more values than matter, of the first rows of a piece."""
     if part is None or field_in(piece, part.raw, part.item) is None:
         return set()
@@ -205,7 +205,7 @@ def _values(piece: Piece, part: Part | None, most: int = MANY) -> set[Any]:
         return {value for (value,) in connection.execute(query).fetchall()}
 
 
-def missing_in(parts: Sequence[Part], source: Source) -> dict[str | None, int]:
+def missing_in(parts: Sequence[ColumnPart], source: Source) -> dict[str | None, int]:
     """How many rows have no value of each part though they have one of another; parts without such rows are left out.
 
     A state of which nothing is known is none: its missing values are not counted.
@@ -222,14 +222,14 @@ def missing_in(parts: Sequence[Part], source: Source) -> dict[str | None, int]:
     return {suffix: n for suffix, n in total.items() if n}
 
 
-def raw_value(piece: Piece, part: Part) -> str:
+def raw_value(piece: Piece, part: ColumnPart) -> str:
     """The raw value of a part as SQL."""
     if part.raw not in piece.fields:
         return literal(piece.constants.get(part.raw))
     return quote(part.raw) + (f"[{part.item + 1}]" if part.item is not None else "")
 
 
-def is_null(piece: Piece, part: Part) -> str:
+def is_null(piece: Piece, part: ColumnPart) -> str:
     """Whether a part has no value, as SQL: a float that is not a number is none."""
     field, value = field_in(piece, part.raw, part.item), raw_value(piece, part)
     if field is None or field.kind == "null":

@@ -15,7 +15,7 @@ from typing import Any
 
 from mixope.logs import view
 from mixope.logs.logs import Logs
-from mixope.logs.plan import Plan
+from mixope.logs.plan import ReadingPlan
 from mixope.logs.sources import Piece, reading
 from mixope.logs.sources.arrow import ArrowTable
 from mixope.logs.sources.checksums import VERIFIED
@@ -35,7 +35,7 @@ FEW = 4
 class Stretch:
     """Some neighbouring rows of one source."""
 
-    plan: Plan
+    plan: ReadingPlan
     logs: Logs
     rows: int
 
@@ -65,7 +65,7 @@ def _places(rows: int, count: int) -> list[int]:
     return [int((k + k * GOLDEN % 1.0) * rows / count) for k in range(count)]
 
 
-def _parts(plan: Plan, places: Sequence[int], rows: int) -> Iterator[Piece]:
+def _parts(plan: ReadingPlan, places: Sequence[int], rows: int) -> Iterator[Piece]:
     """The parts in which some rows lie, each once."""
     pieces = plan.source.pieces
     ends = list(accumulate(sum(piece.counts()) for piece in pieces))
@@ -79,7 +79,7 @@ def _parts(plan: Plan, places: Sequence[int], rows: int) -> Iterator[Piece]:
                 yield from _others(piece, mine, rows)
 
 
-def _of_parquet(plan: Plan, piece: ParquetFiles, places: Sequence[int], rows: int) -> Iterator[Piece]:
+def _of_parquet(plan: ReadingPlan, piece: ParquetFiles, places: Sequence[int], rows: int) -> Iterator[Piece]:
     """Rows about these, each in a row group of its own; not the first ones, which may be of the same kind in all."""
     read = {column.raw for name, column in plan.columns.items() if name not in UNREAD}
     columns = [name for name, field in piece.fields.items() if name in read and field.kind != "other"]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.logs.parts import Part
+from mixope.logs.parts import ColumnPart
 from mixope.logs.schema import UNFOLLOWED, UNLABELLED
 from mixope.logs.sources import field_in
 from mixope.logs.types import GREATEST, LEAST, SURE_DIGITS
 
 if TYPE_CHECKING:
     from mixope.base.arrays import BoolArray, IntArray
-    from mixope.logs.plan import Column, Plan
+    from mixope.logs.plan import Column, ReadingPlan
     from mixope.logs.schema import Type
     from mixope.logs.sources import Piece
 
@@ -29,7 +29,7 @@ LINKED = frozenset({"terminated", "next_observation"})
 """What is derived from the row after."""
 
 
-def rows_of(plan: Plan, base: int, columns: Sequence[str], own: tuple[int, int] | None = None) -> Any:
+def rows_of(plan: ReadingPlan, base: int, columns: Sequence[str], own: tuple[int, int] | None = None) -> Any:
     """The canonical rows of one source as an Arrow table; ``own``: only of raw rows from … to."""
     import pyarrow as pa
 
@@ -41,7 +41,7 @@ def rows_of(plan: Plan, base: int, columns: Sequence[str], own: tuple[int, int] 
     return every if keep.all() else every.filter(pa.array(keep))
 
 
-def marked_rows(plan: Plan, base: int, columns: Sequence[str]) -> tuple[Any, BoolArray]:
+def marked_rows(plan: ReadingPlan, base: int, columns: Sequence[str]) -> tuple[Any, BoolArray]:
     """All rows of one source, and which of them say something: the canonical ones."""
     import pyarrow as pa
 
@@ -82,7 +82,7 @@ def _all_valid(data: dict[str, Any], names: Sequence[str]) -> BoolArray:
     return valid
 
 
-def _tells(plan: Plan, data: dict[str, Any]) -> BoolArray:
+def _tells(plan: ReadingPlan, data: dict[str, Any]) -> BoolArray:
     """Whether a row says something by itself: what was seen, done and earned."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -93,7 +93,7 @@ def _tells(plan: Plan, data: dict[str, Any]) -> BoolArray:
     return found
 
 
-def least_step(plan: Plan) -> int | None:
+def least_step(plan: ReadingPlan) -> int | None:
     """The smallest explicit step of a source, over all rows; None where steps are derived or all are missing."""
     import pyarrow.compute as pc
 
@@ -101,7 +101,7 @@ def least_step(plan: Plan) -> int | None:
     return None if least is None else int(least)
 
 
-def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
+def _needed(plan: ReadingPlan, columns: Sequence[str]) -> list[str]:
     """The columns asked for, and those that they and the filter are computed from."""
     needed = [*columns, "terminated"]
     if not plan.keeps_all:
@@ -121,14 +121,14 @@ def _needed(plan: Plan, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(needed))
 
 
-def raw_names(plan: Plan, columns: Sequence[str]) -> list[str]:
+def raw_names(plan: ReadingPlan, columns: Sequence[str]) -> list[str]:
     """The columns of the files behind some canonical columns, and behind what decides which rows are kept."""
     needed = (name for name in _needed(plan, columns) if name in plan.columns)
     found = (raw for name in needed for raw in _raws_of(plan.columns[name]))
     return [raw for raw in dict.fromkeys(found) if raw is not None]
 
 
-def raw_columns(plan: Plan, names: Sequence[str]) -> dict[str, Any]:
+def raw_columns(plan: ReadingPlan, names: Sequence[str]) -> dict[str, Any]:
     """The canonical columns that need no other row, of all pieces."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -237,7 +237,7 @@ def _column_of(column: Column, piece: Piece, raw: Any, rows: int) -> Any:
     value = _value_of(column, piece, raw, rows)
     if not column.state:
         return value
-    null = _is_null(Part(None, column.raw or "", column.item), piece, raw, rows)
+    null = _is_null(ColumnPart(None, column.raw or "", column.item), piece, raw, rows)
     unknown = np.logical_and.reduce([_is_null(part, piece, raw, rows) for part in column.state])
     to = _arrow_type(column.type)
     if column.indicates:
@@ -253,7 +253,7 @@ def _scalar(value: Any, to: Any) -> Any:
     return pa.scalar(float(value) if pa.types.is_floating(to) else value, to)
 
 
-def _is_null(part: Part, piece: Piece, raw: Any, rows: int) -> BoolArray:
+def _is_null(part: ColumnPart, piece: Piece, raw: Any, rows: int) -> BoolArray:
     """Where a part has no value: a float that is not a number is none."""
     import pyarrow.compute as pc
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mixope.logs.parts import Part
-from mixope.logs.plan import Column, Plan
+from mixope.logs.parts import ColumnPart
+from mixope.logs.plan import Column, ReadingPlan
 from mixope.logs.roles import is_null
 from mixope.logs.schema import EPISODE_KEYS, UNFOLLOWED, UNLABELLED, Schema, Type
 from mixope.logs.sources import Piece, field_in, literal, quote
@@ -26,7 +26,13 @@ EPISODE = "PARTITION BY policy_id, episode_id"
 
 
 def rows(
-    plans: Sequence[Plan], schema: Schema, connection: Any, base: int, *, numbered: bool = False, keep_all: bool = False
+    plans: Sequence[ReadingPlan],
+    schema: Schema,
+    connection: Any,
+    base: int,
+    *,
+    numbered: bool = False,
+    keep_all: bool = False,
 ) -> str:
     """A SELECT of the canonical rows of all sources; ``numbered`` adds row numbers, ``keep_all`` skips the filter."""
     return "\nUNION ALL\n".join(
@@ -34,7 +40,7 @@ def rows(
     )
 
 
-def steps(plans: Sequence[Plan], connection: Any) -> str:
+def steps(plans: Sequence[ReadingPlan], connection: Any) -> str:
     """A SELECT of the explicit steps of all sources, for the smallest one."""
     parts = [
         f"SELECT {expression_of(plan.columns['step'], piece)} AS step FROM {piece.relation(connection)}"
@@ -45,7 +51,7 @@ def steps(plans: Sequence[Plan], connection: Any) -> str:
     return "\nUNION ALL\n".join(parts)
 
 
-def rewards(plans: Sequence[Plan], connection: Any) -> str:
+def rewards(plans: Sequence[ReadingPlan], connection: Any) -> str:
     """A SELECT of the logger and the reward of every row of all sources, also of those that are dropped."""
     return "\nUNION ALL\n".join(
         f"SELECT {_labelled(expression_of(plan.columns['policy_id'], piece), plan, piece)} AS policy_id, "
@@ -55,7 +61,7 @@ def rewards(plans: Sequence[Plan], connection: Any) -> str:
     )
 
 
-def marked(plans: Sequence[Plan], schema: Schema, connection: Any) -> str:
+def marked(plans: Sequence[ReadingPlan], schema: Schema, connection: Any) -> str:
     """A SELECT of the keys, step, reward and end of every row, and of whether it is ``used``: what came next is known.
 
     Also of rows that are dropped.
@@ -68,7 +74,7 @@ def marked(plans: Sequence[Plan], schema: Schema, connection: Any) -> str:
     )
 
 
-def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, numbered: bool, keep_all: bool) -> str:
+def _canonical(plan: ReadingPlan, schema: Schema, connection: Any, base: int, *, numbered: bool, keep_all: bool) -> str:
     inner = _derived(plan, connection, numbered=numbered)
     never_ends = plan.knows("terminated", "all_false")
     shown = []
@@ -90,20 +96,20 @@ def _canonical(plan: Plan, schema: Schema, connection: Any, base: int, *, number
     return f"SELECT {', '.join(shown)} FROM ({inner}){keep}"
 
 
-def step_of(plan: Plan) -> str:
+def step_of(plan: ReadingPlan) -> str:
     """The step of a row, counted from the same number by all loggers."""
     if not plan.from_one:
         return "step"
     return f"(step - CAST(policy_id IN ({', '.join(map(literal, plan.from_one))}) AS BIGINT))"
 
 
-def _followed(plan: Plan) -> str:
+def _followed(plan: ReadingPlan) -> str:
     """Whether the row ended its episode, or what came next is known."""
     present = " AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.next_observation)
     return f"terminated OR ({present})"
 
 
-def _tells(plan: Plan, schema: Schema) -> str:
+def _tells(plan: ReadingPlan, schema: Schema) -> str:
     """Whether a row says something by itself: what was seen, done and earned."""
     said = (
         f"coalesce(isfinite({quote(name)}), false)" if schema.types[name] == "float" else f"{quote(name)} IS NOT NULL"
@@ -112,7 +118,7 @@ def _tells(plan: Plan, schema: Schema) -> str:
     return " AND ".join(said)
 
 
-def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
+def _derived(plan: ReadingPlan, connection: Any, *, numbered: bool) -> str:
     ordered = numbered or "step" in plan.derived or "episode_id" in plan.derived
     inner = "\nUNION ALL\n".join(
         raw_rows(plan, piece, position, connection, ordered=ordered)
@@ -121,7 +127,7 @@ def _derived(plan: Plan, connection: Any, *, numbered: bool) -> str:
     return with_episodes(plan, inner, ordered=ordered)
 
 
-def with_episodes(plan: Plan, inner: str, *, ordered: bool) -> str:
+def with_episodes(plan: ReadingPlan, inner: str, *, ordered: bool) -> str:
     """Rows with what is derived from the other rows of their episode."""
     ended = "truncated" if "terminated" in plan.derived else "(terminated OR truncated)"
     if "episode_id" in plan.derived:
@@ -144,7 +150,7 @@ def with_episodes(plan: Plan, inner: str, *, ordered: bool) -> str:
 
 
 def raw_rows(
-    plan: Plan, piece: Piece, position: int, connection: Any, *, ordered: bool, extra: Sequence[str] = ()
+    plan: ReadingPlan, piece: Piece, position: int, connection: Any, *, ordered: bool, extra: Sequence[str] = ()
 ) -> str:
     """A SELECT of one piece: what needs no other row, renamed and cast, numbered if ``ordered``."""
     shown = [f"CAST({plan.index} AS INTEGER) AS source"]
@@ -162,7 +168,7 @@ def raw_rows(
     return f"SELECT {', '.join([*shown, *extra])} FROM {piece.relation(connection)}"
 
 
-def _labelled(expression: str, plan: Plan, piece: Piece) -> str:
+def _labelled(expression: str, plan: ReadingPlan, piece: Piece) -> str:
     raw, label = plan.columns["policy_id"].raw, literal(plan.source.label or UNLABELLED)
     if raw is None or field_in(piece, raw) is None:
         return label
@@ -174,7 +180,7 @@ def expression_of(column: Column, piece: Piece) -> str:
     value = _value_of(column, piece)
     if not column.state or column.raw is None:
         return value
-    null, to = is_null(piece, Part(None, column.raw, column.item)), SQL_TYPE[column.type]
+    null, to = is_null(piece, ColumnPart(None, column.raw, column.item)), SQL_TYPE[column.type]
     unknown = " AND ".join(is_null(piece, part) for part in column.state)
     if column.indicates:
         return f"CASE WHEN {unknown} THEN NULL ELSE CAST({null} AS {to}) END"

@@ -1,6 +1,6 @@
 """The paper's experiments: a file per kind of experiment, and what all of them share.
 
-An experiment is a :class:`~mixope.paper.experiment.Experiment`: settings of three sizes (``smoke``, ``quick``,
+A figure or table is an :class:`~mixope.paper.experiment.Exhibit`: settings of three sizes (``smoke``, ``quick``,
 ``full``), a plan that turns settings and a seed into repetitions, and functions that sum the repetitions up and draw
 the summary. A repetition is a frozen record of plain values (numbers and words) with two members of its own,
 ``measure() -> list[Row]``, which does the work from those values alone, and ``seconds``, what it costs on one core.

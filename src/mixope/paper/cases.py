@@ -33,7 +33,7 @@ TRUTH_CHAINS = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class PaperCase:
     """Who logs, who is evaluated, and what the average is; policies of the loggers are by label."""
 
     name: str
@@ -70,22 +70,22 @@ class World:
 
 
 @lru_cache(maxsize=16)
-def world(name: str, n_loggers: int) -> World:
+def world(name: str, n_loggers: int) -> PaperCase:
     """The environment of that name with so many loggers."""
     if name == PENDULUM:
         known = _labelled(pendulum.loggers(n_loggers))
-        return World(name, pendulum.target(), known, PENDULUM_TRUTH, vectors=pendulum.Pendulum())
+        return PaperCase(name, pendulum.target(), known, PENDULUM_TRUTH, vectors=pendulum.Pendulum())
     if name == TRAINED:
         goal, actors, average = _trained(n_loggers)
-        return World(name, goal, _labelled(actors), average, vectors=pendulum.Pendulum())
+        return PaperCase(name, goal, _labelled(actors), average, vectors=pendulum.Pendulum())
     if name == CARTPOLE:
         policies = _labelled(cartpole.loggers(n_loggers))
-        return World(name, cartpole.target(), policies, 1.0, vectors=cartpole.CartPole())
+        return PaperCase(name, cartpole.target(), policies, 1.0, vectors=cartpole.CartPole())
     model = worlds.make(name)
     target = worlds.target(model)
     laws = worlds.stages(model, n_loggers)
     truth = worlds.truth.average(model, target)
-    return World(name, TabularPolicy(target), _labelled([TabularPolicy(law) for law in laws]), truth, model)
+    return PaperCase(name, TabularPolicy(target), _labelled([TabularPolicy(law) for law in laws]), truth, model)
 
 
 def _labelled(policies: Sequence[Any]) -> dict[str, Any]:

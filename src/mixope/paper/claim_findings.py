@@ -298,7 +298,7 @@ CLAIMS: tuple[Callable[[Measured], Iterator[Row]], ...] = (
 
 
 @dataclass(frozen=True)
-class Panel:
+class FigurePanel:
     """Which lines of the CSV are drawn: the measured ratio, and the exact one where there is one."""
 
     title: str
@@ -309,12 +309,16 @@ class Panel:
 
 
 PANELS = (
-    Panel("BCH ÷ EMP, one logger", "Theorem 1", "MSE bch ÷ emp", "variance bch ÷ emp, exact", 1),
-    Panel("BCH (pooled) ÷ EMP", "agnostic beats aware", "MSE bch-pooled ÷ emp", "variance bch-pooled ÷ emp, exact"),
-    Panel("EMP (single) ÷ EMP", "EMP beats EMP (single)", "MSE emp-single ÷ emp", "variance emp-single ÷ emp, exact"),
-    Panel("KL-EMP ÷ EMP", "KL-EMP overtakes EMP", "MSE kl-emp ÷ emp", "variance kl-emp ÷ emp, exact"),
-    Panel("SADL ÷ EMP, one logger", "SADL beats EMP when small", "MSE sadl ÷ emp", loggers=1),
-    Panel("DualDICE ÷ EMP, one logger", "Question: DualDICE or EMP", "MSE dualdice ÷ emp, average", loggers=1),
+    FigurePanel("BCH ÷ EMP, one logger", "Theorem 1", "MSE bch ÷ emp", "variance bch ÷ emp, exact", 1),
+    FigurePanel(
+        "BCH (pooled) ÷ EMP", "agnostic beats aware", "MSE bch-pooled ÷ emp", "variance bch-pooled ÷ emp, exact"
+    ),
+    FigurePanel(
+        "EMP (single) ÷ EMP", "EMP beats EMP (single)", "MSE emp-single ÷ emp", "variance emp-single ÷ emp, exact"
+    ),
+    FigurePanel("KL-EMP ÷ EMP", "KL-EMP overtakes EMP", "MSE kl-emp ÷ emp", "variance kl-emp ÷ emp, exact"),
+    FigurePanel("SADL ÷ EMP, one logger", "SADL beats EMP when small", "MSE sadl ÷ emp", loggers=1),
+    FigurePanel("DualDICE ÷ EMP, one logger", "Question: DualDICE or EMP", "MSE dualdice ÷ emp, average", loggers=1),
 )
 
 
@@ -334,7 +338,7 @@ def draw_claims(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel, rows: Sequence[Row]) -> None:
+def _draw_panel(axes: Axes, panel: FigurePanel, rows: Sequence[Row]) -> None:
     axes.set_yscale("log")
     axes.set_ylim(LOWEST, HIGHEST)
     axes.set_title(panel.title)

@@ -29,11 +29,11 @@ from mixope.base.arrays import FloatArray, IntArray
 from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.features import NormalisedBumps
-from mixope.paper.cases import PENDULUM, World, log_seed, world
+from mixope.paper.cases import PENDULUM, PaperCase, log_seed, world
 from mixope.paper.experiment import Row
 from mixope.seen import look
 from mixope.worlds import Model, efficiency_bound, from_outcomes, logged_law, paper_form_bias, pendulum
-from mixope.worlds.first_order import ESTIMATORS, Setting, asymptotic_variance, sum_variance
+from mixope.worlds.first_order import ESTIMATORS, FutureLogs, asymptotic_variance, sum_variance
 
 Change = Literal["", "noise", "drift"]
 SPREAD = 3.0
@@ -76,7 +76,7 @@ class ClaimLog:
         found = self._values(here, logs)
         return [{"method": name, "error": None if value is None else value - truth} for name, value in found.items()]
 
-    def _values(self, here: World, logs: Any) -> dict[str, float | None]:
+    def _values(self, here: PaperCase, logs: Any) -> dict[str, float | None]:
         seen = look(logs, features=NormalisedBumps(self.bumps) if self.bumps else None)
         estimand = Estimand("discounted", gamma=self.gamma) if self.gamma else Estimand("average")
         names = self.methods.split(",")
@@ -89,7 +89,7 @@ class ClaimLog:
                 values[name] = estimate.value
         return values
 
-    def _disturbance(self, here: World, logs: Any, seed: int) -> FloatArray:
+    def _disturbance(self, here: PaperCase, logs: Any, seed: int) -> FloatArray:
         mine = logs["policy_id"] == f"logger-{self.loggers - 1}"
         scale = reward_spread(here, self.horizon)
         if self.change == "drift":
@@ -108,7 +108,7 @@ def true_value(environment: str, loggers: int, gamma: float) -> float:
     return worlds.truth.discounted(here.model, here.target.probabilities, gamma)
 
 
-def reward_spread(here: World, horizon: int) -> float:
+def reward_spread(here: PaperCase, horizon: int) -> float:
     """The standard deviation of a logged reward, exact."""
     d0 = worlds.logged_law(here.known, here.laws, horizon)
     first, second = ((d0 * here.known.expected(here.known.reward**k)).sum() for k in (1, 2))
@@ -133,10 +133,10 @@ class ClaimTruth:
         """Rows of quantity and number."""
         return [{"quantity": name, "number": number} for name, number in QUESTIONS[self.question](self).items()]
 
-    def setting(self) -> Setting:
+    def setting(self) -> FutureLogs:
         """Model, target, loggers."""
         here = world(self.environment, self.loggers)
-        return Setting(here.known, here.target.probabilities, here.laws, self.horizon)
+        return FutureLogs(here.known, here.target.probabilities, here.laws, self.horizon)
 
 
 def _first_order(asked: ClaimTruth) -> dict[str, float]:
@@ -165,7 +165,7 @@ def _noise(asked: ClaimTruth) -> list[float]:
     return [0.0] * (asked.loggers - 1) + [spread**2]
 
 
-def _best_weights(setting: Setting, prefix: str) -> dict[str, float]:
+def _best_weights(setting: FutureLogs, prefix: str) -> dict[str, float]:
     """The least variance over weights by logger, found by a search from unequal weights, against the pooled one."""
     from scipy.optimize import minimize
 
@@ -191,7 +191,7 @@ def _best_weights(setting: Setting, prefix: str) -> dict[str, float]:
     }
 
 
-def kl_limit(setting: Setting) -> list[float]:
+def kl_limit(setting: FutureLogs) -> list[float]:
     """c = w^KL/w with true policies, all visited states: what the weights of KL-EMP tend to."""
     visited = setting.row_law.sum(axis=0) > 0
     target = setting.model.checked_policy(setting.target)[visited]
@@ -214,7 +214,7 @@ def _ratio(asked: ClaimTruth) -> dict[str, float]:
     return {"Σ_s": float(bch.sum() / emp.sum()), "least s": float((bch / emp).min())}
 
 
-def two_states() -> Setting:
+def two_states() -> FutureLogs:
     """Two opposite loggers: where the logs are says much about the transitions, and the mixture policy tells it."""
     forward = np.array([[0.1, 0.3], [0.1, 0.9]])
     s, a, t = (index.ravel() for index in np.indices((2, 2, 2)))
@@ -229,7 +229,7 @@ def two_states() -> Setting:
         start=np.array([0.5, 0.5]),
     )
     target, *loggers = (np.stack([1 - np.array(p), np.array(p)], axis=1) for p in ((0.3, 0.7), (0.9, 0.9), (0.1, 0.1)))
-    return Setting(model, target, loggers, 20)
+    return FutureLogs(model, target, loggers, 20)
 
 
 def _mixture(asked: ClaimTruth) -> dict[str, float]:
@@ -262,7 +262,7 @@ def _balance(asked: ClaimTruth) -> dict[str, float]:
     }
 
 
-def _oracle_score(setting: Setting) -> FloatArray:
+def _oracle_score(setting: FutureLogs) -> FloatArray:
     """(d_π/d₀)(s,a) · (r − η): true ratios, normalised to mean 1."""
     law = np.einsum("js,jsa->sa", setting.row_law, setting.policies)
     weight = np.divide(setting.needed, law, out=np.zeros_like(law), where=law > 0).ravel()

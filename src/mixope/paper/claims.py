@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mixope.paper.claim_findings import CLAIMS, Measured, draw_claims
 from mixope.paper.claim_measurements import PAPER, Change, ClaimLog, ClaimTruth
-from mixope.paper.experiment import Experiment, Repetition, Row, Size
+from mixope.paper.experiment import Exhibit, Repetition, Row, Size
 
 HORIZON = 200
 ONE = "emp,bch,sadl,dualdice"
@@ -22,7 +22,7 @@ WEIGHED = "emp,opt-emp,kl-emp"
 
 
 @dataclass(frozen=True)
-class Batch:
+class ClaimLogs:
     """Logs of one environment: all sizes and horizons with all methods."""
 
     environment: str
@@ -37,11 +37,11 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClaimSettings:
     """Exact questions (question, environment, loggers), and logs."""
 
     truths: tuple[tuple[str, str, int], ...]
-    batches: tuple[Batch, ...]
+    batches: tuple[ClaimLogs, ...]
 
 
 def _truths(*names: str) -> tuple[tuple[str, str, int], ...]:
@@ -57,56 +57,56 @@ def _truths(*names: str) -> tuple[tuple[str, str, int], ...]:
     )
 
 
-def _small(name: str, episodes: tuple[int, ...], repetitions: int) -> tuple[Batch, ...]:
+def _small(name: str, episodes: tuple[int, ...], repetitions: int) -> tuple[ClaimLogs, ...]:
     """What a small environment is asked."""
     last = episodes[-2:]
-    discounted = [Batch(name, 1, last[:1], "emp,dualdice", repetitions // 2, gamma=g) for g in (0.9, 0.99)]
+    discounted = [ClaimLogs(name, 1, last[:1], "emp,dualdice", repetitions // 2, gamma=g) for g in (0.9, 0.99)]
     return (
-        Batch(name, 1, episodes, SMALL, repetitions),
-        Batch(name, 4, episodes, SEVERAL, repetitions),
-        Batch(name, 1, (100,), STEPS, repetitions // 2, horizons=(10, 40, 160)),
-        Batch(name, 4, last[:1], WEIGHED, repetitions, change="noise"),
-        Batch(name, 4, last[:1], WEIGHED, repetitions // 2, change="drift"),
+        ClaimLogs(name, 1, episodes, SMALL, repetitions),
+        ClaimLogs(name, 4, episodes, SEVERAL, repetitions),
+        ClaimLogs(name, 1, (100,), STEPS, repetitions // 2, horizons=(10, 40, 160)),
+        ClaimLogs(name, 4, last[:1], WEIGHED, repetitions, change="noise"),
+        ClaimLogs(name, 4, last[:1], WEIGHED, repetitions // 2, change="drift"),
         *discounted,
     )
 
 
-SIZES: dict[Size, Settings] = {
-    "smoke": Settings(
+SIZES: dict[Size, ClaimSettings] = {
+    "smoke": ClaimSettings(
         (("first order", "singlepath", 1), ("first order", "singlepath", 4), ("mixture", "two states", 2)),
         _small("singlepath", (12, 24), 4),
     ),
-    "quick": Settings(
+    "quick": ClaimSettings(
         _truths("singlepath", "gridworld-slip"),
         (
             *_small("singlepath", (12, 50, 200), 10),
             *_small("gridworld-slip", (12, 50, 200), 10),
-            Batch("taxi", 1, (50,), ONE, 4),
-            Batch("taxi", 4, (50,), SEVERAL, 4),
+            ClaimLogs("taxi", 1, (50,), ONE, 4),
+            ClaimLogs("taxi", 4, (50,), SEVERAL, 4),
         ),
     ),
-    "full": Settings(
+    "full": ClaimSettings(
         _truths("singlepath", "gridworld-slip", "taxi"),
         (
             *_small("singlepath", (12, 50, 200), 60),
             *_small("gridworld-slip", (12, 50, 200), 60),
-            *(Batch(name, 1, (800,), SMALL, 40) for name in ("singlepath", "gridworld-slip")),
-            *(Batch(name, 4, (800,), SEVERAL, 40) for name in ("singlepath", "gridworld-slip")),
-            Batch("taxi", 1, (50, 200, 800), ONE, 40),
-            Batch("taxi", 1, (3200,), ONE, 20),
-            Batch("taxi", 4, (50, 200, 800), SEVERAL, 40),
-            Batch("taxi", 4, (3200,), SEVERAL, 16),
-            Batch("taxi", 1, (50, 200, 800), f"emp{PAPER}", 6),
-            Batch("taxi", 1, (100,), STEPS, 24, horizons=(10, 40, 160)),
-            *(Batch("taxi", 1, (50, 200), "emp,dualdice", 16, gamma=g) for g in (0.9, 0.99)),
-            *(Batch("pendulum", 1, (50,), "emp,dualdice", 7, gamma=g) for g in (0.0, 0.9, 0.99)),
-            Batch("pendulum", 4, (50,), "emp,kl-emp", 5, bumps=12),
+            *(ClaimLogs(name, 1, (800,), SMALL, 40) for name in ("singlepath", "gridworld-slip")),
+            *(ClaimLogs(name, 4, (800,), SEVERAL, 40) for name in ("singlepath", "gridworld-slip")),
+            ClaimLogs("taxi", 1, (50, 200, 800), ONE, 40),
+            ClaimLogs("taxi", 1, (3200,), ONE, 20),
+            ClaimLogs("taxi", 4, (50, 200, 800), SEVERAL, 40),
+            ClaimLogs("taxi", 4, (3200,), SEVERAL, 16),
+            ClaimLogs("taxi", 1, (50, 200, 800), f"emp{PAPER}", 6),
+            ClaimLogs("taxi", 1, (100,), STEPS, 24, horizons=(10, 40, 160)),
+            *(ClaimLogs("taxi", 1, (50, 200), "emp,dualdice", 16, gamma=g) for g in (0.9, 0.99)),
+            *(ClaimLogs("pendulum", 1, (50,), "emp,dualdice", 7, gamma=g) for g in (0.0, 0.9, 0.99)),
+            ClaimLogs("pendulum", 4, (50,), "emp,kl-emp", 5, bumps=12),
         ),
     ),
 }
 
 
-def plan(settings: Settings, seed: int) -> list[Repetition]:
+def plan(settings: ClaimSettings, seed: int) -> list[Repetition]:
     """Exact ones first, then the logs by number of the repetition."""
     exact = [ClaimTruth(question, name, n, HORIZON) for question, name, n in settings.truths]
     logs = [
@@ -120,12 +120,12 @@ def plan(settings: Settings, seed: int) -> list[Repetition]:
     return [*exact, *logs]
 
 
-def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+def summarise(settings: ClaimSettings, rows: Sequence[Row]) -> list[Row]:
     """All lines of all claims."""
     return [made for claim in CLAIMS for made in claim(Measured(rows))]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Exhibit(
     name="claims",
     title="The paper's claims, tested",
     caption="Each line is a number that a claim is about: exact first-order variances, or ratios of mean squared "

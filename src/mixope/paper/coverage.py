@@ -29,7 +29,7 @@ import numpy as np
 
 from mixope.checks import Verdict
 from mixope.paper.coverage_logs import BLOCKS, LEVEL, PAIR, REFITS, SCORES, CoveredLog, Observed, Source
-from mixope.paper.experiment import Cell, Experiment, Row, Size, number
+from mixope.paper.experiment import Cell, Exhibit, Row, Size, number
 from mixope.paper.style import BLACK, BLUE, GREEN, GREY, LOOKS, NAMES, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ ORDER = ("emp", "dr", "bch-pooled", "wis-step", "is-step")
 
 
 @dataclass(frozen=True)
-class Batch:
+class CoverageLogs:
     """So many logs of an environment at every size (in episodes), and what their intervals are made from."""
 
     environment: str
@@ -72,10 +72,10 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Settings:
+class CoverageSettings:
     """All logs, and how many refits a bootstrap has."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[CoverageLogs, ...]
     replicates: int = 200
 
 
@@ -85,15 +85,15 @@ REFITTED = f"{RATIOS},wis-step"
 
 def _small(
     name: str, loggers: int, horizon: int, sizes: tuple[int, ...], logs: tuple[int, int, int]
-) -> tuple[Batch, ...]:
+) -> tuple[CoverageLogs, ...]:
     """What a small environment is asked, with so many logs for scores, blocks and refits."""
     asked = f"{RATIOS},dr,wis-step" if name == "gridworld-slip" else f"{RATIOS},{WEIGHTS}"
     scores, blocks, refits = logs
     observed: Observed = "id" if name == "singlepath" else "factors"
     found = (
-        Batch(name, loggers, horizon, sizes, asked, scores, observed=observed),
-        Batch(name, loggers, horizon, sizes, RATIOS, blocks, "blocks", observed),
-        Batch(name, loggers, horizon, sizes, REFITTED, refits, "refits", observed),
+        CoverageLogs(name, loggers, horizon, sizes, asked, scores, observed=observed),
+        CoverageLogs(name, loggers, horizon, sizes, RATIOS, blocks, "blocks", observed),
+        CoverageLogs(name, loggers, horizon, sizes, REFITTED, refits, "refits", observed),
     )
     return tuple(batch for batch in found if batch.logs)
 
@@ -118,10 +118,10 @@ CUT, TIMES = {"cartpole": 200}, {"blackjack": 10}
 """A game of Blackjack has one or two steps, and there are 280 hands: it needs ten times as many."""
 
 
-def _ending(sizes: tuple[int, ...], logs: int, logs_of_vectors: int) -> tuple[Batch, ...]:
+def _ending(sizes: tuple[int, ...], logs: int, logs_of_vectors: int) -> tuple[CoverageLogs, ...]:
     """So many logs of every world whose episodes end."""
     return tuple(
-        Batch(
+        CoverageLogs(
             name,
             4,
             CUT.get(name),
@@ -137,14 +137,14 @@ def _ending(sizes: tuple[int, ...], logs: int, logs_of_vectors: int) -> tuple[Ba
     )
 
 
-SIZES: dict[Size, Settings] = {
-    "smoke": Settings(
+SIZES: dict[Size, CoverageSettings] = {
+    "smoke": CoverageSettings(
         (
-            Batch("singlepath", 2, 20, (30,), "emp", 20),
-            Batch("sessions", 4, None, (40,), "emp", 5, observed="factors", estimand="episode"),
+            CoverageLogs("singlepath", 2, 20, (30,), "emp", 20),
+            CoverageLogs("sessions", 4, None, (40,), "emp", 5, observed="factors", estimand="episode"),
         )
     ),
-    "quick": Settings(
+    "quick": CoverageSettings(
         (
             *_small("singlepath", 2, 20, (10, 100), (60, 60, 20)),
             *_small("gridworld-slip", 4, 50, (12, 200), (60, 60, 20)),
@@ -152,13 +152,13 @@ SIZES: dict[Size, Settings] = {
         ),
         50,
     ),
-    "full": Settings(
+    "full": CoverageSettings(
         (
             *_small("singlepath", 2, 20, (10, 100), (1000, 500, 200)),
             *_small("walk", 2, 30, (10, 100), (1000, 0, 200)),
             *_small("gridworld-slip", 4, 50, (12, 200), (1000, 500, 100)),
-            Batch("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
-            Batch("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
+            CoverageLogs("taxi", 1, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
+            CoverageLogs("taxi", 4, 200, (50, 200), f"{RATIOS},dr", 60, observed="factors"),
             *_ending((100, 400), 400, 40),
         )
     ),
@@ -166,7 +166,7 @@ SIZES: dict[Size, Settings] = {
 """Walk has true ends, so no long episode to be cut into blocks."""
 
 
-def plan(settings: Settings, seed: int) -> list[CoveredLog]:
+def plan(settings: CoverageSettings, seed: int) -> list[CoveredLog]:
     """By the share of a batch that is done, so that a run cut short has some of everything."""
     found = [
         (
@@ -376,7 +376,7 @@ def _mark(axes: Axes, row: Row, y: float, kind: str) -> None:
     )
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Exhibit(
     name="coverage",
     title="Coverage: how often 95 % intervals hold the truth",
     caption="Independent logs of environments whose truth is known; each estimator with every interval, behaviour "

@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from mixope.paper.experiment import Experiment, Row, Size, number
+from mixope.paper.experiment import Exhibit, Row, Size, number
 from mixope.paper.mean_squared_errors import (
     FORMS,
     HORIZON,
     OTHERS,
     TRAJECTORIES,
-    Settings,
+    ErrorSettings,
     Sweep,
     plan,
     summarise,
@@ -113,8 +113,8 @@ def show_errors(rows: Sequence[Row], methods: Sequence[str]) -> list[Row]:
 
 
 def _figure(
-    name: str, *, title: str, caption: str, sizes: Mapping[Size, Settings], methods: Sequence[str]
-) -> Experiment:
+    name: str, *, title: str, caption: str, sizes: Mapping[Size, ErrorSettings], methods: Sequence[str]
+) -> Exhibit:
     """An error figure that shows some methods."""
 
     def draw(rows: Sequence[Row]) -> Figure:
@@ -123,11 +123,11 @@ def _figure(
     def show(rows: Sequence[Row]) -> list[Row]:
         return show_errors(rows, methods)
 
-    return Experiment(name, title, caption, sizes, plan, summarise, draw, show)
+    return Exhibit(name, title, caption, sizes, plan, summarise, draw, show)
 
 
-ONE_LOGGER: dict[Size, Settings] = {
-    "smoke": Settings(
+ONE_LOGGER: dict[Size, ErrorSettings] = {
+    "smoke": ErrorSettings(
         1,
         (
             Sweep("taxi", (20, 80), (25, 50), 20, 50, 2, 0),
@@ -135,7 +135,7 @@ ONE_LOGGER: dict[Size, Settings] = {
             Sweep("pendulum", (6,), (50,), 6, 50, 1, 0, bumps=20),
         ),
     ),
-    "quick": Settings(
+    "quick": ErrorSettings(
         1,
         (
             Sweep("taxi", (25, 50, 100), (50, 100, 200), 50, 100, 3, 1),
@@ -144,7 +144,7 @@ ONE_LOGGER: dict[Size, Settings] = {
             Sweep("pendulum", (10, 20), (50, 100), 10, 100, 2, 0, bumps=60),
         ),
     ),
-    "full": Settings(
+    "full": ErrorSettings(
         1,
         (
             Sweep("taxi", (50, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 20),
@@ -154,15 +154,15 @@ ONE_LOGGER: dict[Size, Settings] = {
         ),
     ),
 }
-FOUR_LOGGERS: dict[Size, Settings] = {
-    "smoke": Settings(
+FOUR_LOGGERS: dict[Size, ErrorSettings] = {
+    "smoke": ErrorSettings(
         4,
         (
             Sweep("singlepath", (20, 80), (25, 50), 20, 50, 2, 1),
             Sweep("gridworld-slip", (40, 80), (25, 50), 40, 50, 2, 0),
         ),
     ),
-    "quick": Settings(
+    "quick": ErrorSettings(
         4,
         (
             Sweep("taxi", (40, 80), (50, 100), 40, 100, 3, 1),
@@ -171,7 +171,7 @@ FOUR_LOGGERS: dict[Size, Settings] = {
             Sweep("pendulum", (12, 24), (50, 100), 12, 100, 1, 0, bumps=40),
         ),
     ),
-    "full": Settings(
+    "full": ErrorSettings(
         4,
         (
             Sweep("taxi", (48, 100, 200, 400), (50, 100, 200, 400), 200, 200, 20, 20),
@@ -201,7 +201,7 @@ FIGURE_3 = _figure(
     "ratio of state–action laws and never needs it. On the left the general form of the equations for BCH and EMP, on "
     "the right the paper's; SADL has one form and stands in both. The dotted line is the efficiency bound.",
     sizes={
-        size: Settings(given.loggers, tuple(s for s in given.sweeps if s.environment in ("taxi", "pendulum")))
+        size: ErrorSettings(given.loggers, tuple(s for s in given.sweeps if s.environment in ("taxi", "pendulum")))
         for size, given in ONE_LOGGER.items()
     },
     methods=("bch", "emp", "sadl"),

@@ -43,7 +43,7 @@ class Repetition(Protocol):
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Exhibit:
     """One figure or table. ``summarise`` gets rows that hold the fields of their repetition besides what it measured.
 
     ``draw`` gets the lines of the CSV and gives a figure; ``show`` gives the lines of the table beneath it (by
@@ -73,10 +73,10 @@ REGISTRY: dict[str, str] = {
 """Where each is, imported when it is asked for; in the order in which ``all`` runs them."""
 
 
-def get(name: str) -> Experiment:
+def get(name: str) -> Exhibit:
     """The experiment of that name."""
     if name not in REGISTRY:
         raise UnknownName("experiment", name, [*REGISTRY, "all"])
     found = resolve_name(REGISTRY[name])
-    assert isinstance(found, Experiment)
+    assert isinstance(found, Exhibit)
     return found

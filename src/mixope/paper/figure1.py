@@ -20,7 +20,7 @@ from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators import make as make_estimator
 from mixope.paper.cases import log_seed, world
 from mixope.paper.error_figures import FORM_NAMES, SWEEP_NAMES
-from mixope.paper.experiment import Experiment, Row, Size, number
+from mixope.paper.experiment import Exhibit, Row, Size, number
 from mixope.paper.mean_squared_errors import FORMS, HORIZON, TRAJECTORIES, Form, Sweep, make
 from mixope.paper.style import GREY, LOOKS, draw_method, mark_places, share_legend
 from mixope.worlds import truth
@@ -234,7 +234,7 @@ def show(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Exhibit(
     name="figure1",
     title="Figure 1: the learned stationary law",
     caption="The share of its time that the target spends in every state of Taxi: learned from the log of one policy "

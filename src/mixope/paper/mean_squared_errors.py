@@ -29,7 +29,7 @@ from mixope.estimators import REGISTRY
 from mixope.estimators import make as make_estimator
 from mixope.estimators.asking import together
 from mixope.features import NormalisedBumps
-from mixope.paper.cases import PENDULUM, TRAINED, World, log_seed, world
+from mixope.paper.cases import PENDULUM, TRAINED, PaperCase, log_seed, world
 from mixope.paper.experiment import Row, number
 from mixope.questions import ask
 from mixope.seen import Counted, Sampled, look
@@ -96,7 +96,7 @@ class Evaluated:
         found = self._solved(seen, here, methods)
         return [{"method": name, **_told(outcome), **known} for name, outcome in zip(methods, found, strict=True)]
 
-    def _solved(self, seen: Counted | Sampled, here: World, methods: Sequence[str]) -> list[Any]:
+    def _solved(self, seen: Counted | Sampled, here: PaperCase, methods: Sequence[str]) -> list[Any]:
         """Solutions or refusals, of all methods in common scans, without intervals and checks, which cost the most."""
         (question,) = ask(
             seen.logs,
@@ -156,14 +156,14 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ErrorSettings:
     """Of an error figure."""
 
     loggers: int
     sweeps: tuple[Sweep, ...]
 
 
-def plan(settings: Settings, seed: int) -> list[Evaluated]:
+def plan(settings: ErrorSettings, seed: int) -> list[Evaluated]:
     """All repetitions, by number, so that a run cut short has some of everything."""
     most = max(max(sweep.repetitions, sweep.paper_repetitions) for sweep in settings.sweeps)
     return [
@@ -176,7 +176,7 @@ def plan(settings: Settings, seed: int) -> list[Evaluated]:
     ]
 
 
-def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+def summarise(settings: ErrorSettings, rows: Sequence[Row]) -> list[Row]:
     """One line per environment, form, sweep, place and method."""
     sweeps = {sweep.environment: sweep for sweep in settings.sweeps}
     groups: dict[tuple[str, str, str, int, str], list[Row]] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mixope.base.files import write_whole
-from mixope.paper.experiment import Cell, Experiment, Row
+from mixope.paper.experiment import Cell, Exhibit, Row
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -61,7 +61,7 @@ body { margin: 0; }
 
 
 def write_page(
-    experiment: Experiment, rows: Sequence[Row], described: Mapping[str, Any], picture: str | None, path: Path
+    experiment: Exhibit, rows: Sequence[Row], described: Mapping[str, Any], picture: str | None, path: Path
 ) -> Path:
     """The page as a file; words are escaped, the drawing is ours."""
     from jinja2 import Environment, StrictUndefined

@@ -31,7 +31,7 @@ from mixope.paper.experiment import Row
 from mixope.policies import TabularPolicy
 from mixope.problem import Problem
 from mixope.seen import Counted, count
-from mixope.worlds.first_order import Setting, asymptotic_variance
+from mixope.worlds.first_order import FutureLogs, asymptotic_variance
 from mixope.worlds.simulation import Columns, share_episodes
 
 EMP, BCH, DR = "emp", "bch-pooled", "dr"
@@ -103,11 +103,11 @@ class PhaseLimit:
 
 
 @lru_cache(maxsize=64)
-def softened(environment: str, loggers: int, softness: float, horizon: int) -> Setting:
+def softened(environment: str, loggers: int, softness: float, horizon: int) -> FutureLogs:
     """The environment with so many loggers of that softness."""
     here = world(environment, loggers)
     laws = [soften(law, softness) for law in here.laws]
-    return Setting(here.known, here.target.probabilities, laws, horizon)
+    return FutureLogs(here.known, here.target.probabilities, laws, horizon)
 
 
 def soften(law: FloatArray, softness: float) -> FloatArray:
@@ -116,14 +116,14 @@ def soften(law: FloatArray, softness: float) -> FloatArray:
     return np.asarray(softness * law + (1 - softness) * favourite)
 
 
-def uncovered(here: Setting, columns: Columns) -> float:
+def uncovered(here: FutureLogs, columns: Columns) -> float:
     """The share of the target's mass on pairs that the log does not have."""
     gone = here.needed.copy()
     gone[columns["observation"], columns["action"]] = 0.0
     return float(gone.sum())
 
 
-def with_factors(here: Setting, columns: Columns) -> Columns:
+def with_factors(here: FutureLogs, columns: Columns) -> Columns:
     """The log with factors in place of ids of states, where states have some."""
     if not here.model.factors:
         return columns
@@ -132,7 +132,7 @@ def with_factors(here: Setting, columns: Columns) -> Columns:
     return {**{name: column for name, column in columns.items() if name not in ids}, **written}
 
 
-def target_of(here: Setting) -> TabularPolicy:
+def target_of(here: FutureLogs) -> TabularPolicy:
     """The target on states as they are logged: factors where there are some, else ids."""
     factors = here.model.factors
     if not factors:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mixope.base.arrays import FloatArray
-from mixope.paper.experiment import Experiment, Repetition, Row, Size, number
+from mixope.paper.experiment import Exhibit, Repetition, Row, Size, number
 from mixope.paper.phase_logs import EMP, METHODS, PhaseLimit, PhaseLog
 from mixope.paper.phase_pictures import BETTER, SAME, UNDECIDED, WORSE, draw_phases, show_phases
 
@@ -31,7 +31,7 @@ LOGGERS = (1, 4)
 
 
 @dataclass(frozen=True)
-class Settings:
+class PhaseSettings:
     """All worlds (with their repetitions) × loggers × softness × episodes."""
 
     worlds: tuple[tuple[str, int], ...]
@@ -41,12 +41,12 @@ class Settings:
     horizon: int = HORIZON
 
 
-SIZES: dict[Size, Settings] = {
-    "smoke": Settings((("singlepath", 4), ("garnet", 4)), (0.1, 1.0), (12, 48)),
-    "quick": Settings(
+SIZES: dict[Size, PhaseSettings] = {
+    "smoke": PhaseSettings((("singlepath", 4), ("garnet", 4)), (0.1, 1.0), (12, 48)),
+    "quick": PhaseSettings(
         (("singlepath", 5), ("gridworld-slip", 5), ("garnet", 5), ("taxi", 2)), (0.03, 0.3, 1.0), (12, 96)
     ),
-    "full": Settings(
+    "full": PhaseSettings(
         (("singlepath", 50), ("gridworld-slip", 50), ("garnet", 50), ("taxi", 20)),
         (0.01, 0.03, 0.1, 0.3, 1.0),
         (12, 24, 48, 96, 192, 384),
@@ -54,7 +54,7 @@ SIZES: dict[Size, Settings] = {
 }
 
 
-def plan(settings: Settings, seed: int) -> list[Repetition]:
+def plan(settings: PhaseSettings, seed: int) -> list[Repetition]:
     """Limits first, then logs by number of the repetition, so that a run cut short has some of everything."""
     kinds = [
         (name, n, softness, repetitions)
@@ -73,7 +73,7 @@ def plan(settings: Settings, seed: int) -> list[Repetition]:
     return [*limits, *logs]
 
 
-def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
+def summarise(settings: PhaseSettings, rows: Sequence[Row]) -> list[Row]:
     """By world, loggers, softness: the limit, then every size with a line per method."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -85,7 +85,7 @@ def summarise(settings: Settings, rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _place(settings: Settings, cell: tuple[Any, ...]) -> tuple[float, ...]:
+def _place(settings: PhaseSettings, cell: tuple[Any, ...]) -> tuple[float, ...]:
     name, n, softness, episodes = cell
     return [world for world, _ in settings.worlds].index(name), n, softness, number(episodes, math.inf)
 
@@ -152,7 +152,7 @@ def says(ratio: float, error: float) -> str | None:
     return BETTER if ratio < 1 else WORSE
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = Exhibit(
     name="phases",
     title="When does estimating the behaviour help?",
     caption="Each cell is a mean squared error over that of EMP on the same logs, by how softly the loggers act (1 is "

@@ -22,8 +22,8 @@ from mixope.base.errors import UsageError
 from mixope.base.files import replacing, write_whole
 from mixope.base.processes import all_cores
 from mixope.paper import experiment as experiments
-from mixope.paper.experiment import Cell, Experiment, Row, Size
-from mixope.paper.runner import Record, Tick, cost, missing, run
+from mixope.paper.experiment import Cell, Exhibit, Row, Size
+from mixope.paper.runner import FinishedRepetition, Tick, cost, missing, run
 from mixope.version import __version__
 
 DIGITS = 7
@@ -65,7 +65,9 @@ def _make_folder(output: Path) -> None:
         ) from error
 
 
-def describe(experiment: Experiment, settings: Any, size: Size, seed: int, records: Sequence[Record]) -> dict[str, Any]:
+def describe(
+    experiment: Exhibit, settings: Any, size: Size, seed: int, records: Sequence[FinishedRepetition]
+) -> dict[str, Any]:
     """Where the results come from; what is not the same on every machine stands here and not in the CSV."""
     return {
         "experiment": experiment.name,
@@ -105,7 +107,7 @@ def _git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def draw(experiment: Experiment, folder: Path) -> list[Path]:
+def draw(experiment: Exhibit, folder: Path) -> list[Path]:
     """Picture and page from NAME.csv and NAME.json."""
     from mixope.paper.page import write_page
     from mixope.paper.style import save

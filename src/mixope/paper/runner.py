@@ -24,7 +24,7 @@ from mixope.paper.experiment import Cell, Repetition, Row
 
 
 @dataclass(frozen=True)
-class Record:
+class FinishedRepetition:
     """A repetition that is done: its key, its settings, what it measured and how long that took on one core."""
 
     key: str
@@ -56,9 +56,9 @@ def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def read_records(folder: Path) -> dict[str, Record]:
+def read_records(folder: Path) -> dict[str, FinishedRepetition]:
     """All records of a folder by key, whichever experiment wrote them."""
-    found: dict[str, Record] = {}
+    found: dict[str, FinishedRepetition] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             record = _parsed(line)
@@ -67,14 +67,14 @@ def read_records(folder: Path) -> dict[str, Record]:
     return found
 
 
-def _parsed(line: str) -> Record | None:
+def _parsed(line: str) -> FinishedRepetition | None:
     try:
-        return Record(**json.loads(line))
+        return FinishedRepetition(**json.loads(line))
     except (ValueError, TypeError):
         return None
 
 
-def append_record(path: Path, record: Record) -> None:
+def append_record(path: Path, record: FinishedRepetition) -> None:
     """One line, on a line of its own even where the last one was cut short."""
     rows = [{name: _plain(value) for name, value in row.items()} for row in record.rows]
     line = json.dumps({**asdict(record), "rows": rows}, allow_nan=False)
@@ -90,7 +90,7 @@ def _plain(value: Cell) -> Cell:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-Tick = Callable[[Record], None]
+Tick = Callable[[FinishedRepetition], None]
 
 
 def missing(repetitions: Sequence[Repetition], folder: Path) -> list[Repetition]:
@@ -108,7 +108,9 @@ def cost(repetitions: Sequence[Repetition], folder: Path) -> float:
     return sum(known.get(group_of(settings_of(r)), r.seconds) for r in repetitions)
 
 
-def run(repetitions: Sequence[Repetition], path: Path, *, jobs: int = 1, tick: Tick | None = None) -> list[Record]:
+def run(
+    repetitions: Sequence[Repetition], path: Path, *, jobs: int = 1, tick: Tick | None = None
+) -> list[FinishedRepetition]:
     """Measure what is not in the folder of ``path``, append it to ``path``, and give back all, in the order asked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     todo = missing(repetitions, path.parent)
@@ -121,7 +123,7 @@ def run(repetitions: Sequence[Repetition], path: Path, *, jobs: int = 1, tick: T
     return [done[key_of(repetition)] for repetition in repetitions]
 
 
-def measure(repetition: Repetition) -> Record:
+def measure(repetition: Repetition) -> FinishedRepetition:
     """One repetition, with the seconds of processor time it took.
 
     Warnings are about single logs and are not repeated here; a method that broke down has no number, and is counted.
@@ -131,4 +133,4 @@ def measure(repetition: Repetition) -> Record:
         warnings.simplefilter("ignore", MixopeWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         rows = repetition.measure()
-    return Record(key_of(repetition), settings_of(repetition), rows, round(time.process_time() - start, 3))
+    return FinishedRepetition(key_of(repetition), settings_of(repetition), rows, round(time.process_time() - start, 3))

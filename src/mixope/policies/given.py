@@ -19,7 +19,7 @@ class Classifier(Protocol):
         ...
 
 
-class Model(Protocol):
+class Predictor(Protocol):
     """A trained model that chooses actions, such as those of Stable-Baselines3 and d3rlpy."""
 
     def predict(self, observations: Any, /) -> Any:
@@ -52,7 +52,7 @@ PolicySource: TypeAlias = (
     | Mapping[Any, Any]
     | Table
     | Classifier
-    | Model
+    | Predictor
     | Callable[..., Any]
 )
 """A policy, a path, ``"module:name"``, ``"column:name"``, probabilities (S, A), columns by name, a rule by state, a

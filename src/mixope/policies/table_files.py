@@ -23,7 +23,7 @@ from mixope.policies.laws import Default, UnknownActions
 from mixope.policies.pickles import PICKLED
 from mixope.policies.table_roles import Names, Renaming, Roles, assign_roles
 from mixope.policies.tables import (
-    Table,
+    NamedColumns,
     column_keys,
     from_arrow,
     from_mapping,
@@ -38,7 +38,7 @@ from mixope.policies.tabular import TabularPolicy
 if TYPE_CHECKING:
     from mixope.logs import Logs
 
-FORMATS: Mapping[str, Callable[[Path, Names], Table]] = {
+FORMATS: Mapping[str, Callable[[Path, Names], NamedColumns]] = {
     ".csv": read_csv,
     ".csv.gz": read_csv,
     ".tsv": read_csv,
@@ -88,7 +88,7 @@ def read_policies(
 
 
 def single_policy(
-    table: Table,
+    table: NamedColumns,
     names: Names,
     default: Default = None,
     unknown_actions: UnknownActions = "error",
@@ -173,7 +173,7 @@ def _note_rule(roles: Roles, where: str) -> None:
         warnings.warn(MixopeWarning(note), stacklevel=4)
 
 
-def as_table(source: Any, names: Names) -> Table | None:
+def as_table(source: Any, names: Names) -> NamedColumns | None:
     """Columns, if the source has any."""
     if isinstance(source, Mapping):
         return from_mapping(source)
@@ -184,7 +184,7 @@ def as_table(source: Any, names: Names) -> Table | None:
     return None
 
 
-def _read_file(path: Path, names: Names) -> Table:
+def _read_file(path: Path, names: Names) -> NamedColumns:
     import pyarrow as pa
 
     known = extension(path)

@@ -1,6 +1,6 @@
 """Policies as files and frames of columns: CSV, Parquet, Arrow, data frames, dicts, one (state, action, prob) per row.
 
-Whatever the source, it becomes a :class:`Table`: names, and NumPy columns on demand. Its columns get their roles
+Whatever the source, it becomes a :class:`NamedColumns`: names, and NumPy columns on demand. Its columns get their roles
 (:mod:`~mixope.policies.table_roles`). Read and checked it is a :class:`Listing`, from which :func:`to_policy` makes the
 policy. A pair that is not listed has probability 0; that is only believed of states whose listed probabilities sum to
 one. Errors name rows of the source, because that is what the user can open and mend. PyArrow is imported only when a
@@ -27,7 +27,7 @@ from mixope.policies.tabular import TabularPolicy
 
 
 @dataclass(frozen=True)
-class Table:
+class NamedColumns:
     """Named columns of equal length. ``column`` fetches one; ``where`` names the source in errors."""
 
     names: tuple[str, ...]
@@ -35,7 +35,7 @@ class Table:
     where: str
 
 
-def from_mapping(columns: Mapping[str, Any], where: str = "dict of columns") -> Table:
+def from_mapping(columns: Mapping[str, Any], where: str = "dict of columns") -> NamedColumns:
     """A dict of columns."""
     arrays = {str(name): np.atleast_1d(as_array(values, f"values of {name!r}")) for name, values in columns.items()}
     lengths = {name: len(array) for name, array in arrays.items()}
@@ -45,10 +45,10 @@ def from_mapping(columns: Mapping[str, Any], where: str = "dict of columns") -> 
             where=where,
             got=", ".join(f"{name}: {length}" for name, length in lengths.items()),
         )
-    return Table(tuple(arrays), arrays.__getitem__, where)
+    return NamedColumns(tuple(arrays), arrays.__getitem__, where)
 
 
-def from_arrow(source: Any, where: str) -> Table:
+def from_arrow(source: Any, where: str) -> NamedColumns:
     """A PyArrow table, or anything that speaks the Arrow PyCapsule interface (pandas, polars, …)."""
     import pyarrow as pa
 
@@ -56,7 +56,7 @@ def from_arrow(source: Any, where: str) -> Table:
     repeated = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if repeated:
         raise DataError("two columns have the same name", where=where, got=", ".join(repeated))
-    return Table(tuple(table.column_names), lambda name: _to_numpy(table.column(name), name, where), where)
+    return NamedColumns(tuple(table.column_names), lambda name: _to_numpy(table.column(name), name, where), where)
 
 
 def _to_numpy(column: Any, name: str, where: str) -> AnyArray:
@@ -94,7 +94,7 @@ def _to_numpy(column: Any, name: str, where: str) -> AnyArray:
     return array
 
 
-def read_parquet(path: Path, names: Names) -> Table:
+def read_parquet(path: Path, names: Names) -> NamedColumns:
     """A Parquet file."""
     import pyarrow.parquet as pq
 
@@ -103,7 +103,7 @@ def read_parquet(path: Path, names: Names) -> Table:
     return from_arrow(table, str(path))
 
 
-def read_arrow(path: Path, names: Names) -> Table:
+def read_arrow(path: Path, names: Names) -> NamedColumns:
     """An Arrow IPC file (.arrow, .feather) or stream."""
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ def read_arrow(path: Path, names: Names) -> Table:
     return from_arrow(table, str(path))
 
 
-def read_csv(path: Path, names: Names) -> Table:
+def read_csv(path: Path, names: Names) -> NamedColumns:
     """A text file with a header. Ids that all look like integers are integers, otherwise text, dates included."""
     import pyarrow as pa
     from pyarrow import csv
@@ -166,7 +166,7 @@ class Listing:
         return DataError(problem, where=self.where, column=column, rows=rows, total=int(wrong.sum()), **facts)
 
 
-def read_listing(table: Table, roles: Roles) -> Listing:
+def read_listing(table: NamedColumns, roles: Roles) -> Listing:
     """Fetch and check the columns of a listing."""
     states = _states(table, roles)
     actions = column_keys(table, roles.action, "actions", floats=True)
@@ -176,14 +176,14 @@ def read_listing(table: Table, roles: Roles) -> Listing:
     return Listing(states, actions, probs, np.arange(len(probs)), roles, table.where)
 
 
-def _states(table: Table, roles: Roles) -> Keys:
+def _states(table: NamedColumns, roles: Roles) -> Keys:
     """The states; a dict may hold factors as one ``(n, k)`` array."""
     if roles.factors is None:
         return _keys(table, roles.observation[0], "states")
     return Keys(tuple(column_keys(table, name, "states").columns[0] for name in roles.observation))
 
 
-def column_keys(table: Table, name: str, what: str, *, floats: bool = False) -> Keys:
+def column_keys(table: NamedColumns, name: str, what: str, *, floats: bool = False) -> Keys:
     """One column of ids, or of numbers where ``floats`` may name something."""
     keys = _keys(table, name, what, floats)
     if len(keys.columns) > 1:
@@ -193,14 +193,14 @@ def column_keys(table: Table, name: str, what: str, *, floats: bool = False) -> 
     return keys
 
 
-def _keys(table: Table, name: str, what: str, floats: bool = False) -> Keys:
+def _keys(table: NamedColumns, name: str, what: str, floats: bool = False) -> Keys:
     try:
         return as_keys(table.column(name), what, floats=floats)
     except DataError as error:
         raise placed(error, table.where, name) from None
 
 
-def _numbers(table: Table, name: str) -> FloatArray:
+def _numbers(table: NamedColumns, name: str) -> FloatArray:
     column = table.column(name)
     if column.ndim != 1:
         raise DataError(

@@ -16,14 +16,14 @@ from mixope.base.errors import DataError, UsageError
 from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.spaces import Key, Leaf
 from mixope.logs.sources.steps import Spaces, columns_of
-from mixope.recording.parts import Parts
+from mixope.recording.parts import EpisodeTables
 from mixope.recording.shapes import OUTSIDE, stacked
 
 
 class Recording:
     """What was seen, done and earned. One episode is open at a time; those that are over go to the parts."""
 
-    def __init__(self, spaces: Spaces, parts: Parts, label: str | None, where: str) -> None:
+    def __init__(self, spaces: Spaces, parts: EpisodeTables, label: str | None, where: str) -> None:
         self.spaces, self.parts, self.label, self.where = spaces, parts, label, where
         self.episodes = self.steps = self.kept = 0
         self.open: Open | None = None

@@ -19,7 +19,7 @@ ROWS = 20_000
 SECONDS = 1.0
 
 
-class Parts:
+class EpisodeTables:
     """Tables of whole episodes, kept in a folder, or in memory where there is none."""
 
     def __init__(self, folder: str | os.PathLike[str] | None) -> None:

@@ -18,7 +18,7 @@ from mixope.policies.given import PolicySource
 from mixope.policies.own_code import asking, running
 from mixope.recording.episodes import Recording
 from mixope.recording.given import Environment
-from mixope.recording.parts import Parts
+from mixope.recording.parts import EpisodeTables
 from mixope.recording.shapes import carried_out, name_of, seen, spaces_of
 
 
@@ -54,7 +54,7 @@ def record(
     limits = Limits.of(episodes, steps, horizon)
     actor = Actor.of(env, policy, seed)
     name = label or f"policy-{actor.policy.fingerprint()[:8]}"
-    recording = Recording(actor.spaces, Parts(path), name, actor.where)
+    recording = Recording(actor.spaces, EpisodeTables(path), name, actor.where)
     with _kept_when_stopped(recording):
         _play(actor, recording, limits, seed)
     if recording.parts.folder is not None:

@@ -11,7 +11,7 @@ import gymnasium
 
 from mixope.base.errors import UsageError
 from mixope.recording.episodes import Recording
-from mixope.recording.parts import Parts
+from mixope.recording.parts import EpisodeTables
 from mixope.recording.shapes import name_of, spaces_of
 
 
@@ -21,7 +21,7 @@ class Recorder(gymnasium.Wrapper):  # type: ignore[misc]  # Gymnasium is an opti
     def __init__(self, env: Any, path: str | os.PathLike[str], *, label: str | None = None) -> None:
         spaces = spaces_of(env)
         super().__init__(env)
-        self.recording = Recording(spaces, Parts(path), label, name_of(env))
+        self.recording = Recording(spaces, EpisodeTables(path), label, name_of(env))
         self._logp: float | None = None
         self._closing = weakref.finalize(self, self.recording.close)
 

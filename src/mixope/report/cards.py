@@ -21,7 +21,7 @@ from mixope.estimate import Estimate
 from mixope.experiments.records import Experiment
 from mixope.inspection import Contents, Inspection
 from mixope.logs import Logs
-from mixope.report import folds, trial_words
+from mixope.report import difference_words, folds, trial_words
 from mixope.report.charts import Chart, chart
 from mixope.report.decision import choice, decision
 from mixope.report.words import (
@@ -49,7 +49,7 @@ _serial = count(1)
 
 
 @dataclass(frozen=True)
-class Line:
+class CardLine:
     """One thing that matters, with the outcome that its sign shows."""
 
     kind: str
@@ -65,7 +65,7 @@ class Card:
     word: str
     headline: str
     under: tuple[str, ...]
-    checks: tuple[Line, ...]
+    checks: tuple[CardLine, ...]
     folds: tuple[folds.Fold, ...]
     chart: Chart | None
     phrase: Phrase = in_python
@@ -122,7 +122,7 @@ def _(record: Comparison) -> Card:
     several = len({e.target for e in record.estimates}) > 1
     first = tuple(e for e in record.estimates if chosen is None or e.estimator == chosen.estimator)
     urgent = [
-        Line(line.kind, f"{e.target}, {line.name}" if several else line.name, line.sentence)
+        CardLine(line.kind, f"{e.target}, {line.name}" if several else line.name, line.sentence)
         for e in first
         for line in map(_check, e.diagnostics)
     ]
@@ -173,7 +173,7 @@ def _contest(chosen: Selection, details: Sequence[folds.Fold], alerts: Sequence[
     """Which targets to take."""
     sure = "good" if len(chosen.contenders) == 1 else "caution" if chosen.ranked else "bad"
     by = f"by {chosen.estimator}, at {level_words(chosen.level)}"
-    lines = tuple(Line("caution", "note", alert) for alert in alerts[:MOST_CHECKS])
+    lines = tuple(CardLine("caution", "note", alert) for alert in alerts[:MOST_CHECKS])
     word = "one target is the best" if sure == "good" else "the best cannot be told apart" if chosen.ranked else ""
     word = "one target is ranked" if len(chosen.ranked) == 1 and not chosen.contenders else word
     return Card(
@@ -194,8 +194,8 @@ def _(record: Experiment) -> Card:
     lines = tuple(
         (
             line.name,
-            trial_words.amount(line.effect.difference, line.effect.standard_error),
-            trial_words.reach(line.effect),
+            difference_words.amount(line.effect.value, line.effect.standard_error),
+            difference_words.reach(line.effect),
         )
         for line in arm.lines
     )
@@ -218,7 +218,7 @@ def _(record: Experiment) -> Card:
 @card.register
 def _(record: Backtest) -> Card:
     lines = [
-        Line(
+        CardLine(
             kind(row),
             row.label,
             f"predicted {rounded(row.predicted)}, earned {rounded(row.earned)}, z {signed(row.z, 1)}"
@@ -258,7 +258,7 @@ def _(record: Backtest) -> Card:
 
 @card.register
 def _(record: Inspection) -> Card:
-    lines = [Line(_REMARKS[found.status], found.name, found.sentence) for found in record.remarks]
+    lines = [CardLine(_REMARKS[found.status], found.name, found.sentence) for found in record.remarks]
     usable = record.error is None
     warned = any(line.kind != "reference" for line in lines)
     word = ("usable, with warnings" if warned else "usable") if usable else "cannot be used as they are"
@@ -313,7 +313,7 @@ def _(record: Logs) -> Card:
             record.name,
             f"states: {schema.observation_kind}{wide}; actions: {schema.action_kind}; {propensities}",
         ),
-        tuple(Line("caution", "assumed", note) for note in record.assumed[:MOST_CHECKS]),
+        tuple(CardLine("caution", "assumed", note) for note in record.assumed[:MOST_CHECKS]),
         folds.present(
             folds.mapping("", schema.mapping),
             folds.notes(record.notes),
@@ -323,10 +323,10 @@ def _(record: Logs) -> Card:
     )
 
 
-def _check(found: Diagnostic) -> Line:
-    return Line(kind(found), found.name, found.sentence)
+def _check(found: Diagnostic) -> CardLine:
+    return CardLine(kind(found), found.name, found.sentence)
 
 
-def _most_urgent(lines: Iterable[Line]) -> tuple[Line, ...]:
+def _most_urgent(lines: Iterable[CardLine]) -> tuple[CardLine, ...]:
     """The three that matter most: failed, then warned, then passed, each in the order of the checks."""
     return tuple(sorted(lines, key=lambda line: _URGENT[line.kind])[:MOST_CHECKS])

@@ -174,7 +174,7 @@ def _ranges(marks: Sequence[plots.Mark], unit: str) -> Chart:
 @chart.register
 def _(record: Differences, most: int = MOST) -> Chart | None:
     marks = [
-        plots.Mark(f"{p.first} − {p.second}", p.value, p.joint.low, p.joint.high, "logger")
+        plots.Mark(f"{p.first} − {p.second}", p.value, p.decisive.low, p.decisive.high, "logger")
         for p in (record.pairs or record.loggers)[:most]
     ]
     says = "Differences with their intervals. " + "; ".join(f"{mark.label}: {mark.words}" for mark in marks)

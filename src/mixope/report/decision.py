@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixope.checks import Verdict
-from mixope.differences import Comparison, Difference, Differences, Selection
-from mixope.differences.records import probability_words
+from mixope.differences import Comparison, Differences, Selection
 from mixope.estimate import Estimate
+from mixope.report.difference_words import chance_words
 from mixope.report.words import judged, level_words, rounded
-from mixope.uncertainty import Interval
+from mixope.uncertainty import Difference, Interval
 
 UNSUPPORTED = "Not supported by these logs"
 MOST_NAMED = 4
@@ -36,7 +36,7 @@ def decision(found: Estimate) -> str:
     gain = found.against_logs.difference
     if gain is None:
         return f"Whether {who} is better than what ran is not known: there is no difference with an interval"
-    sure = _chance("better", gain.probability_better)
+    sure = chance_words("better", gain.probability_better)
     if gain.interval.low <= 0 <= gain.interval.high:
         return f"{who} cannot be told apart from what ran: {_signed(gain.value, gain.interval, found.unit)}, {sure}"
     how = "better" if gain.value > 0 else "worse"
@@ -73,16 +73,12 @@ def _ahead(best: str, chosen: Selection, found: Differences | None) -> str:
     pair = next((p for p in pairs if {p.first, p.second} == {best, second}), None)
     if found is None or pair is None:
         return ""
-    turned = pair.first != best
-    low, high = (-pair.joint.high, -pair.joint.low) if turned else (pair.joint.low, pair.joint.high)
-    value = -pair.value if turned else pair.value
-    chance = pair.probability_first_is_better
-    chance = 1 - chance if turned and chance is not None else chance
-    joint, unit = Interval(low, high, found.level, pair.joint.method), found.estimand.unit
+    pair = pair if pair.first == best else pair.reversed
+    value, joint, unit = pair.value, pair.decisive, found.estimand.unit
     size = f"better than “{second}”, the next, by {_size(value, joint, unit)}"
-    if low <= 0:
+    if joint.low <= 0:
         size = f"against “{second}”, the next, {_signed(value, joint, unit)}"
-    return f": {size}, {_chance('better', chance)}"
+    return f": {size}, {chance_words('better', pair.probability_better)}"
 
 
 def _verb(found: Estimate) -> str:
@@ -104,11 +100,6 @@ def _around(value: float, low: float, high: float, interval: Interval, unit: str
     half = interval.width / 2
     at = level_words(interval.level)
     return f"{rounded(value, half)} {unit} ({at} interval {rounded(low, half)} to {rounded(high, half)})"
-
-
-def _chance(what: str, probability: float | None) -> str:
-    words = probability_words(probability)
-    return f"P({what}) {words if words.startswith(('<', '>')) else f'= {words}'}"
 
 
 def _named(names: Sequence[str]) -> str:

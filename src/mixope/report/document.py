@@ -18,7 +18,7 @@ from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.base.rendering import ReportedRecord
 from mixope.checks import Diagnostic
-from mixope.differences import Comparison, Difference, Differences, Selection
+from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
 from mixope.estimate import Estimate, Provenance
 from mixope.experiments.records import Experiment
@@ -27,6 +27,7 @@ from mixope.report.decision import choice, title
 from mixope.report.trial_words import headline
 from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
 from mixope.requests.weights import WeightBin
+from mixope.uncertainty import Difference
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}

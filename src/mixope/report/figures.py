@@ -105,7 +105,7 @@ def _selection(shown: Document, chosen: Selection, name: str) -> Drawing:
 def _differences(shown: Document, found: Differences, name: str) -> Drawing:
     listed = found.pairs[:MOST_PAIRS]
     marks = [
-        plots.Mark(f"{p.first} − {p.second}", p.value, p.joint.low, p.joint.high, shown.pair_kind(found, p))
+        plots.Mark(f"{p.first} − {p.second}", p.value, p.decisive.low, p.decisive.high, shown.pair_kind(found, p))
         for p in listed
     ]
     level = level_words(found.level)

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 from mixope.checks import Diagnostic
 from mixope.differences import Differences, Selection
-from mixope.differences.records import probability_words
 from mixope.distributions import Returns
 from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Contents, Inspection
 from mixope.logs import CANONICAL
+from mixope.report.difference_words import difference_words
 from mixope.report.returned import amount_words
 from mixope.report.words import (
     NO_CONCLUSION,
     by_urgency,
     demand,
-    difference_words,
     earned_words,
     number,
     outcome,
@@ -27,6 +26,7 @@ from mixope.report.words import (
     state_words,
     whole,
 )
+from mixope.uncertainty import probability_words
 
 MOST_LISTED = 100
 """Rows of a table; the JSON has all."""
@@ -95,8 +95,8 @@ def pairs(found: Differences) -> Fold:
     every = (*found.pairs, *found.loggers)
     rows = tuple(
         (
-            *(p.first, p.second, number(p.value), span(p.joint.low, p.joint.high)),
-            *(probability_words(p.probability_first_is_better), p.conclusion or NO_CONCLUSION),
+            *(p.first, p.second, number(p.value), span(p.decisive.low, p.decisive.high)),
+            *(probability_words(p.probability_better), p.conclusion or NO_CONCLUSION),
         )
         for p in every[:MOST_LISTED]
     )

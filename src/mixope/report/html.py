@@ -16,12 +16,13 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from mixope.base.errors import clean, phrased
-from mixope.differences.records import probability_words
 from mixope.report import returned, trial_words, words
 from mixope.report.cards import Card
 from mixope.report.decision import decision
+from mixope.report.difference_words import amount, reach
 from mixope.report.document import Document, versions
 from mixope.report.figures import figures
+from mixope.uncertainty import probability_words
 from mixope.version import __version__
 
 _WORDS = (
@@ -61,7 +62,7 @@ def _environment() -> Environment:
     made.globals.update({name: getattr(words, name) for name in _WORDS})
     made.globals.update(probability_words=probability_words, decision=decision, versions=versions, version=__version__)
     made.globals.update(no_conclusion=words.NO_CONCLUSION)
-    made.globals.update(trial=trial_words, risk_words=returned)
+    made.globals.update(trial=trial_words, risk_words=returned, amount=amount, reach=reach)
     made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
     return made
 

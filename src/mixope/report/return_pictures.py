@@ -6,7 +6,7 @@ from functools import partial
 
 from mixope.distributions import Returns
 from mixope.report import folds
-from mixope.report.cards import Card, Line, card
+from mixope.report.cards import Card, CardLine, card
 from mixope.report.charts import Chart, chart
 from mixope.report.returned import KINDS, amount_words, headline, refusals
 from mixope.report.risk_graph import risk_and_return
@@ -25,7 +25,7 @@ def _(found: Returns, most: int = MOST) -> Chart | None:
 def _(found: Returns) -> Card:
     first = found.main
     lines = tuple(
-        Line(KINDS[each.verdict], each.target, f"mean {amount_words(each.mean)}, worst {amount_words(each.tail)}")
+        CardLine(KINDS[each.verdict], each.target, f"mean {amount_words(each.mean)}, worst {amount_words(each.tail)}")
         for each in found.targets
     )
     checks = [check for each in found.targets for check in each.checks]

@@ -38,7 +38,7 @@ Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Box:
+class PixelBox:
     """A rectangle, in CSS pixels from the lower left corner of the axes."""
 
     left: float
@@ -47,16 +47,16 @@ class Box:
     top: float
 
     @classmethod
-    def around(cls, at: Place, wide: float, high: float) -> Box:
+    def around(cls, at: Place, wide: float, high: float) -> PixelBox:
         """With this centre."""
         return cls(at[0] - wide / 2, at[1] - high / 2, at[0] + wide / 2, at[1] + high / 2)
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: PixelBox) -> bool:
         """Whether the two have a point in common."""
         across = self.left < other.right and other.left < self.right
         return across and self.bottom < other.top and other.bottom < self.top
 
-    def holds(self, other: Box) -> bool:
+    def holds(self, other: PixelBox) -> bool:
         """Whether the other lies inside."""
         across = self.left <= other.left and other.right <= self.right
         return across and self.bottom <= other.bottom and other.top <= self.top
@@ -141,8 +141,8 @@ def _name(axes: Axes, spots: Sequence[Spot], most: float) -> None:
 
     points = [pixels(spot.at) for spot in spots]
     words = [shortened(spot.name, most) for spot in spots[:MOST_NAMED]]
-    lines = [Box(*pixels(ends[0]), *pixels(ends[1])) for spot in spots for ends in _ends(spot)]
-    placed = places(points, [width(word) + GAP for word in words], Box(0.0, 0.0, wide, high), lines)
+    lines = [PixelBox(*pixels(ends[0]), *pixels(ends[1])) for spot in spots for ends in _ends(spot)]
+    placed = places(points, [width(word) + GAP for word in words], PixelBox(0.0, 0.0, wide, high), lines)
     for word, point, box in zip(words, points, placed, strict=False):
         at = (box.left + box.right) / 2 / wide, (box.bottom + box.top) / 2 / high
         axes.text(*at, word, transform=axes.transAxes, ha="center", va="center_baseline", color=INK, zorder=5)
@@ -159,13 +159,15 @@ def _ends(spot: Spot) -> Iterable[tuple[Place, Place]]:
     yield from [((x, up[0]), (x, up[1]))] if up else []
 
 
-def places(points: Sequence[Place], widths: Sequence[float], page: Box, lines: Sequence[Box]) -> list[Box]:
+def places(
+    points: Sequence[Place], widths: Sequence[float], page: PixelBox, lines: Sequence[PixelBox]
+) -> list[PixelBox]:
     """Where names of these widths stand, one for each of the first points: in turn, each where it disturbs least."""
-    spots = [Box.around(point, 2 * POINT, 2 * POINT) for point in points]
-    placed: list[Box] = []
+    spots = [PixelBox.around(point, 2 * POINT, 2 * POINT) for point in points]
+    placed: list[PixelBox] = []
     for k, ((x, y), wide) in enumerate(zip(points, widths, strict=False)):
         options = [
-            (Box.around((x + dx * (ring + wide / 2), y + dy * (ring + LINE / 2)), wide, LINE), ring)
+            (PixelBox.around((x + dx * (ring + wide / 2), y + dy * (ring + LINE / 2)), wide, LINE), ring)
             for ring, (dx, dy) in product(RINGS, SIDES)
         ]
         free = [(box, ring) for box, ring in options if page.holds(box)] or options[:1]
@@ -182,16 +184,16 @@ def places(points: Sequence[Place], widths: Sequence[float], page: Box, lines: S
     return placed
 
 
-def _met(box: Box, others: Iterable[Box]) -> int:
+def _met(box: PixelBox, others: Iterable[PixelBox]) -> int:
     """How many of the others it meets."""
     return sum(box.meets(other) for other in others)
 
 
-def _leader(point: Place, box: Box) -> Iterable[Box]:
+def _leader(point: Place, box: PixelBox) -> Iterable[PixelBox]:
     """Steps on the way from a point to its name."""
     end = box.nearest(point)
     steps = int(math.dist(end, point) / POINT)
     for k in range(1, steps + 1):
         share = k / (steps + 1)
         at = point[0] + share * (end[0] - point[0]), point[1] + share * (end[1] - point[1])
-        yield Box.around(at, 1.0, 1.0)
+        yield PixelBox.around(at, 1.0, 1.0)

@@ -18,8 +18,7 @@ from rich.text import Text
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Phrase, clean, in_python, phrased
 from mixope.confounding import Confounding
-from mixope.differences import Comparison, Difference, Differences, Selection
-from mixope.differences.records import probability_words
+from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
 from mixope.estimate import Estimate
 from mixope.estimators import Entry
@@ -27,6 +26,7 @@ from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection
 from mixope.logs import UNLABELLED
 from mixope.planning import Plan
+from mixope.report.difference_words import advantage_words, difference_words
 from mixope.report.layout import SHOWN, STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
 from mixope.report.plans import plan_view
 from mixope.report.returned import returns_view, risk_pieces
@@ -34,8 +34,6 @@ from mixope.report.terminal_inspection import inspection_view
 from mixope.report.terminal_trials import experiment_view
 from mixope.report.words import (
     NO_CONCLUSION,
-    advantage_words,
-    difference_words,
     earned_words,
     judged,
     kind,
@@ -51,6 +49,7 @@ from mixope.report.words import (
     unanswered,
     whole,
 )
+from mixope.uncertainty import Difference, probability_words
 
 UNSEEN = "whatever was never logged would earn, and counting chance"
 WIDTH = 110
@@ -252,8 +251,8 @@ def _with_whom(found: Differences) -> str:
 def _pairs(pairs: Sequence[Difference]) -> Table:
     rows = []
     for pair in pairs:
-        half, chance = pair.joint.width / 2, probability_words(pair.probability_first_is_better)
-        around = f"{rounded(pair.joint.low, half)} to {rounded(pair.joint.high, half)}"
+        half, chance = pair.decisive.width / 2, probability_words(pair.probability_better)
+        around = f"{rounded(pair.decisive.low, half)} to {rounded(pair.decisive.high, half)}"
         value = rounded(pair.value, half)
         rows.append(
             (pair.first, pair.second, value, around, times(pair.narrower), chance, pair.conclusion or NO_CONCLUSION)

@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.base.errors import Phrase, phrased
-from mixope.differences.records import probability_words
 from mixope.experiments.records import ArmResult, Day, Experiment, Line
 from mixope.report import trial_words as say
+from mixope.report.difference_words import amount, reach
 from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
 from mixope.report.words import percent, rounded
+from mixope.uncertainty import probability_words
 
 
 def experiment_view(found: Experiment, phrase: Phrase) -> Group:
@@ -34,12 +35,10 @@ def _groups(found: Experiment) -> Pieces:
     rows = []
     for group in found.subgroups:
         effect, plain = group.long_run.effect, group.naive
-        seen = say.amount(plain.difference, plain.standard_error)
-        value = say.amount(effect.difference, effect.standard_error)
+        seen = amount(plain.value, plain.standard_error)
+        value = amount(effect.value, effect.standard_error)
         whose = f"{group.arm}, {group.metric}"
-        rows.append(
-            (group.value, f"{group.units:,}", whose, seen, value, say.reach(effect), str(group.long_run.verdict))
-        )
+        rows.append((group.value, f"{group.units:,}", whose, seen, value, reach(effect), str(group.long_run.verdict)))
     if not rows:
         return []
     head = (found.subgroups[0].column, "#units", "of", "#seen", "#long run", "interval", "verdict")
@@ -73,8 +72,8 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
 
 def _line(line: Line) -> tuple[Cell, ...]:
     found = line.effect
-    value = say.amount(found.difference, found.standard_error)
-    return line.name, value, say.reach(found), probability_words(found.probability_better), line.meaning
+    value = amount(found.value, found.standard_error)
+    return line.name, value, reach(found), probability_words(found.probability_better), line.meaning
 
 
 def _path(found: Experiment, arm: ArmResult) -> Table:
@@ -87,9 +86,9 @@ def _day(day: Day) -> tuple[Cell, ...]:
     error = (day.high - day.low) / 4
     seen = ""
     if day.seen is not None:
-        seen = f"{say.amount(day.seen, day.seen_error)} ± {rounded(day.seen_error, day.seen_error)}"
-    reach = f"{say.amount(day.low, error)} to {say.amount(day.high, error)}"
-    return str(day.day + 1), seen, say.amount(day.predicted, error), reach
+        seen = f"{amount(day.seen, day.seen_error)} ± {rounded(day.seen_error, day.seen_error)}"
+    reach = f"{amount(day.low, error)} to {amount(day.high, error)}"
+    return str(day.day + 1), seen, amount(day.predicted, error), reach
 
 
 def _drivers(found: Experiment, arm: ArmResult) -> Table:
@@ -97,6 +96,6 @@ def _drivers(found: Experiment, arm: ArmResult) -> Table:
     for driver in arm.drivers:
         state = ", ".join(f"{name} {value}" for name, value in driver.state.items())
         shares = percent(driver.control_share, 1), percent(driver.treatment_share, 1)
-        rows.append((state, *shares, say.amount(driver.at_once, error), say.amount(driver.carried, error)))
+        rows.append((state, *shares, amount(driver.at_once, error), amount(driver.carried, error)))
     head = ("state", f"#share under {found.control}", f"#under {arm.arm}", "#at once", "#carried over")
     return table(head, rows)

@@ -6,9 +6,9 @@ from functools import partial
 
 from mixope.experiments.records import ArmResult, Experiment
 from mixope.report import trial_graphs as graphs
+from mixope.report.difference_words import amount
 from mixope.report.drawings import Figures, sized
 from mixope.report.graphs import HEIGHT, bounds
-from mixope.report.trial_words import amount
 
 
 def of_experiment(found: Experiment, prefix: str = "") -> Figures:

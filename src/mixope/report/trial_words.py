@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from mixope.checks import Verdict
 from mixope.estimand import Estimand
-from mixope.experiments.records import ArmResult, Effect, Experiment, Guardrail, Sensitivity
-from mixope.report.words import rounded
+from mixope.experiments.records import ArmResult, Experiment, Guardrail, Sensitivity
+from mixope.report.difference_words import amount, chance_sentence, effect_words
 
-SMALL = 0.001
 IN_THE_LONG_RUN = "in the long run"
 
 
@@ -25,7 +24,7 @@ def headline(found: Experiment, arm: ArmResult) -> str:
     if arm.decision == "not supported":
         return f"{_asked(f'These data do not support an answer on {arm.arm} against {found.control}', arm)}."
     said = _asked(_verb(found, arm), arm)
-    return f"{said}: {difference(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
+    return f"{said}: {effect_words(effect)} {per}{_otherwise(arm)}{_broken(found, arm)}."
 
 
 def _asked(said: str, arm: ArmResult) -> str:
@@ -43,7 +42,7 @@ def _verb(found: Experiment, arm: ArmResult) -> str:
     """More, less, or not to be told apart; of a cost it is also said which of them is better."""
     if arm.decision == "unclear":
         return f"{arm.arm} and {found.control} cannot be told apart on {arm.metric}"
-    more = "more" if arm.long_run.effect.difference > 0 else "less"
+    more = "more" if arm.long_run.effect.value > 0 else "less"
     if arm.less_is_better:
         return f"{arm.arm} is {arm.decision} than {found.control}, with {more} {arm.metric},"
     return f"{arm.arm} earns {more} {arm.metric} than {found.control}"
@@ -62,24 +61,7 @@ def _otherwise(arm: ArmResult) -> str:
     if looked == arm.decision:
         return ""
     said = {"better": "it looked better", "worse": "it looked worse", "unclear": "no difference was sure"}[looked]
-    return f", though {said} during the test ({amount(seen.difference, seen.standard_error)})"
-
-
-def difference(effect: Effect) -> str:
-    """A difference with its interval."""
-    return f"{amount(effect.difference, effect.standard_error)} ({reach(effect)} at {effect.interval.level:.4g})"
-
-
-def amount(value: float, error: float | None) -> str:
-    """A difference with its sign, to the digits that its standard error leaves it."""
-    said = rounded(value, error)
-    return said if said.startswith(("-", "−")) else f"+{said}"
-
-
-def reach(effect: Effect) -> str:
-    """The interval of a difference."""
-    sure, error = effect.interval, effect.standard_error
-    return f"{amount(sure.low, error)} to {amount(sure.high, error)}"
+    return f", though {said} during the test ({amount(seen.value, seen.standard_error)})"
 
 
 def chance(arm: ArmResult) -> str:
@@ -87,8 +69,7 @@ def chance(arm: ArmResult) -> str:
     p = arm.long_run.effect.probability_better
     if p is None or arm.decision == "not supported":
         return f"these data do not tell whether {arm.arm} is better"
-    said = f"below {SMALL:g}" if p < SMALL else f"above {1 - SMALL:g}" if p > 1 - SMALL else f"{p:.3f}"
-    return f"the probability that {arm.arm} is better is {said}"
+    return chance_sentence(f"{arm.arm} is better", p)
 
 
 def parts(arm: ArmResult) -> str:
@@ -97,8 +78,8 @@ def parts(arm: ArmResult) -> str:
         return ""
     once, carried = arm.at_once, arm.carried
     return (
-        f"{amount(once.difference, once.standard_error)} is earned at once, in the same states, and"
-        f" {amount(carried.difference, carried.standard_error)} comes from units that are elsewhere in the long run"
+        f"{amount(once.value, once.standard_error)} is earned at once, in the same states, and"
+        f" {amount(carried.value, carried.standard_error)} comes from units that are elsewhere in the long run"
     )
 
 
@@ -127,7 +108,7 @@ def rails(found: Experiment) -> list[tuple[str, str, str]]:
     """Guardrails: how each came out, whose it is, and in words."""
     lines = []
     for rail in found.guardrails:
-        said = f"{_when(found.main)} {difference(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
+        said = f"{_when(found.main)} {effect_words(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
         lines.append((RAIL[rail.status], f"{rail.metric}, {rail.arm}", f"{rail.status}: {said}"))
     return lines
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Advice
 from mixope.checks import Diagnostic, Verdict
-from mixope.differences.records import Rank, probability_words
+from mixope.differences.records import Rank
 from mixope.estimate import Earned, Estimate
 from mixope.uncertainty import Interval
 
@@ -262,26 +262,11 @@ def _beside_the_logs(estimate: Estimate) -> list[str]:
 
 def earned_words(found: Earned) -> str:
     """What somebody earns, with its interval; a dash where that is not known."""
-    return _around(found.value, found.interval)
+    return around(found.value, found.interval)
 
 
-def advantage_words(found: Earned) -> str:
-    """The target less somebody, with its interval and how likely it is that the target is better; or a dash."""
-    if found.difference is None:
-        return "–"
-    if found.difference.probability_better is None:
-        return f"{_around(found.difference.value, found.difference.interval)}, {NO_CONCLUSION}"
-    better = probability_words(found.difference.probability_better)
-    sign = "" if better.startswith(("<", ">")) else "= "
-    return f"{_around(found.difference.value, found.difference.interval)}, P(better) {sign}{better}"
-
-
-def difference_words(found: Earned) -> str:
-    """The target less somebody, with its interval; or a dash."""
-    return "–" if found.difference is None else _around(found.difference.value, found.difference.interval)
-
-
-def _around(value: float | None, found: Interval | None) -> str:
+def around(value: float | None, found: Interval | None) -> str:
+    """A value with its interval, where it has one."""
     if found is None:
         return rounded(value)
     half = found.width / 2

@@ -18,7 +18,7 @@ import numpy as np
 from jax.experimental import pallas
 
 from mixope.features.points import Points
-from mixope.requests.device_plan import CutPlan, Plan, ProductPlan, Side, Sides, SquarePlan, SumPlan, TotalPlan
+from mixope.requests.device_plan import CutPlan, DevicePlan, ProductPlan, Side, Sides, SquarePlan, SumPlan, TotalPlan
 from mixope.requests.rows import FOLDS
 
 Precision = Literal["float32", "tf32", "bfloat16"]
@@ -29,14 +29,14 @@ _NOWHERE = -1e30
 _LOG2_E = float(np.log2(np.e))
 
 
-class Table(NamedTuple):
+class BumpTable(NamedTuple):
     """The bumps of a map: log₂ φ = table · (z, |z|², 1, 0 …), less that of their sum; and 1 where a bump is one."""
 
     lifted: Any
     real: Any
 
 
-class Sheet(NamedTuple):
+class FoldRows(NamedTuple):
     """Rows of one fold, along the last axis: points by encoding, those of the next states unless chained, factors."""
 
     points: tuple[Any, ...]
@@ -49,7 +49,7 @@ def padded_size(points: Points) -> int:
     return -(-len(points.widths) // TILE) * TILE
 
 
-def table_of(points: Points) -> Table:
+def table_of(points: Points) -> BumpTable:
     """In single precision, ready to be sent."""
     half, (size, d) = _LOG2_E * 0.5 / points.widths**2, points.centres.shape
     lifted = np.zeros((padded_size(points), -(-(d + 2) // 16) * 16), dtype=np.float32)
@@ -57,16 +57,16 @@ def table_of(points: Points) -> Table:
     lifted[:size, d] = -half
     lifted[:, d + 1] = _NOWHERE
     lifted[:size, d + 1] = -half * (points.centres**2).sum(axis=1)
-    return Table(lifted, (np.arange(len(lifted)) < size).astype(np.float32))
+    return BumpTable(lifted, (np.arange(len(lifted)) < size).astype(np.float32))
 
 
-def zeros(plan: Plan, device: Any) -> tuple[Any, ...]:
+def zeros(plan: DevicePlan, device: Any) -> tuple[Any, ...]:
     """Totals of no rows."""
     with jax.default_device(device):
         return tuple(jnp.zeros(_shape(plan, each), dtype=jnp.float32) for each in plan.sums)
 
 
-def _shape(plan: Plan, each: SumPlan) -> tuple[int, ...]:
+def _shape(plan: DevicePlan, each: SumPlan) -> tuple[int, ...]:
     match each:
         case CutPlan():
             return (1,)
@@ -87,21 +87,21 @@ def added(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=32)
-def programme(plan: Plan, encodings: tuple[int, ...], lag: int, precision: Precision, on_chip: bool) -> Any:
+def programme(plan: DevicePlan, encodings: tuple[int, ...], lag: int, precision: Precision, on_chip: bool) -> Any:
     """One piece added to the totals, which are overwritten; ``lag`` columns after a row is its next state, if any."""
     return jax.jit(partial(_step, plan, encodings, lag, precision, on_chip), donate_argnums=0)
 
 
 def _step(
-    plan: Plan,
+    plan: DevicePlan,
     encodings: tuple[int, ...],
     lag: int,
     precision: Precision,
     on_chip: bool,
     totals: tuple[Any, ...],
-    tables: tuple[Table, ...],
+    tables: tuple[BumpTable, ...],
     etas: tuple[Any, ...],
-    sheet: Sheet,
+    sheet: FoldRows,
     fold: Any,
 ) -> tuple[Any, ...]:
     features = partial(bumps, on_chip=on_chip, precision=precision)
@@ -112,10 +112,10 @@ def _step(
         ahead = tuple(features(table, sheet.ahead[k]) for table, k in zip(tables, encodings, strict=True))
     gates = tuple(1.0 + _exact(eta[None], here[k])[0] for eta, k in zip(etas, plan.gates, strict=True))
     real = tuple(table.real for table in tables)
-    return Piece(here, ahead, gates, sheet.factors, real, lag, precision).added(plan, totals, fold)
+    return FeaturePiece(here, ahead, gates, sheet.factors, real, lag, precision).added(plan, totals, fold)
 
 
-class Piece(NamedTuple):
+class FeaturePiece(NamedTuple):
     """A piece while it is worked on: its features are there."""
 
     here: tuple[Any, ...]
@@ -126,7 +126,7 @@ class Piece(NamedTuple):
     lag: int
     precision: Precision
 
-    def added(self, plan: Plan, totals: tuple[Any, ...], fold: Any) -> tuple[Any, ...]:
+    def added(self, plan: DevicePlan, totals: tuple[Any, ...], fold: Any) -> tuple[Any, ...]:
         """The totals with this piece."""
         return tuple(self._added(each, total, fold) for each, total in zip(plan.sums, totals, strict=True))
 
@@ -208,7 +208,7 @@ def _exact(left: Any, right: Any) -> Any:
     return jnp.matmul(left, right.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST)
 
 
-def bumps(table: Table, points: Any, on_chip: bool, precision: Precision = "float32") -> Any:
+def bumps(table: BumpTable, points: Any, on_chip: bool, precision: Precision = "float32") -> Any:
     """φ (size, n) of points (d, n); with products in bfloat16, φ is no better than that."""
     d, n = points.shape
     rest = table.lifted.shape[1] - d - 2

@@ -30,8 +30,8 @@ import numpy as np
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.features.points import Points, points_of
 from mixope.logs import Schema
-from mixope.requests.device_kernel import Precision, Sheet, Table, added, padded_size, programme, table_of, zeros
-from mixope.requests.device_plan import Part, ProductPlan, Side, SquarePlan, SumPlan, TotalPlan, planned
+from mixope.requests.device_kernel import BumpTable, FoldRows, Precision, added, padded_size, programme, table_of, zeros
+from mixope.requests.device_plan import PlanInput, ProductPlan, Side, SquarePlan, SumPlan, TotalPlan, planned
 from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.request import Batch, content_key
 from mixope.requests.rows import FOLDS, Rows, fold_of, row_columns, told
@@ -84,7 +84,7 @@ class DeviceMoments:
         return tuple(list(dict.fromkeys(keys)).index(key) for key in keys)
 
     @cached_property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[BumpTable, ...]:
         """All bumps, on the device."""
         return tuple(self.put(table_of(points)) for points in self.maps)
 
@@ -111,7 +111,7 @@ class DeviceMoments:
         part = planned([request.terms(rows) for request in self.requests], numbers, sizes, fold)
         return Staged(self, part, self._sheets(rows, fold, part), len(rows))
 
-    def _sheets(self, rows: Rows, fold: IntArray, part: Part) -> dict[tuple[int, bool], Sheet]:
+    def _sheets(self, rows: Rows, fold: IntArray, part: PlanInput) -> dict[tuple[int, bool], FoldRows]:
         """The rows by fold."""
         found = {}
         for k in np.unique(fold).tolist():
@@ -120,22 +120,22 @@ class DeviceMoments:
             found[int(k), chained] = sheet
         return found
 
-    def _sheet(self, rows: Rows, mine: IntArray, part: Part) -> tuple[Sheet, bool]:
+    def _sheet(self, rows: Rows, mine: IntArray, part: PlanInput) -> tuple[FoldRows, bool]:
         here, ahead = rows.observation[mine], rows.next_observation[mine]
         factors = part.factors[:, mine]
         factors[part.following] *= ~rows.terminated[mine]
         broken = _broken(here, ahead, rows.terminated[mine])
         if not part.following.any():
-            return Sheet(self._points(here), (), factors), True
+            return FoldRows(self._points(here), (), factors), True
         if broken.mean() > MOST_BREAKS:
-            return Sheet(self._points(here), self._points(ahead), factors), False
+            return FoldRows(self._points(here), self._points(ahead), factors), False
         place = np.repeat(np.arange(len(mine)), 1 + broken)
         extra = np.append(False, place[1:] == place[:-1])  # a next state that no row begins with
         points = here[place]
         points[extra] = ahead[broken]
         factors = factors[:, place]
         factors[:, extra] = 0.0
-        return Sheet(self._points(points), (), factors), True
+        return FoldRows(self._points(points), (), factors), True
 
     def _points(self, observations: AnyArray) -> tuple[AnyArray, ...]:
         first = [self.encodings.index(k) for k in range(max(self.encodings) + 1)]
@@ -183,8 +183,8 @@ class Staged:
     """Rows on their way: totals on the device of all full pieces, and what is left over on the processor."""
 
     request: DeviceMoments
-    part: Part | None
-    sheets: dict[tuple[int, bool], Sheet]
+    part: PlanInput | None
+    sheets: dict[tuple[int, bool], FoldRows]
     n_rows: int
     totals: tuple[Any, ...] | None = None
 
@@ -217,7 +217,7 @@ class Staged:
         request, chained = self.request, key[1]
         return request.piece - request.lanes + 1 if chained else request.piece
 
-    def _sent(self, key: tuple[int, bool], sheet: Sheet) -> Sheet:
+    def _sent(self, key: tuple[int, bool], sheet: FoldRows) -> FoldRows:
         """Full pieces go to the device; the rest comes back. The last point of a chain begins the next one."""
         request, (fold, chained), points = self.request, key, self._points(key)
         lanes = request.lanes
@@ -234,7 +234,7 @@ class Staged:
             self._add(fold, lanes if chained else 0, piece)
         return sheet
 
-    def _add(self, fold: int, lag: int, sheet: Sheet) -> None:
+    def _add(self, fold: int, lag: int, sheet: FoldRows) -> None:
         """One piece."""
         request, part = self.request, self.part
         assert part is not None
@@ -261,14 +261,14 @@ def _broken(here: AnyArray, ahead: AnyArray, ended: BoolArray) -> BoolArray:
     return np.asarray(off & ~ended)
 
 
-def _mapped(sheet: Sheet, function: Callable[[AnyArray], AnyArray]) -> Sheet:
+def _mapped(sheet: FoldRows, function: Callable[[AnyArray], AnyArray]) -> FoldRows:
     """The same of every array."""
-    return Sheet(tuple(map(function, sheet.points)), tuple(map(function, sheet.ahead)), function(sheet.factors))
+    return FoldRows(tuple(map(function, sheet.points)), tuple(map(function, sheet.ahead)), function(sheet.factors))
 
 
-def _joined(first: Sheet, second: Sheet) -> Sheet:
+def _joined(first: FoldRows, second: FoldRows) -> FoldRows:
     def both(left: tuple[AnyArray, ...], right: tuple[AnyArray, ...]) -> tuple[AnyArray, ...]:
         return tuple(np.concatenate(pair, axis=1) for pair in zip(left, right, strict=True))
 
     (factors,) = both((first.factors,), (second.factors,))
-    return Sheet(both(first.points, second.points), both(first.ahead, second.ahead), factors)
+    return FoldRows(both(first.points, second.points), both(first.ahead, second.ahead), factors)

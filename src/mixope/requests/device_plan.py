@@ -14,7 +14,7 @@ import numpy as np
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.base.errors import UsageError
 from mixope.requests.rows import FOLDS
-from mixope.requests.terms import Columns, Cut, Gate, Number, Product, Square, Term, Total, sums_of
+from mixope.requests.terms import ColumnSum, Cut, FeatureColumns, Hinge, NumberSum, Product, Square, Term, sums_of
 
 Named = tuple[int, str]
 """The number of a request, and the name of one of its sums."""
@@ -69,7 +69,7 @@ class CutPlan(NamedTuple):
 SumPlan = ProductPlan | SquarePlan | TotalPlan | CutPlan
 
 
-class Plan(NamedTuple):
+class DevicePlan(NamedTuple):
     """Everything that is compiled: sizes of maps, the map of every gate, and the sums in order."""
 
     sizes: tuple[int, ...]
@@ -78,13 +78,13 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanInput:
     """What rows add to a plan: factors (k, n), which of them belong to next states, η of the gates, and numbers.
 
     Parts that are merged keep numbers, and no factors.
     """
 
-    plan: Plan
+    plan: DevicePlan
     names: tuple[Named, ...]
     factors: AnyArray
     following: BoolArray
@@ -100,7 +100,7 @@ class Part:
         pairs = zip(self.etas, sizes, strict=True)
         return tuple(np.pad(eta, (0, size - len(eta))).astype(np.float32) for eta, size in pairs)
 
-    def merge(self, other: Part) -> Part:
+    def merge(self, other: PlanInput) -> PlanInput:
         """The numbers of both."""
         if (self.plan, self.names) != (other.plan, other.names):
             raise UsageError("these moments belong to different features, targets or behaviours and cannot be merged")
@@ -109,24 +109,26 @@ class Part:
         return replace(self, numbers=numbers, weights=weights, factors=self.factors[:, :0])
 
 
-def planned(terms: Sequence[Sequence[Term]], maps: Mapping[int, int], sizes: tuple[int, ...], fold: IntArray) -> Part:
+def planned(
+    terms: Sequence[Sequence[Term]], maps: Mapping[int, int], sizes: tuple[int, ...], fold: IntArray
+) -> PlanInput:
     """The terms of several requests; ``maps`` gives the number of each map by its identity."""
     writer = _Writer(maps)
     sums, names, numbers, weights = [], [], {}, {}
     for number, of_request in enumerate(terms):
         for term in of_request:
-            if isinstance(term, Number):
+            if isinstance(term, NumberSum):
                 numbers[number, term.name] = sums_of(term, fold, FOLDS)
                 continue
             sums.append(writer.plan(term))
             names.append((number, term.name))
             if isinstance(term, Square):
-                weight = Number(term.name, term.weight, term.by_fold)
+                weight = NumberSum(term.name, term.weight, term.by_fold)
                 weights[number, term.name] = sums_of(weight, fold, FOLDS)
-    plan = Plan(sizes, tuple(writer.gates.values()), tuple(sums))
+    plan = DevicePlan(sizes, tuple(writer.gates.values()), tuple(sums))
     table = np.stack(writer.rows) if writer.rows else np.zeros((0, len(fold)), dtype=np.float32)
     following = np.array(writer.following, dtype=np.bool_)
-    return Part(plan, tuple(names), table, following, tuple(writer.etas), numbers, weights)
+    return PlanInput(plan, tuple(names), table, following, tuple(writer.etas), numbers, weights)
 
 
 @dataclass
@@ -140,7 +142,7 @@ class _Writer:
     gates: dict[tuple[int, int], int] = field(default_factory=dict)
     etas: list[FloatArray] = field(default_factory=list)
 
-    def plan(self, term: Product | Square | Total | Cut) -> SumPlan:
+    def plan(self, term: Product | Square | ColumnSum | Cut) -> SumPlan:
         """Where the arrays of a term are."""
         match term:
             case Product(_, left, right, by_fold):
@@ -149,13 +151,13 @@ class _Writer:
                 return SquarePlan(self._side(columns), self._place(weight, False), centre, by_fold)
             case Cut(_, gate, where):
                 return CutPlan(self._gate(gate), self._place(where, False))
-            case Total(_, several, by_fold, squared, stacked):
+            case ColumnSum(_, several, by_fold, squared, stacked):
                 return TotalPlan(self._sides(several), by_fold, squared, stacked)
 
-    def _sides(self, columns: Sequence[Columns]) -> Sides:
+    def _sides(self, columns: Sequence[FeatureColumns]) -> Sides:
         return tuple(self._side(each) for each in columns)
 
-    def _side(self, columns: Columns) -> Side:
+    def _side(self, columns: FeatureColumns) -> Side:
         factor = columns.factor
         width = 1 if factor is None or factor.ndim == 1 else factor.shape[1]
         first = -1 if factor is None else self._place(factor, columns.following)
@@ -172,7 +174,7 @@ class _Writer:
             self.following += [following] * len(columns)
         return self.places[key]
 
-    def _gate(self, gate: Gate) -> int:
+    def _gate(self, gate: Hinge) -> int:
         key = (id(gate.features), id(gate.eta))
         if key not in self.gates:
             self.gates[key] = self.maps[id(gate.features)]

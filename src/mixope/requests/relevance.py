@@ -81,7 +81,7 @@ def _action_cells(actions: AnyArray) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class Responses:
     """What is to be told, centred, side by side; ``group`` says which belong together (the levels of a category).
 
     ``about`` is, for every group, the column of the state that changes: −1 for reward and end, −2 for the action.
@@ -92,7 +92,7 @@ class Outcomes:
     about: IntArray
 
 
-def _outcomes(rows: Rows, encoding: StateEncoding, owners: IntArray) -> Outcomes:
+def _outcomes(rows: Rows, encoding: StateEncoding, owners: IntArray) -> Responses:
     """Reward, end and action; and the change of every column, none after an end."""
     change = encoding.transform(rows.next_observation) - encoding.transform(rows.observation)
     change[rows.terminated] = 0.0
@@ -104,10 +104,10 @@ def _outcomes(rows: Rows, encoding: StateEncoding, owners: IntArray) -> Outcomes
     values -= values.mean(axis=0)
     spread = np.abs(values).max(axis=0)
     group = np.concatenate([np.full(v.shape[1], g) for g, (v, _) in enumerate(parts)]).astype(np.int64)
-    return Outcomes(values / np.where(spread > 0, spread, 1.0), group, np.array([about for _, about in parts]))
+    return Responses(values / np.where(spread > 0, spread, 1.0), group, np.array([about for _, about in parts]))
 
 
-def _shares(cells: Sequence[IntArray], outcomes: Outcomes, actions: IntArray, inside: BoolArray) -> FloatArray:
+def _shares(cells: Sequence[IntArray], outcomes: Responses, actions: IntArray, inside: BoolArray) -> FloatArray:
     """I(k → y) of every column and group of outcomes, boosted on the rows inside and judged on the others."""
     n_groups = len(outcomes.about)
     told = np.zeros((len(cells), n_groups))

@@ -192,7 +192,7 @@ class OfLoggers:
 
 
 @dataclass(frozen=True)
-class Part:
+class FragmentResult:
     """What a worker brings home: which fragment it was, how many rows it had, and a partial for every request."""
 
     fragment: int
@@ -208,7 +208,7 @@ def joins_episodes(request: Request) -> bool:
     return bool(getattr(request, "joins_episodes", False))
 
 
-def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragment: int = 0) -> Part:
+def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragment: int = 0) -> FragmentResult:
     """The worker: all requests on the rows of one fragment."""
     batch = Batch(table, schema)
 
@@ -222,7 +222,7 @@ def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragm
             if len(mine := of(piece, request)):
                 totals[id(request)] = request.add(totals[id(request)], mine)
     found = (totals[id(r)] if totals.get(id(r)) is not None else r.of(of(batch, r)) for r in requests)
-    return Part(fragment, len(batch), tuple(found))
+    return FragmentResult(fragment, len(batch), tuple(found))
 
 
 def slices(table: pa.Table, schema: Schema) -> Iterator[Batch]:
@@ -246,9 +246,9 @@ def _columns_of(request: Request, schema: Schema) -> tuple[str, ...]:
     return (*request.columns(schema), *(() if sees_unfollowed(request) else (UNFOLLOWED,)))
 
 
-def in_order(parts: Iterable[Part]) -> Iterator[Part]:
+def in_order(parts: Iterable[FragmentResult]) -> Iterator[FragmentResult]:
     """Parts in the order of their fragments, whatever order they came in; a hole or a double is an error."""
-    waiting: dict[int, Part] = {}
+    waiting: dict[int, FragmentResult] = {}
     wanted = 0
     for part in parts:
         if part.fragment < wanted or part.fragment in waiting:
@@ -261,7 +261,7 @@ def in_order(parts: Iterable[Part]) -> Iterator[Part]:
         raise MixopeError(f"the engine lost fragment {wanted}: it returned fragment {min(waiting)} but not that one")
 
 
-def merge_in_order(parts: Iterable[Part], expected_rows: int | None = None) -> Part | None:
+def merge_in_order(parts: Iterable[FragmentResult], expected_rows: int | None = None) -> FragmentResult | None:
     """All parts merged, as a fixed tree over the fragments; a hole, a double or a lost row is an error.
 
     Neighbours are merged in pairs, then pairs of pairs, as they come in: at most log₂(fragments) partials wait.
@@ -294,7 +294,7 @@ class _Open:
     partials: list[Any]
 
     @classmethod
-    def of(cls, part: Part) -> _Open:
+    def of(cls, part: FragmentResult) -> _Open:
         """Nobody else needs it."""
         return cls(part.fragment, part.rows, list(part.partials))
 
@@ -307,9 +307,9 @@ class _Open:
         return _Open(other.fragment, self.rows + other.rows, both)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> FragmentResult:
         """Closed again."""
-        return Part(self.fragment, self.rows, tuple(self.partials))
+        return FragmentResult(self.fragment, self.rows, tuple(self.partials))
 
 
 Name = Callable[[Any], str]

@@ -2,13 +2,13 @@
 
 Everything that moments are made of is φ of a row's state, or of the next one, crossed with a few numbers per row:
 
-    Columns      φ(s) ⊗ f        f (n, k), k·size columns; several of them add up, as in  φ(s) ⊗ f − φ(s′) ⊗ g
-    Gate         max(1 + η·φ(s), 0)        one more factor of the row, where a ratio is calibrated
-    Product      Σ left rightᵀ
-    Square       Σ w x xᵀ
-    Total        Σ columns,  or Σ φ² ⊗ f
-    Cut          in how many rows a gate was below zero
-    Number       Σ of numbers that need no features
+    FeatureColumns   φ(s) ⊗ f        f (n, k), k·size columns; several of them add up, as in  φ(s) ⊗ f − φ(s′) ⊗ g
+    Hinge            max(1 + η·φ(s), 0)        one more factor of the row, where a ratio is calibrated
+    Product          Σ left rightᵀ
+    Square           Σ w x xᵀ
+    ColumnSum        Σ columns,  or Σ φ² ⊗ f
+    Cut              in how many rows a gate was below zero
+    NumberSum        Σ of numbers that need no features
 
 f and the numbers are made from the rows by policies and behaviours, on the processor; they are small. φ is large, and
 is never seen by it (:mod:`mixope.requests.device_moments`). Columns of the next state count for nothing where an
@@ -26,7 +26,7 @@ from mixope.features import FittedMap
 
 
 @dataclass(frozen=True)
-class Gate:
+class Hinge:
     """max(1 + η·φ(s), 0) of every row."""
 
     features: FittedMap
@@ -34,13 +34,13 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FeatureColumns:
     """φ(s), or φ(s′) where ``following``, crossed with ``factor`` (n, k) or (n,); without one, as it is."""
 
     features: FittedMap
     factor: AnyArray | None = None
     following: bool = False
-    gate: Gate | None = None
+    gate: Hinge | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Product:
     """Σ left rightᵀ over rows."""
 
     name: str
-    left: tuple[Columns, ...]
-    right: tuple[Columns, ...]
+    left: tuple[FeatureColumns, ...]
+    right: tuple[FeatureColumns, ...]
     by_fold: bool = True
 
 
@@ -63,18 +63,18 @@ class Square:
     """
 
     name: str
-    columns: Columns
+    columns: FeatureColumns
     weight: AnyArray
     centre: tuple[float, ...] = (1.0,)
     by_fold: bool = True
 
 
 @dataclass(frozen=True)
-class Total:
+class ColumnSum:
     """Σ columns over rows; with ``squared``, of the squares of φ. ``stacked`` keeps the factors apart, (k, size)."""
 
     name: str
-    columns: tuple[Columns, ...]
+    columns: tuple[FeatureColumns, ...]
     by_fold: bool = True
     squared: bool = False
     stacked: bool = False
@@ -85,12 +85,12 @@ class Cut:
     """Rows, among those ``where``, whose gate would be below zero."""
 
     name: str
-    gate: Gate
+    gate: Hinge
     where: BoolArray
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberSum:
     """Σ values over rows; (n,) or, for several sums at once, (n, k)."""
 
     name: str
@@ -98,10 +98,10 @@ class Number:
     by_fold: bool = True
 
 
-Term = Product | Square | Total | Cut | Number
+Term = Product | Square | ColumnSum | Cut | NumberSum
 
 
-def sums_of(number: Number, fold: AnyArray, folds: int) -> FloatArray:
+def sums_of(number: NumberSum, fold: AnyArray, folds: int) -> FloatArray:
     """Σ values by fold, in double precision."""
     values = np.asarray(number.values, dtype=np.float64)
     if not number.by_fold:

@@ -31,7 +31,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.processes import run_tasks
-from mixope.solvers.networks import Adam, Average, Networks, gradients, new_network, valued
+from mixope.solvers.networks import Adam, Networks, ParameterMean, gradients, new_network, valued
 
 Tick = Callable[[int, int], None]
 STEEPEST = 1.25
@@ -176,7 +176,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RenewalRows:
     """What is drawn for a renewal: rows, the steps that are left of each, and which pair ahead stands for all of them.
 
     Nobody looks at ``clock`` where there is no horizon; ``one`` is None where all pairs ahead are looked at.
@@ -188,7 +188,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Draws:
+class TrainingDraws:
     """All that is random in the training of one network, whoever is trained beside it."""
 
     rows: FittedRows
@@ -197,7 +197,9 @@ class Draws:
     generator: np.random.Generator
 
     @classmethod
-    def of(cls, rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int) -> Draws:
+    def of(
+        cls, rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int
+    ) -> TrainingDraws:
         """Those of network ``number``."""
         return cls(rows, np.cumsum(weights[number]), settings, np.random.default_rng([seed, 67, number]))
 
@@ -206,7 +208,7 @@ class Draws:
         inputs = self.rows.inputs.shape[1] + (self.rows.horizon is not None)
         return new_network(inputs, self.settings.width, self.generator)
 
-    def renewal(self) -> Drawn:
+    def renewal(self) -> RenewalRows:
         """Rows in proportion to their weights, with replacement, for all steps up to the next renewal."""
         rows, generator = self.rows, self.generator
         count = self.settings.steps * self.settings.batch
@@ -215,17 +217,17 @@ class Draws:
         clock = np.ones(count)
         if rows.horizon is not None:
             clock = generator.integers(1, rows.horizon + 1, size=count).astype(np.float64)
-        return Drawn(chosen, clock, generator.integers(rows.ahead.shape[1], size=count) if rows.even else None)
+        return RenewalRows(chosen, clock, generator.integers(rows.ahead.shape[1], size=count) if rows.even else None)
 
 
 def train_network(
     rows: FittedRows, weights: FloatArray, settings: FittedQSettings, seed: int, number: int
 ) -> tuple[list[FloatArray], float]:
     """One network, from its own rows and its own draws; and η."""
-    draws = Draws.of(rows, weights, settings, seed, number)
+    draws = TrainingDraws.of(rows, weights, settings, seed, number)
     learner = _Learner(rows, draws.network())
     adam, total = Adam(learner.parameters), settings.renewals * settings.steps
-    averaged, since = Average(learner.parameters), settings.averaged_since
+    averaged, since = ParameterMean(learner.parameters), settings.averaged_since
     for renewal in range(settings.renewals):
         x, goals = learner.renewed(draws.renewal())
         for step in range(settings.steps):
@@ -245,7 +247,7 @@ class _Learner:
     rows: FittedRows
     parameters: list[FloatArray]
 
-    def renewed(self, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
+    def renewed(self, drawn: RenewalRows) -> tuple[FloatArray, FloatArray]:
         """Inputs and new goals y of the chosen rows, after slope and level of the network were set right."""
         rows, chosen, clock = self.rows, drawn.chosen, drawn.clock
         x = with_clock(rows.inputs[chosen], clock, rows.horizon).astype(np.float64)
@@ -272,7 +274,7 @@ class _Learner:
         off = rows.reward + self._restarted(np.arange(len(rows)), self._expected(rows.ahead, rows.shares)) - q
         return float(weights @ off / weights.sum())
 
-    def _ahead(self, drawn: Drawn) -> FloatArray:
+    def _ahead(self, drawn: RenewalRows) -> FloatArray:
         """V(s′) of the chosen rows: the mean over all pairs where shares differ, else by one of them at random."""
         rows, chosen = self.rows, drawn.chosen
         shares, pairs = rows.shares[chosen], rows.ahead

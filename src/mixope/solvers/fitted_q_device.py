@@ -25,12 +25,12 @@ from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.processes import reporting
 from mixope.solvers.fitted_q import (
     STEEPEST,
-    Drawn,
-    Draws,
     Fitted,
     FittedQSettings,
     FittedRows,
+    RenewalRows,
     Tick,
+    TrainingDraws,
     Units,
     falling,
 )
@@ -45,7 +45,7 @@ Parameters = tuple[Any, ...]
 """W₁, b₁, W₂, b₂, w, c, of all networks together or, under ``vmap``, of one."""
 
 
-class Held(NamedTuple):
+class DeviceRows(NamedTuple):
     """The rows, on the device."""
 
     inputs: Any
@@ -67,7 +67,7 @@ class Taken(NamedTuple):
     ended: Any
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """Networks on their way: parameters, Adam's two means, and the mean of the last steps."""
 
     parameters: Parameters
@@ -106,7 +106,7 @@ def fit_networks_on(
     units, settings = Units.of(rows), settings.for_rows(len(rows))
     inside = units.inside(rows)
     trainer = _Trainer(device, inside, Form(settings.batch, rows.horizon is not None, rows.average, rows.even))
-    draws = [Draws.of(inside, weights, settings, seed, number) for number in range(len(weights))]
+    draws = [TrainingDraws.of(inside, weights, settings, seed, number) for number in range(len(weights))]
     with reporting(tick, "learning the value") as report:
         averaged = trainer.train(draws, settings, report)
     found = [[np.asarray(p[k], dtype=np.float64) for p in averaged] for k in range(len(weights))]
@@ -125,18 +125,18 @@ class _Trainer:
     def __init__(self, device: Any, rows: FittedRows, form: Form) -> None:
         self.device, self.form = device, form
         arrays = (rows.inputs, rows.ahead, rows.shares, rows.reward, rows.going, np.float32(rows.horizon or 1))
-        self.held = self._put(Held(*map(_single, arrays)))
+        self.held = self._put(DeviceRows(*map(_single, arrays)))
         self.bounds = self._put((np.float32(rows.low), np.float32(rows.high)))
         self.ends = bool((rows.going == 0.0).any())
         self.starts = self._put((_single(rows.starts), _single(rows.start_shares))) if rows.average else None
 
     def train(
-        self, draws: Sequence[Draws], settings: FittedQSettings, report: Callable[[int, int], None] | None
+        self, draws: Sequence[TrainingDraws], settings: FittedQSettings, report: Callable[[int, int], None] | None
     ) -> Parameters:
         """The mean of the parameters of the last steps, of every network."""
         begin = self._put(tuple(_single(np.stack(p)) for p in zip(*(each.network() for each in draws), strict=True)))
         zeros = tuple(map(jnp.zeros_like, begin))
-        state, drawn = State(begin, zeros, zeros, zeros), _stacked([each.renewal() for each in draws])
+        state, drawn = TrainingState(begin, zeros, zeros, zeros), _stacked([each.renewal() for each in draws])
         for number, schedule in enumerate(_schedule(settings), start=1):
             taken = self._run(_take, self.held, self._put(drawn))
             state = self._run(_renew, state, taken, self._first(state.parameters), self.bounds, self._put(schedule))
@@ -178,7 +178,7 @@ def _single(values: Any) -> AnyArray:
     return np.asarray(values, dtype=np.float32)
 
 
-def _stacked(drawn: Sequence[Drawn]) -> tuple[AnyArray, ...]:
+def _stacked(drawn: Sequence[RenewalRows]) -> tuple[AnyArray, ...]:
     """The draws of all networks, (networks, n); the first pair ahead where all are looked at."""
     chosen = np.stack([each.chosen for each in drawn]).astype(np.int32)
     one = np.stack([np.zeros(1) if each.one is None else each.one for each in drawn]).astype(np.int32)
@@ -204,12 +204,12 @@ def _schedule(settings: FittedQSettings) -> list[Step]:
 # --- programmes: what is compiled
 
 
-def _take(form: Form, held: Held, drawn: tuple[Any, ...]) -> Taken:
+def _take(form: Form, held: DeviceRows, drawn: tuple[Any, ...]) -> Taken:
     """The rows that every network drew."""
     return jax.vmap(partial(_take_one, form, held))(*drawn)  # type: ignore[no-any-return]
 
 
-def _take_one(form: Form, held: Held, chosen: Any, clock: Any, one: Any) -> Taken:
+def _take_one(form: Form, held: DeviceRows, chosen: Any, clock: Any, one: Any) -> Taken:
     reward, going = held.reward[chosen], held.going[chosen]
     ended, x = going == 0.0, held.inputs[chosen]
     if form.even:
@@ -230,13 +230,17 @@ def _with_clock(pairs: Any, left: Any, horizon: Any) -> Any:
     return jnp.concatenate([pairs, column[..., None]], axis=-1)
 
 
-def _renew(form: Form, state: State, taken: Taken, first: Any, bounds: tuple[Any, Any], schedule: Step) -> State:
+def _renew(
+    form: Form, state: TrainingState, taken: Taken, first: Any, bounds: tuple[Any, Any], schedule: Step
+) -> TrainingState:
     """A renewal of all networks, and the steps up to the next one."""
     along = jax.vmap(partial(_renew_one, form), in_axes=(0, 0, 0, None, None))
     return along(state, taken, first, bounds, schedule)  # type: ignore[no-any-return]
 
 
-def _renew_one(form: Form, state: State, taken: Taken, first: Any, bounds: tuple[Any, Any], schedule: Step) -> State:
+def _renew_one(
+    form: Form, state: TrainingState, taken: Taken, first: Any, bounds: tuple[Any, Any], schedule: Step
+) -> TrainingState:
     low, high = bounds
     q, v = _valued(state.parameters, taken.x), _expected(state.parameters, taken.ahead, taken.shares)
     if form.average:
@@ -270,7 +274,7 @@ def _mean(form: Form, values: Any) -> Any:
     return values.reshape(-1, form.batch).mean(axis=1).mean()
 
 
-def _step(state: State, given: tuple[Step, Any, Any]) -> tuple[State, None]:
+def _step(state: TrainingState, given: tuple[Step, Any, Any]) -> tuple[TrainingState, None]:
     """One step of Adam; weights, not biases, decay."""
     step, x, y = given
     found = jax.grad(_half_square)(state.parameters, x, y)
@@ -278,7 +282,7 @@ def _step(state: State, given: tuple[Step, Any, Any]) -> tuple[State, None]:
         _moved(step, k % 2 == 0, *each)
         for k, each in enumerate(zip(state.parameters, state.mean, state.square, state.averaged, found, strict=True))
     ]
-    return State(*(tuple(column) for column in zip(*moved, strict=True))), None
+    return TrainingState(*(tuple(column) for column in zip(*moved, strict=True))), None
 
 
 def _moved(step: Step, decays: bool, now: Any, mean: Any, square: Any, averaged: Any, slope: Any) -> tuple[Any, ...]:
@@ -314,7 +318,7 @@ def _at_starts(form: Form, parameters: Parameters, starts: Any, shares: Any) -> 
     return jax.lax.map(lambda one: _expected(one, pairs, shares.T).mean(), parameters)
 
 
-def _residuals(form: Form, parameters: Parameters, held: Held, first: Any) -> Any:
+def _residuals(form: Form, parameters: Parameters, held: DeviceRows, first: Any) -> Any:
     """r + V(s′) − q(s,a) of all rows, of every network in turn, so that memory does not grow with their number."""
     pairs = jnp.swapaxes(held.ahead, 0, 1)
 

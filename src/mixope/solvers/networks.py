@@ -124,7 +124,7 @@ class Adam:
             self.parameters[k] -= size * mean / (np.sqrt(square / second) + 1e-8)
 
 
-class Average:
+class ParameterMean:
     """The mean of parameters over some steps."""
 
     def __init__(self, like: Parameters) -> None:

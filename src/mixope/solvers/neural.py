@@ -81,7 +81,7 @@ class NeuralRows:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainedNetworks:
     """Trained networks (one a seed) and how it went: losses on the rows each trained on and on those held out."""
 
     parameters: Any
@@ -118,7 +118,7 @@ class Training:
         return np.concatenate(found, axis=1).astype(np.float64) if found else np.zeros((len(self.first_loss), 0))
 
 
-def train(rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, seed: int = 0) -> Training:
+def train(rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, seed: int = 0) -> TrainedNetworks:
     """Train one network a line of ``held_out`` (seeds, n): rows marked there judge, the others teach (none may be)."""
     jax = load_jax()
     keys = jax.random.split(jax.random.key(seed), len(held_out))
@@ -158,7 +158,9 @@ def _ratios(jax: Any) -> Callable[[Any, Any], Any]:
 # ------------------------------------------------------------------------------------------------ tests
 
 
-def _train_tests(jax: Any, rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, begin: Any) -> Training:
+def _train_tests(
+    jax: Any, rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, begin: Any
+) -> TrainedNetworks:
     """Levenberg–Marquardt, all seeds in step, each with a damping μ of its own; who has converged stands still."""
     problem = _Tests(jax, rows, held_out)
     theta, unravel = _flat(jax, begin)
@@ -188,7 +190,7 @@ def _train_tests(jax: Any, rows: NeuralRows, held_out: BoolArray, settings: Neur
     last = _squares(problem.linearised(chosen, unravel)[0])
     size = problem.size(chosen, unravel)
     parameters, ended = jax.vmap(unravel)(_narrow(chosen)), problem.held_out_loss(chosen, unravel)
-    return Training(parameters, first, last, judged, ended, np.sqrt(last) / size, step)
+    return TrainedNetworks(parameters, first, last, judged, ended, np.sqrt(last) / size, step)
 
 
 def _marquardt(jacobian: FloatArray, residual: FloatArray, damping: FloatArray) -> FloatArray:
@@ -279,7 +281,7 @@ class _Tests:
 
 def _train_kernel(
     jax: Any, rows: NeuralRows, held_out: BoolArray, settings: NeuralSettings, begin: Any, seed: int
-) -> Training:
+) -> TrainedNetworks:
     """Adam on mini-batches drawn with probability ∝ c; the loss is reported on fixed batches of each part."""
     generator = np.random.default_rng([seed, 29])
     data = tuple(jax.numpy.asarray(_narrow(a)) for a in (rows.states, rows.following, rows.ratio))
@@ -303,7 +305,7 @@ def _train_kernel(
     first, first_judged = on_taught(begin), on_held_out(begin)
     theta = run(begin, draw(teach, settings.adam_steps, size))
     last = on_taught(theta)
-    return Training(theta, first, last, first_judged, on_held_out(theta), np.sqrt(last), settings.adam_steps)
+    return TrainedNetworks(theta, first, last, first_judged, on_held_out(theta), np.sqrt(last), settings.adam_steps)
 
 
 def _kernel_loss(jax: Any, width: float, theta: Any, states: Any, following: Any, ratio: Any) -> Any:

@@ -55,7 +55,7 @@ CLOSE = 1e-12
 
 
 @dataclass(frozen=True)
-class Steps:
+class NodeOutcomes:
     """What was seen after each node: outcomes with their shares, which add up to one in every node.
 
     A node is a state; or, where ``home`` and ``taken`` are given, a state and an action, with that state and the
@@ -155,13 +155,13 @@ class Filling:
     weight: FloatArray
     last: IntArray
 
-    def answers(self, steps: Steps, y: FloatArray) -> bool:
+    def answers(self, steps: NodeOutcomes, y: FloatArray) -> bool:
         """Whether it is right for this y too: what is filled lies below the last outcome, and what is not above."""
         above = y - y[self.last][steps.node]
         return not np.any(((self.part >= 1.0) & (above > 0)) | ((self.part <= 0.0) & (above < 0)))
 
 
-def fill(steps: Steps, room: Room, y: FloatArray) -> Filling:
+def fill(steps: NodeOutcomes, room: Room, y: FloatArray) -> Filling:
     """The λ with the lowest Σ p λ y in every node."""
     order = _sorted(steps.node, y)
     share, node = steps.share[order], steps.node[order]
@@ -181,7 +181,7 @@ def _sorted(node: IntArray, y: FloatArray) -> IntArray:
     return np.argsort(node + (y - least) / width, kind="stable")
 
 
-def slopes(steps: Steps, room: Room, y: FloatArray, filling: Filling) -> tuple[FloatArray, FloatArray]:
+def slopes(steps: NodeOutcomes, room: Room, y: FloatArray, filling: Filling) -> tuple[FloatArray, FloatArray]:
     """How min Σ p λ y moves with p(c|s), apart from a constant in every node, and with b.
 
     It is low Σ p y + (high − low) max_q [q/(1 + Γ) − Σ p (q − y)₊], and nature's own answer does not matter.
@@ -208,7 +208,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Solved:
+class ReweightedChain:
     """A chain under one λ: visits by state, the value, h by state and after an end (last), and dμ's part."""
 
     law: FloatArray
@@ -224,7 +224,7 @@ class Way(Protocol):
     def gamma(self) -> float:
         """The discount of what comes after a step."""
 
-    def solve(self, steps: Steps, moves: sparse.csr_matrix, earned: FloatArray) -> Solved:
+    def solve(self, steps: NodeOutcomes, moves: sparse.csr_matrix, earned: FloatArray) -> ReweightedChain:
         """From P and r under λ."""
 
 
@@ -234,7 +234,7 @@ class Sum:
 
     gamma: float
 
-    def solve(self, steps: Steps, moves: sparse.csr_matrix, earned: FloatArray) -> Solved:
+    def solve(self, steps: NodeOutcomes, moves: sparse.csr_matrix, earned: FloatArray) -> ReweightedChain:
         """The law of visits (1 − γ) μ (I − γP)⁻¹, the value, and h with h = r − value + γ P h."""
         known = Resolvent(moves, self.gamma)
         law = np.maximum(known.solve((1.0 - self.gamma) * steps.start, "T")[0], 0.0)
@@ -242,7 +242,7 @@ class Sum:
         value = float(law @ earned)
         h = known.solve(earned - value)[0]
         h = np.asarray(h - law @ h)
-        return Solved(law, value, np.append(h, 0.0), (1.0 - self.gamma) * h)
+        return ReweightedChain(law, value, np.append(h, 0.0), (1.0 - self.gamma) * h)
 
 
 @dataclass(frozen=True)
@@ -252,12 +252,12 @@ class Total:
     gamma: float
     scale: float
 
-    def solve(self, steps: Steps, moves: sparse.csr_matrix, earned: FloatArray) -> Solved:
+    def solve(self, steps: NodeOutcomes, moves: sparse.csr_matrix, earned: FloatArray) -> ReweightedChain:
         """d = scale μ + γ d P, and V = r + γ P V."""
         known = Resolvent(moves, self.gamma)
         law = np.maximum(known.solve(self.scale * steps.start, "T")[0], 0.0)
         h = known.solve(earned)[0]
-        return Solved(law, float(law @ earned), np.append(h, 0.0), self.scale * h)
+        return ReweightedChain(law, float(law @ earned), np.append(h, 0.0), self.scale * h)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Average:
     restarts: bool
     gamma: float = 1.0
 
-    def solve(self, steps: Steps, moves: sparse.csr_matrix, earned: FloatArray) -> Solved:
+    def solve(self, steps: NodeOutcomes, moves: sparse.csr_matrix, earned: FloatArray) -> ReweightedChain:
         """d = d P with one more state for ends, and V = r − value + P V."""
         n = steps.n_states
         if self.restarts:
@@ -282,10 +282,10 @@ class Average:
         h = chain.potential(np.append(earned - value, np.zeros(chain.n_states - n)))
         after = float(h[-1]) if self.restarts else 0.0
         often = float(law[-1]) / time if self.restarts else 0.0
-        return Solved(d, value, np.append(h[:n], after), often * (h[:n] - after))
+        return ReweightedChain(d, value, np.append(h[:n], after), often * (h[:n] - after))
 
 
-def extreme(steps: Steps, room: Room, way: Way, side: Side) -> Extreme:
+def extreme(steps: NodeOutcomes, room: Room, way: Way, side: Side) -> Extreme:
     """The lowest or highest value."""
     sign = 1.0 if side == "low" else -1.0
     reward = sign * steps.reward

@@ -15,10 +15,10 @@ from scipy import sparse
 
 from mixope.base.arrays import FloatArray
 from mixope.solvers.bounds import Side
-from mixope.solvers.reweighted import Extreme, Filling, Room, Steps, fill, slopes
+from mixope.solvers.reweighted import Extreme, Filling, NodeOutcomes, Room, fill, slopes
 
 
-def extreme_path(steps: Steps, room: Room, counted: FloatArray, side: Side) -> Extreme:
+def extreme_path(steps: NodeOutcomes, room: Room, counted: FloatArray, side: Side) -> Extreme:
     """The lowest or highest Σ_t w_t r_t with w = ``counted``."""
     sign = 1.0 if side == "low" else -1.0
     reward = sign * steps.reward
@@ -39,7 +39,7 @@ def extreme_path(steps: Steps, room: Room, counted: FloatArray, side: Side) -> E
 
 
 def _backwards(
-    steps: Steps, room: Room, counted: FloatArray, reward: FloatArray
+    steps: NodeOutcomes, room: Room, counted: FloatArray, reward: FloatArray
 ) -> tuple[FloatArray, list[tuple[Filling, sparse.csr_matrix]]]:
     """V_0 … V_T, each with nothing after an end (last), and of every step nature's answer with the P that it makes."""
     length = len(counted)

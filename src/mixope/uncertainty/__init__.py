@@ -5,6 +5,7 @@
     sequences    valid at all times together, for a test that is watched while it runs
     blocks       batch means for one long episode
     refits       percentile and BCa from the replicates of :mod:`mixope.resampling`
+    difference   of two values, with its interval, its probability and its conclusion
     choice       which of them, and the way to it
 
 How often each covers is measured by ``mixope reproduce coverage``.
@@ -33,6 +34,7 @@ from mixope.uncertainty.clustered import (
     quantile,
     standard_error,
 )
+from mixope.uncertainty.difference import Difference, probability_words
 from mixope.uncertainty.likelihood import likelihood_interval
 from mixope.uncertainty.refits import bca_interval, percentile_interval
 from mixope.uncertainty.sequences import (
@@ -51,6 +53,7 @@ __all__ = [
     "INTERVALS",
     "REFIT_INTERVALS",
     "SCORE_INTERVALS",
+    "Difference",
     "Interval",
     "IntervalChoice",
     "Scores",
@@ -70,6 +73,7 @@ __all__ = [
     "one_look_level",
     "percentile_interval",
     "probability_positive",
+    "probability_words",
     "quantile",
     "sequence_around",
     "sequence_interval",

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from mixope.base.errors import UnknownName, UsageError
+from mixope.base.moved import renamed
 from mixope.worlds import (
     actor_critic,
     cartpole,
@@ -40,14 +41,15 @@ from mixope.worlds.simulation import simulate
 from mixope.worlds.small_worlds import gridworld, singlepath, walk
 from mixope.worlds.soft_q import Training, stages, target
 from mixope.worlds.taxi import taxi
-from mixope.worlds.truth import LongRun
+from mixope.worlds.truth import LongRunTruth
 from mixope.worlds.visits import emptying_queue, sessions, survival
 
+__getattr__ = renamed(__name__, {"LongRun": "mixope.worlds.LongRunTruth"})
 __all__ = [
     "BUILDERS",
     "CONTINUOUS",
     "ContinuousEnvironment",
-    "LongRun",
+    "LongRunTruth",
     "Model",
     "Training",
     "actor_critic",

@@ -28,7 +28,7 @@ from mixope.worlds.pendulum import MAX_SPEED, MAX_TORQUE, Pendulum
 
 
 @dataclass(frozen=True)
-class Training:
+class ActorTraining:
     """How the actor is trained; ``sigma`` is its noise, in training and afterwards."""
 
     rounds: int = 28
@@ -74,7 +74,7 @@ class Bumps:
 
 
 @dataclass(frozen=True, eq=False)
-class Actor:
+class ActorMean:
     """The mean 2 tanh(wᵀφ(s))."""
 
     bumps: Bumps
@@ -89,7 +89,7 @@ class Actor:
         return GaussianPolicy(self, sigma, low=-MAX_TORQUE, high=MAX_TORQUE)
 
 
-def train(stages: int = 4, seed: int = 0, *, training: Training = Training()) -> list[GaussianPolicy]:
+def train(stages: int = 4, seed: int = 0, *, training: ActorTraining = ActorTraining()) -> list[GaussianPolicy]:
     """``stages`` policies of rising average, from one that does not look at the state to the best of the training."""
     if stages < 2:
         raise UsageError(f"expected at least two stages, got {stages}")
@@ -108,11 +108,11 @@ def spread(averages: FloatArray, stages: int) -> list[int]:
     return chosen
 
 
-def learn(seed: int, training: Training = Training()) -> list[Actor]:
+def learn(seed: int, training: ActorTraining = ActorTraining()) -> list[ActorMean]:
     """The actors after every few rounds, the untrained one first."""
     generator = np.random.default_rng(seed)
     bumps = Bumps(training.angles, training.speeds)
-    actor = Actor(bumps, np.zeros(bumps.count))
+    actor = ActorMean(bumps, np.zeros(bumps.count))
     critic = np.zeros(bumps.count)
     states = Pendulum().start(training.chains, generator)
     actors = [actor]
@@ -136,7 +136,7 @@ class _Rollout:
     last: FloatArray
 
 
-def _run(actor: Actor, states: FloatArray, training: Training, generator: np.random.Generator) -> _Rollout:
+def _run(actor: ActorMean, states: FloatArray, training: ActorTraining, generator: np.random.Generator) -> _Rollout:
     world = Pendulum()
     shape = (training.steps, training.chains)
     noise, reward = training.sigma * generator.standard_normal(shape), np.empty(shape)
@@ -149,7 +149,7 @@ def _run(actor: Actor, states: FloatArray, training: Training, generator: np.ran
     return _Rollout(features, noise, reward, states)
 
 
-def _returns(rollout: _Rollout, critic: FloatArray, training: Training) -> FloatArray:
+def _returns(rollout: _Rollout, critic: FloatArray, training: ActorTraining) -> FloatArray:
     """G_t = r_t + γ( (1 − λ) V(s_{t+1}) + λ G_{t+1} ), with V for G after the last step."""
     values, returns = rollout.features @ critic, np.empty_like(rollout.reward)
     following = values[-1]
@@ -159,7 +159,7 @@ def _returns(rollout: _Rollout, critic: FloatArray, training: Training) -> Float
     return returns
 
 
-def _fit(rollout: _Rollout, returns: FloatArray, training: Training) -> FloatArray:
+def _fit(rollout: _Rollout, returns: FloatArray, training: ActorTraining) -> FloatArray:
     """Ridge regression of the returns, about their mean, on φ; bumps sum to one, so a constant is V = c·1."""
     phi = rollout.features[:-1].reshape(returns.size, -1)
     middle = returns.mean()
@@ -167,7 +167,7 @@ def _fit(rollout: _Rollout, returns: FloatArray, training: Training) -> FloatArr
     return np.asarray(np.linalg.solve(gram, phi.T @ (returns.ravel() - middle) / len(phi)) + middle)
 
 
-def _improved(actor: Actor, rollout: _Rollout, critic: FloatArray, training: Training) -> FloatArray:
+def _improved(actor: ActorMean, rollout: _Rollout, critic: FloatArray, training: ActorTraining) -> FloatArray:
     """w after one natural step."""
     advantage = _returns(rollout, critic, training) - rollout.features[:-1] @ critic
     advantage = ((advantage - advantage.mean()) / advantage.std()).ravel()
@@ -181,7 +181,7 @@ def _improved(actor: Actor, rollout: _Rollout, critic: FloatArray, training: Tra
     return np.asarray(actor.weights + length * direction, dtype=np.float64)
 
 
-def _restarted(states: FloatArray, training: Training, generator: np.random.Generator) -> FloatArray:
+def _restarted(states: FloatArray, training: ActorTraining, generator: np.random.Generator) -> FloatArray:
     """Some chains begin afresh, so that no part of the circle is forgotten."""
     chance = 1 - (1 - training.restart) ** training.steps
     afresh = generator.random(len(states)) < chance

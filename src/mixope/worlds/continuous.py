@@ -101,7 +101,7 @@ def simulate(
     }
 
 
-class _Path(NamedTuple):
+class _ContinuousPath(NamedTuple):
     """What happened, each of shape (episodes, steps, …), whether it ended the episode, and whether it happened."""
 
     observation: FloatArray
@@ -118,7 +118,7 @@ def _walk(
     logger: IntArray,
     horizon: int | None,
     generator: np.random.Generator,
-) -> _Path:
+) -> _ContinuousPath:
     """All episodes together; those of policy j are a block."""
     states, alive = environment.start(len(logger), generator), np.ones(len(logger), dtype=bool)
     blocks, happened = _blocks(logger, len(policies)), list[tuple[AnyArray, ...]]()
@@ -132,7 +132,7 @@ def _walk(
         ended = environment.ended(states)
         happened.append((seen, action, reward, environment.observe(states), ended, alive))
         alive = alive & ~ended
-    return _Path(*(np.stack(part, axis=1) for part in zip(*happened, strict=True)))
+    return _ContinuousPath(*(np.stack(part, axis=1) for part in zip(*happened, strict=True)))
 
 
 def act(policy: Policy, seen: FloatArray, generator: np.random.Generator) -> AnyArray:

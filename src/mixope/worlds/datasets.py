@@ -24,7 +24,7 @@ import numpy as np
 from mixope import worlds
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice, Setting, UnknownName, UsageError
-from mixope.base.folders import Place, claim
+from mixope.base.folders import ClaimedFolder, claim
 from mixope.estimand import Estimand
 from mixope.logs import write
 from mixope.version import __version__
@@ -94,7 +94,7 @@ def check_environment(name: str) -> None:
         raise UnknownName("environment", name, (*worlds.BUILDERS, *worlds.CONTINUOUS, "engagement"))
 
 
-def fill(settings: Settings, place: Place) -> Dataset:
+def fill(settings: Settings, place: ClaimedFolder) -> Dataset:
     """Simulate, and write the dataset into a folder that was claimed."""
     vectors = settings.environment in worlds.CONTINUOUS
     made = _simulate_vectors(settings) if vectors else _simulate_ids(settings)

@@ -32,13 +32,13 @@ from mixope.base.arrays import AnyArray, BoolArray, FloatArray
 from mixope.base.errors import UnknownName, UsageError
 from mixope.worlds.efficiency import checked_shares, expected_visits
 from mixope.worlds.model import Model
-from mixope.worlds.truth import LongRun, long_run, stopped
+from mixope.worlds.truth import LongRunTruth, long_run, stopped
 
 _MEAN_ZERO = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class FutureLogs:
     """Logs to come: episodes of ``horizon`` steps by ``loggers``, to evaluate ``target``.
 
     ``shares`` are those of the episodes (None: equal); ``noise`` is the variance of an error that each logger's
@@ -53,7 +53,7 @@ class Setting:
     noise: Sequence[float] | None = None
 
     @cached_property
-    def truth(self) -> LongRun:
+    def truth(self) -> LongRunTruth:
         """η, d_π and V."""
         return long_run(self.model, self.target)
 
@@ -104,7 +104,7 @@ class Setting:
         """d_π(s) π(a|s)."""
         return np.asarray(self.truth.stationary[:, None] * self.model.checked_policy(self.target))
 
-    def alone(self, number: int) -> Setting:
+    def alone(self, number: int) -> FutureLogs:
         """The same question from one logger's episodes."""
         noise = None if self.noise is None else [self.noise[number]]
         return replace(self, loggers=[self.loggers[number]], shares=None, noise=noise)
@@ -118,7 +118,7 @@ class Score:
     base: FloatArray
 
 
-def asymptotic_variance(setting: Setting, estimator: str, weights: Sequence[float] | None = None) -> float:
+def asymptotic_variance(setting: FutureLogs, estimator: str, weights: Sequence[float] | None = None) -> float:
     """lim N × variance of the estimator named; ``weights`` are c by logger (up to scale), where it pools.
 
     Infinite where the target goes and no logger of positive weight does.
@@ -144,7 +144,7 @@ def asymptotic_variance(setting: Setting, estimator: str, weights: Sequence[floa
     return float(total / setting.rows_an_episode)
 
 
-def _averaged(setting: Setting, single: str) -> float:
+def _averaged(setting: FutureLogs, single: str) -> float:
     """Σ_j (1/J)² V_j / w_j: each logger has the share w_j of the rows and 1/J of the say."""
     share = setting.row_law.sum(axis=1)
     each = [asymptotic_variance(setting.alone(j), single) for j in range(len(setting.loggers))]
@@ -157,12 +157,12 @@ def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=out, where=denominator > 0)
 
 
-def _counted(setting: Setting, c: FloatArray, law: FloatArray) -> list[Score]:
+def _counted(setting: FutureLogs, c: FloatArray, law: FloatArray) -> list[Score]:
     weight = _over(setting.needed, law)
     return [Score(cj * weight, cj * weight * setting.q) for cj in c]
 
 
-def _logged(setting: Setting, c: FloatArray, law: FloatArray, calibrated: bool) -> list[Score]:
+def _logged(setting: FutureLogs, c: FloatArray, law: FloatArray, calibrated: bool) -> list[Score]:
     omega, V = _over(setting.truth.stationary, law.sum(axis=1))[:, None], setting.value[:, None]
     scores = []
     for cj, policy, visits in zip(c, setting.policies, setting.visits, strict=True):
@@ -173,7 +173,9 @@ def _logged(setting: Setting, c: FloatArray, law: FloatArray, calibrated: bool) 
     return scores
 
 
-def _mixture(setting: Setting, c: FloatArray, law: FloatArray, calibrated: bool, counted: bool = False) -> list[Score]:
+def _mixture(
+    setting: FutureLogs, c: FloatArray, law: FloatArray, calibrated: bool, counted: bool = False
+) -> list[Score]:
     omega, V = _over(setting.truth.stationary, law.sum(axis=1))[:, None], setting.value[:, None]
     weight = _over(setting.needed, law)
     scores = []
@@ -185,7 +187,7 @@ def _mixture(setting: Setting, c: FloatArray, law: FloatArray, calibrated: bool,
     return scores
 
 
-_POOLED: dict[str, Callable[[Setting, FloatArray, FloatArray], list[Score]]] = {
+_POOLED: dict[str, Callable[[FutureLogs, FloatArray, FloatArray], list[Score]]] = {
     "emp": _counted,
     "bch-pooled": lambda s, c, law: _logged(s, c, law, calibrated=True),
     "bch-pooled, uncalibrated": lambda s, c, law: _logged(s, c, law, calibrated=False),
@@ -197,7 +199,7 @@ _AVERAGED = {"emp-single": "emp", "bch": "bch-pooled", "bch, uncalibrated": "bch
 ESTIMATORS = (*_POOLED, *_AVERAGED)
 
 
-def _episode(setting: Setting, number: int, score: Score) -> float:
+def _episode(setting: FutureLogs, number: int, score: Score) -> float:
     """Var of Σ_t ψ over an episode of one logger, the estimated start law and the recorder's noise included."""
     model, policy = setting.model, setting.policies[number]
     reached = setting.visits[number][:, None] * policy

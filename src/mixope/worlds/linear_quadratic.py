@@ -100,7 +100,7 @@ class Value(NamedTuple):
         return np.asarray(-(_quadratic(self.P, states) + 2 * states @ self.p + self.kappa), dtype=np.float64)
 
 
-class LongRun(NamedTuple):
+class GaussianLongRun(NamedTuple):
     """A policy's average reward, stationary law of states and differential value."""
 
     average: float
@@ -108,7 +108,7 @@ class LongRun(NamedTuple):
     differential_value: Value
 
 
-class Bound(NamedTuple):
+class EfficiencyBound(NamedTuple):
     """The efficiency bound V_eff and the error of its quadrature, 0 where it is closed; divide by rows for an MSE."""
 
     value: float
@@ -141,14 +141,14 @@ def loggers(n: int) -> list[LinearGaussianPolicy]:
     return [LinearGaussianPolicy(weights, bias, scale) for weights, bias, scale in chosen]
 
 
-def long_run(system: LinearQuadratic, policy: LinearGaussianPolicy) -> LongRun:
+def long_run(system: LinearQuadratic, policy: LinearGaussianPolicy) -> GaussianLongRun:
     """Average, stationary law and differential value."""
     closed = _closed_loop(system, policy)
     value, cost = _value(system, closed, 1.0)
     stationary = _stationary(closed)
     m, S = stationary
     kappa = -float(np.trace(value.P @ S) + m @ value.P @ m + 2 * value.p @ m)
-    return LongRun(-cost, stationary, Value(value.P, value.p, kappa))
+    return GaussianLongRun(-cost, stationary, Value(value.P, value.p, kappa))
 
 
 def average(system: LinearQuadratic, policy: LinearGaussianPolicy) -> float:
@@ -196,7 +196,7 @@ def efficiency_bound(
     shares: Sequence[float] | None = None,
     *,
     horizon: int | None,
-) -> Bound:
+) -> EfficiencyBound:
     """V_eff from logs of ``horizon`` steps per episode, or from loggers that have run for ever (``None``).
 
     Infinite where no part of d₀ has tails that carry d_π², which for several loggers is a cautious answer.
@@ -206,10 +206,10 @@ def efficiency_bound(
     parts = [part for part in logged_law(system, loggers, horizon, shares) if part[0] > 0]
     carriers = [overlap for _, law in parts if (overlap := _overlap(wanted, law)) is not None]
     if not carriers:
-        return Bound(float("inf"), 0.0)
+        return EfficiencyBound(float("inf"), 0.0)
     variance = _return_variance(system, truth.differential_value)
     if len(parts) == 1:
-        return Bound(_closed_bound(variance, wanted, parts[0][1]), 0.0)
+        return EfficiencyBound(_closed_bound(variance, wanted, parts[0][1]), 0.0)
     return _quadrature_bound(variance, wanted, parts, _tightest(carriers))
 
 
@@ -357,14 +357,14 @@ def _tightest(carriers: Sequence[Gaussian]) -> Gaussian:
 
 def _quadrature_bound(
     variance: _Quadratic, wanted: Gaussian, parts: Sequence[tuple[float, Gaussian]], reference: Gaussian
-) -> Bound:
+) -> EfficiencyBound:
     if len(wanted.mean) > MAX_DIMENSIONS:
         raise UsageError(
             f"the bound of several loggers is computed up to {MAX_DIMENSIONS} dimensions of state and action together, "
             f"got {len(wanted.mean)}"
         )
     coarse, fine = (_integrate(variance, wanted, parts, reference, order) for order in ORDERS)
-    return Bound(fine, abs(fine - coarse))
+    return EfficiencyBound(fine, abs(fine - coarse))
 
 
 def _integrate(

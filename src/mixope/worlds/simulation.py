@@ -3,9 +3,9 @@
 The columns are the canonical ones of a log. Row order is by episode, then by step. An episode ends at a terminated
 transition, or is cut (``truncated``) after ``horizon`` steps; without a horizon episodes are logged to their end.
 
-Draws from many discrete laws at once take one binary search (:class:`Laws`). The laws are rows of probabilities laid
-end to end. With F(i, ·) the cumulative sums of row i, the array i + F(i, ·) is sorted over all rows together, so the
-entry drawn for row i by a uniform u is the first one above i + u.
+Draws from many discrete laws at once take one binary search (:class:`DrawTable`). The laws are rows of probabilities
+laid end to end. With F(i, ·) the cumulative sums of row i, the array i + F(i, ·) is sorted over all rows together, so
+the entry drawn for row i by a uniform u is the first one above i + u.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def logger_names(loggers: int) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
+class DrawTable:
     """Rows of probabilities, ready to be drawn from."""
 
     ladder: FloatArray
@@ -148,7 +148,7 @@ class Laws:
         return np.minimum(found, self.last[rows])
 
 
-def laws(probabilities: FloatArray, row_starts: IntArray) -> Laws:
+def laws(probabilities: FloatArray, row_starts: IntArray) -> DrawTable:
     """Laws from entries laid end to end; row i is ``probabilities[row_starts[i]:row_starts[i + 1]]``."""
     lengths = np.diff(row_starts)
     rows = np.repeat(np.arange(len(lengths)), lengths)
@@ -159,15 +159,15 @@ def laws(probabilities: FloatArray, row_starts: IntArray) -> Laws:
     last_possible = last - _trailing_zeros(probabilities, row_starts)
     ladder[last_possible] = np.arange(1, len(lengths) + 1)
     ladder = np.maximum.accumulate(ladder)
-    return Laws(ladder, last_possible)
+    return DrawTable(ladder, last_possible)
 
 
-def transition_laws(model: Model) -> Laws:
+def transition_laws(model: Model) -> DrawTable:
     """The laws of a model's stored transitions, one row for each s·A + a."""
     return laws(model.transition.data, model.transition.indptr.astype(np.int64))
 
 
-def action_laws(policies: FloatArray) -> Laws:
+def action_laws(policies: FloatArray) -> DrawTable:
     """The action laws of stacked policies (…, A), one row for each leading index."""
     n_actions = policies.shape[-1]
     return laws(policies.ravel(), np.arange(policies.size // n_actions + 1) * n_actions)

@@ -53,7 +53,7 @@ def value(model: Model, policy: AnyArray, estimand: Estimand) -> float:
     return estimand.scale * episode(model, policy, estimand.discount)
 
 
-def long_run(model: Model, policy: AnyArray) -> LongRun:
+def long_run(model: Model, policy: AnyArray) -> LongRunTruth:
     """Average, stationary law and differential value from one solve."""
     return solve_chain(restarted(model, policy))
 
@@ -113,7 +113,7 @@ def episode(model: Model, policy: AnyArray, gamma: float = 1.0) -> float:
 def episode_length(model: Model, policy: AnyArray) -> float:
     """The mean number of steps of an episode."""
     chain = stopped(model, policy)
-    each_step = Chain(chain.matrix, np.ones(model.n_states), chain.start)
+    each_step = PolicyChain(chain.matrix, np.ones(model.n_states), chain.start)
     return _from_start(model, _summed(each_step, 1.0, _ending(chain)))
 
 
@@ -143,7 +143,7 @@ def _endless(model: Model) -> UsageError:
     )
 
 
-def _summed(chain: Chain, gamma: float, domain: BoolArray) -> FloatArray:
+def _summed(chain: PolicyChain, gamma: float, domain: BoolArray) -> FloatArray:
     """V = r + γ P V on a set of states that is not left, except by an end; NaN elsewhere."""
     inside, V = np.flatnonzero(domain), np.full(len(domain), np.nan)
     V[inside] = _lu(chain.matrix, gamma, inside).solve(chain.reward[inside])
@@ -154,7 +154,7 @@ def _lu(matrix: sparse.csr_array, gamma: float, states: IntArray) -> SuperLU:
     return splu(sparse.csc_array(sparse.eye_array(len(states)) - gamma * matrix[states][:, states]))
 
 
-def _ending(chain: Chain) -> BoolArray:
+def _ending(chain: PolicyChain) -> BoolArray:
     """The states from which an episode ends for sure: none from which no end can be reached lies ahead."""
     backwards = sparse.csr_array(chain.matrix.T)
     leaks = 1 - np.asarray(chain.matrix.sum(axis=1), dtype=np.float64) > TOLERANCE
@@ -163,7 +163,7 @@ def _ending(chain: Chain) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class PolicyChain:
     """A policy's transition matrix, expected reward by state, and start law."""
 
     matrix: sparse.csr_array
@@ -171,21 +171,21 @@ class Chain:
     start: FloatArray
 
 
-def restarted(model: Model, policy: AnyArray) -> Chain:
+def restarted(model: Model, policy: AnyArray) -> PolicyChain:
     """P_π(s, s′) + P_π(s, end) μ₀(s′)."""
     chain = stopped(model, policy)
     if not model.ends:
         return chain
     ending = (model.expected(model.terminated.astype(np.float64)) * policy).sum(axis=1)
     matrix = sparse.csr_array(chain.matrix + sparse.csr_array(ending[:, None]) @ sparse.csr_array(chain.start[None, :]))
-    return Chain(matrix, chain.reward, chain.start)
+    return PolicyChain(matrix, chain.reward, chain.start)
 
 
-def stopped(model: Model, policy: AnyArray) -> Chain:
+def stopped(model: Model, policy: AnyArray) -> PolicyChain:
     """P_π without the transitions that end an episode."""
     probabilities = model.checked_policy(policy)
     reward = (probabilities * model.expected_reward()).sum(axis=1)
-    return Chain(sparse.csr_array(_mixing(probabilities) @ _going_on(model)), reward, model.start)
+    return PolicyChain(sparse.csr_array(_mixing(probabilities) @ _going_on(model)), reward, model.start)
 
 
 def _going_on(model: Model) -> sparse.csr_array:
@@ -209,7 +209,7 @@ def _mixing(probabilities: FloatArray) -> sparse.csr_array:
 
 
 @dataclass(frozen=True, eq=False)
-class LongRun:
+class LongRunTruth:
     """η, d (0 outside the recurrent class) and V (NaN where the chain may end up elsewhere)."""
 
     average: float
@@ -217,7 +217,7 @@ class LongRun:
     differential_value: FloatArray
 
 
-def solve_chain(chain: Chain) -> LongRun:
+def solve_chain(chain: PolicyChain) -> LongRunTruth:
     """η, d and V by the equations of the module."""
     home, domain = _recurrent_class(chain)
     if len(home) > MOST_FACTORISED:
@@ -236,10 +236,10 @@ def solve_chain(chain: Chain) -> LongRun:
     V = np.full(len(home), np.nan)
     V[anchor] = 0.0
     V[rest] = lu.solve(chain.reward[rest] - average)
-    return LongRun(average, d, V - d[home] @ V[home])
+    return LongRunTruth(average, d, V - d[home] @ V[home])
 
 
-def _iterated(chain: Chain, home: BoolArray, domain: BoolArray) -> LongRun:
+def _iterated(chain: PolicyChain, home: BoolArray, domain: BoolArray) -> LongRunTruth:
     """d and V as the fixed points of their equations; half of every step is taken, so that no period matters."""
     forward, backward = sparse.csr_array(chain.matrix), sparse.csr_array(chain.matrix.T)
     d = _fixed_point(lambda law: backward @ law, np.where(home, 1.0 / home.sum(), 0.0))
@@ -247,7 +247,7 @@ def _iterated(chain: Chain, home: BoolArray, domain: BoolArray) -> LongRun:
     average = float(d @ chain.reward)
     gain = np.where(domain, chain.reward - average, 0.0)
     V = _fixed_point(lambda v: np.where(domain, gain + forward @ v - d @ v, 0.0), np.zeros(len(home)))
-    return LongRun(average, d, np.where(domain, V - d @ V, np.nan))
+    return LongRunTruth(average, d, np.where(domain, V - d @ V, np.nan))
 
 
 def _fixed_point(step: Callable[[FloatArray], FloatArray], x: FloatArray) -> FloatArray:
@@ -259,7 +259,7 @@ def _fixed_point(step: Callable[[FloatArray], FloatArray], x: FloatArray) -> Flo
     raise UsageError(f"this chain mixes too slowly to be solved by {MOST_SWEEPS:,} sweeps; ask for fewer states")
 
 
-def _recurrent_class(chain: Chain) -> tuple[BoolArray, BoolArray]:
+def _recurrent_class(chain: PolicyChain) -> tuple[BoolArray, BoolArray]:
     """The closed class reached from the start, and the states that end up in it for sure."""
     count, label = csgraph.connected_components(chain.matrix, directed=True, connection="strong")
     closed = _closed_classes(chain.matrix, label.astype(np.int64), count)
@@ -297,7 +297,7 @@ def _reachable(matrix: sparse.csr_array, sources: IntArray) -> BoolArray:
     return found
 
 
-def _often_visited(chain: Chain, home: BoolArray) -> int:
+def _often_visited(chain: PolicyChain, home: BoolArray) -> int:
     """A recurrent state of large mass: an anchor that is rarely visited would make I − P₋ nearly singular."""
     law, visits = chain.start, np.zeros(len(home))
     for _ in range(ANCHOR_STEPS):

@@ -27,7 +27,7 @@ from mixope.solvers.components import long_runs, reached_from, states_that_go_on
 
 
 @dataclass(frozen=True)
-class Part:
+class CompletedPart:
     """The rows a completed chain is made of: those of ``states``; ``number`` is the place of every state among them."""
 
     whole: Problem
@@ -86,17 +86,6 @@ class Part:
         return int(np.count_nonzero(~self.logged & (self.target > 0)))
 
     @cached_property
-    def uncovered(self) -> FloatArray:
-        """Target probability of what was not logged in every kept state."""
-        chances = self.whole.state_target[self.states]
-        return np.asarray(np.clip(1.0 - np.where(self.logged, chances, 0.0).sum(axis=1), 0.0, 1.0))
-
-    @cached_property
-    def left(self) -> BoolArray:
-        """Which kept states somebody left: of others nothing was logged, whatever the target does there."""
-        return np.asarray(np.isin(self.states, self.whole.transitions.state), dtype=np.bool_)
-
-    @cached_property
     def following(self) -> sparse.csr_matrix:
         """Σ over the rows of a pair, over its rows, of: next state (one column each), an end, the reward."""
         rows, n = self.rows, len(self.states)
@@ -114,7 +103,7 @@ class Part:
         return starts_inside(self.whole.starts[self.states])
 
 
-def part_to_complete(problem: Problem) -> Part:
+def part_to_complete(problem: Problem) -> CompletedPart:
     """The rows in states from which the completed chain goes on; for the undiscounted total of an episode, to an end.
 
     For the average those that lead to its long run, or of the heaviest one where there are several.
@@ -138,7 +127,7 @@ def part_to_complete(problem: Problem) -> Part:
     if astray.any():  # they go on from where they came: no row is dropped for what came of it
         onward = np.where(astray, rows.state[groups], following)
         part = replace(part, transitions=replace(part.transitions, next_state=onward))
-    return Part(problem, part, groups, states, number, astray, share, doubt)
+    return CompletedPart(problem, part, groups, states, number, astray, share, doubt)
 
 
 def _connected(problem: Problem) -> BoolArray:

@@ -28,7 +28,7 @@ from scipy import linalg, sparse
 from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError, must_fit
 from mixope.estimand import Estimand
-from mixope.estimators.counts.completed_part import Part
+from mixope.estimators.counts.completed_part import CompletedPart
 from mixope.estimators.counts.kriging import NEIGHBOURS, Kriging, Likeness, Places, first_guess, measure_likeness
 from mixope.requests.transitions import noise_by_action
 from mixope.solvers.chain import Side, krylov
@@ -46,7 +46,7 @@ _DENSE, _MOST_DENSE = 300, 6000
 class Map:
     """G: from logged pairs to states, with the kriging of every logged action."""
 
-    part: Part
+    part: CompletedPart
     likeness: Likeness
     actions: tuple[tuple[IntArray, Kriging], ...] = field(repr=False)
 
@@ -135,7 +135,7 @@ def _place(matrix: sparse.csr_matrix, rows: IntArray, n: int) -> sparse.csr_matr
     return sparse.csr_matrix((entries.data, (rows[entries.row], entries.col)), shape=(n, matrix.shape[1]))
 
 
-def make_map(part: Part, likeness: Likeness, most: int = NEIGHBOURS) -> Map:
+def make_map(part: CompletedPart, likeness: Likeness, most: int = NEIGHBOURS) -> Map:
     """Kriging for every logged action that something is left to be predicted of, with that many neighbours at most."""
     places = Places(part.factors, likeness)
     neighbours = max(_ROUGH, min(most, _WEIGHTS // max(part.n_unseen, 1)))
@@ -167,7 +167,7 @@ class Completion:
     zero: float = 0.0
 
     @property
-    def part(self) -> Part:
+    def part(self) -> CompletedPart:
         """The rows it was made of."""
         return self.map.part
 
@@ -201,7 +201,7 @@ class Completion:
         return float(np.sqrt(self.map.variance(self.law) + once))
 
 
-def complete(part: Part, likeness: Likeness | None = None) -> Completion:
+def complete(part: CompletedPart, likeness: Likeness | None = None) -> Completion:
     """Solve with a first guess, measure how alike pairs are (unless it is given), solve again.
 
     On rewards less their mean: how alike pairs are must not depend on where rewards have their zero, except where an
@@ -216,7 +216,7 @@ def complete(part: Part, likeness: Likeness | None = None) -> Completion:
     return replace(found, value=found.value + zero * part.problem.estimand.forever, zero=zero)
 
 
-def _timeless(part: Part) -> Part:
+def _timeless(part: CompletedPart) -> CompletedPart:
     """The same rows; a horizon becomes a discount."""
     horizon = part.problem.estimand.horizon
     if part.problem.estimand.kind != "horizon" or horizon is None:
@@ -226,7 +226,7 @@ def _timeless(part: Part) -> Part:
     )
 
 
-def _less(part: Part, mean: float) -> Part:
+def _less(part: CompletedPart, mean: float) -> CompletedPart:
     """The same rows with that much less reward each."""
     rows = part.rows
     centred = replace(rows, reward=rows.reward - rows.rows * mean)
@@ -240,7 +240,7 @@ class Completed:
     map: Map
 
     @property
-    def part(self) -> Part:
+    def part(self) -> CompletedPart:
         """The rows it is made of."""
         return self.map.part
 
@@ -384,7 +384,7 @@ def _horizon(mapping: Map) -> Completion:
     return Completion(mapping, law, value, total / horizon, tail, v / horizon - value, _solved(0.0))
 
 
-def _ahead(part: Part, v: FloatArray, after_end: float) -> FloatArray:
+def _ahead(part: CompletedPart, v: FloatArray, after_end: float) -> FloatArray:
     """V(s′) of every kept group."""
     following = part.rows.next_state
     return np.where(following >= 0, v[part.number[following]], after_end)

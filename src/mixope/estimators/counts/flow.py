@@ -30,6 +30,7 @@ from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.defaults import as_behaviour
 from mixope.behaviours.protocol import Behaviour
 from mixope.estimand import NEARLY_ONE, Estimand
+from mixope.estimators.counts.solution import uncovered
 from mixope.problem import Problem
 from mixope.requests.transitions import Transitions
 from mixope.solvers.chain import Chain
@@ -132,9 +133,7 @@ class Flow:
 
     def uncovered(self) -> FloatArray:
         """Target probability of the actions never logged in a state, on the kept states."""
-        rows = self.whole.transitions
-        covered = sum_by(rows.pair_state, self.whole.pair_target, rows.n_states)
-        return np.clip(1.0 - covered[self.states], 0.0, 1.0)
+        return uncovered(self.whole.transitions, self.whole.pair_target)[self.states]
 
 
 def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate: bool = True) -> Flow:

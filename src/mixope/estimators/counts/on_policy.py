@@ -86,7 +86,7 @@ OnPolicyValues = tuple[OnPolicyValue | str, ...]
 
 
 @dataclass(frozen=True)
-class Chain:
+class ChainValue:
     """A value solved from the rows of cut episodes, and its scores: of one logger's rows, or of all of them."""
 
     value: float
@@ -96,7 +96,7 @@ class Chain:
 def on_policy_values(
     estimand: Estimand,
     totals: EpisodeTotals,
-    chains: Sequence[Chain | MixopeError | None],
+    chains: Sequence[ChainValue | MixopeError | None],
     returns: FloatArray | None,
     pieces: RewardPieces | None = None,
 ) -> OnPolicyValues:
@@ -107,7 +107,7 @@ def on_policy_values(
         mine = np.ones(len(whole), dtype=np.bool_) if who == everybody else totals.logger == who
         if bool(whole[mine].all()) or (estimand.restarts and chain is None):
             found.append(_mean(estimand, totals, mine, returns, pieces))
-        elif isinstance(chain, Chain):
+        elif isinstance(chain, ChainValue):
             scores = np.where(mine, chain.scores.by_cluster, 0.0)
             found.append(OnPolicyValue(mine, chain.value, scores, FROM_CHAIN, pieces, chain.scores.by_piece))
         else:
@@ -159,7 +159,9 @@ def on_policy_on_counts(
     pool: Any
     loggers, pool = (next(found) if there else None for there in solved)
     last = len(values) - 1
-    chains = [Chain(v, pool if k == last else loggers) if isinstance(v, float) else v for k, v in enumerate(values)]
+    chains = [
+        ChainValue(v, pool if k == last else loggers) if isinstance(v, float) else v for k, v in enumerate(values)
+    ]
     return on_policy_values(estimand, survey.totals, chains, survey.returns, pieces)
 
 

@@ -1,8 +1,13 @@
-"""The way to a solution on counts: value and masses are there, scores and weights are still by group of rows.
+"""The way to a solution on counts: the value is there, scores and weights are still by group of rows.
 
 An estimator on counts solves its equations at once and ends by asking for its scores:
 
-    return scored(problem, CountedSolution(Solution(value, …), scores=coefficients, weights=Weights(…)))
+    return scored(problem, CountedSolution(Solution(value, …), scores=coefficients, weights=Weights(…), visits=d))
+
+How much of the target was never logged is summed here, the same for all of them, from d(s), how often each has the
+target in every state:
+
+    uncovered mass    Σ_s d(s) (1 − Σ_{a logged in s} π(a|s)) / Σ_s d(s)
 
 While the rows are read, nothing of the flow is held: what checks look at is read off before
 (:attr:`mixope.problem.Problem.reader`), and weights are summed by logger.
@@ -14,14 +19,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mixope.base.arrays import FloatArray
+import numpy as np
+
+from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.asking import Answer, Asking, answered
 from mixope.estimators.solution import Solution, Weights, average, combine, combine_weights
 from mixope.problem import Problem
 from mixope.requests.followed import Followed
 from mixope.requests.request import Request
 from mixope.requests.scores import ScoreTable
-from mixope.requests.transitions import start_error
+from mixope.requests.transitions import Transitions, start_error
 from mixope.requests.weights import weight_bins
 
 
@@ -29,13 +36,15 @@ from mixope.requests.weights import weight_bins
 class CountedSolution:
     """A solution without scores and weights, a score table (groups × basis) for the one, and weights by group.
 
-    The groups are the transitions of the problem, or those that were logged (``of_logged``).
+    The groups are the transitions of the problem, or those that were logged (``of_logged``). ``visits`` are how often
+    the target is in every state of the problem.
     """
 
     solution: Solution
     scores: FloatArray | None = None
     weights: Weights | None = None
     of_logged: bool = False
+    visits: FloatArray | None = None
 
     @property
     def value(self) -> float:
@@ -64,7 +73,21 @@ def combine_counted(parts: Sequence[CountedSolution], shares: Sequence[float]) -
         combine([part.solution for part in parts], shares),
         average([part.scores for part in parts], shares),
         combine_weights([part.weights for part in parts], shares),
+        visits=average([None if d is None else d / np.abs(d).sum() for d in (part.visits for part in parts)], shares),
     )
+
+
+def uncovered(rows: Transitions, pair_target: FloatArray) -> FloatArray:
+    """By state, the target's probability of actions that were never logged there; 0 in states that nobody left."""
+    left = np.bincount(rows.pair_state, minlength=rows.n_states) > 0
+    covered = sum_by(rows.pair_state, pair_target, rows.n_states)
+    return np.where(left, np.clip(1.0 - covered, 0.0, 1.0), 0.0)
+
+
+def uncovered_mass(rows: Transitions, pair_target: FloatArray, visits: FloatArray) -> float:
+    """The share of these visits in which the target does what was never logged."""
+    mass = np.abs(visits)
+    return float(mass @ uncovered(rows, pair_target)) / float(mass.sum())
 
 
 def scored(problem: Problem, found: CountedSolution) -> Asking[Solution]:
@@ -84,6 +107,9 @@ def scored(problem: Problem, found: CountedSolution) -> Asking[Solution]:
 
 def dressed(problem: Problem, found: CountedSolution) -> Solution:
     """With weights by logger, how they are spread over the rows, and what is read off the flow."""
+    if found.visits is not None:
+        mass = uncovered_mass(problem.transitions, problem.pair_target, found.visits)
+        found = found.saying(uncovered_mass=mass)
     solution, weights, logged = found.solution, found.weights, problem.logged
     readings = None if problem.reader is None else problem.reader(problem, found)
     if weights is None:

@@ -34,7 +34,7 @@ _MOST_COLUMNS = 4000
 
 
 @dataclass(frozen=True)
-class ValueFit:
+class FlowValue:
     """A fitted value on a flow: ``rest`` is (discounted, time-averaged) V(s′) − q(s,a) of the kept groups.
 
     ``value`` is the plug-in estimate and ``start`` what a start in each state contributes to it.
@@ -48,7 +48,7 @@ class ValueFit:
 
 
 @dataclass(frozen=True)
-class Design:
+class RegressionSums:
     """The sums over rows that every fit needs, for one feature map."""
 
     flow: Flow
@@ -141,7 +141,7 @@ def _dense(matrix: sparse.csr_matrix) -> FloatArray:
     return np.asarray(matrix.todense())
 
 
-def fit_value(flow: Flow, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> ValueFit:
+def fit_value(flow: Flow, orders: tuple[int, ...] = (1, 2), ridges: tuple[float, ...] = RIDGES) -> FlowValue:
     """Choose interactions and ridge, then fit; interactions with too many columns are left out."""
     design, ridge = _choose([_design(flow, order) for order in _orders_that_fit(flow.rows, orders)], ridges)
     return _fit(design, ridge)
@@ -175,11 +175,11 @@ def _count_columns(factors: IntArray, order: int, most: int | None) -> int:
     return total
 
 
-def _design(flow: Flow, order: int) -> Design:
-    return Design(flow, order, FactorFeatures(order).transform(flow.rows.observations))
+def _design(flow: Flow, order: int) -> RegressionSums:
+    return RegressionSums(flow, order, FactorFeatures(order).transform(flow.rows.observations))
 
 
-def _choose(designs: list[Design], ridges: tuple[float, ...]) -> tuple[Design, float]:
+def _choose(designs: list[RegressionSums], ridges: tuple[float, ...]) -> tuple[RegressionSums, float]:
     """The (order, ridge) with the smallest error on pairs left out."""
     if len(designs) == 1 and len(ridges) == 1:
         return designs[0], ridges[0]
@@ -196,7 +196,7 @@ def _choose(designs: list[Design], ridges: tuple[float, ...]) -> tuple[Design, f
     return designs[number], ridge
 
 
-def _left_out_errors(design: Design, worth: FloatArray, ridges: tuple[float, ...]) -> list[tuple[float, float]]:
+def _left_out_errors(design: RegressionSums, worth: FloatArray, ridges: tuple[float, ...]) -> list[tuple[float, float]]:
     """Squared error of every pair predicted from all others, summed over rows, for every ridge.
 
     With Σ φφᵀ = Q diag(v) Qᵀ over the rows of one action (Σ x xᵀ has one block an action) and z = Qᵀφ: the leverage of
@@ -219,7 +219,7 @@ def _left_out_errors(design: Design, worth: FloatArray, ridges: tuple[float, ...
     return list(errors.items())
 
 
-def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
+def _lstd(design: RegressionSums, ridge: float) -> tuple[FloatArray, float]:
     """β, and η (0 unless the estimand is the average)."""
     estimand = design.flow.problem.estimand
     total = design.pairs.T @ design.reward
@@ -236,7 +236,7 @@ def _lstd(design: Design, ridge: float) -> tuple[FloatArray, float]:
     return solution[:-1], float(solution[-1])
 
 
-def _fit(design: Design, ridge: float) -> ValueFit:
+def _fit(design: RegressionSums, ridge: float) -> FlowValue:
     flow, estimand = design.flow, design.flow.problem.estimand
     if estimand.kind == "horizon":
         return _backwards(design, ridge)
@@ -246,13 +246,13 @@ def _fit(design: Design, ridge: float) -> ValueFit:
     if estimand.restarts:
         after_end = float(design.start_features @ beta) if flow.restarts else 0.0
         rest = np.where(ended, after_end, v[flow.rows.next_state]) - q[flow.rows.pair]
-        return ValueFit(rest, v - after_end, eta, design.order, ridge)
+        return FlowValue(rest, v - after_end, eta, design.order, ridge)
     rest = estimand.discount * np.where(ended, 0.0, v[flow.rows.next_state]) - q[flow.rows.pair]
     value = estimand.scale * float(design.start_features @ beta)
-    return ValueFit(rest, estimand.scale * v, value, design.order, ridge)
+    return FlowValue(rest, estimand.scale * v, value, design.order, ridge)
 
 
-def _backwards(design: Design, ridge: float) -> ValueFit:
+def _backwards(design: RegressionSums, ridge: float) -> FlowValue:
     """Fitted value iteration, last step first; ``rest`` is averaged over steps by where the target would be."""
     flow = design.flow
     horizon = int(flow.problem.estimand.horizon or 1)
@@ -269,4 +269,4 @@ def _backwards(design: Design, ridge: float) -> ValueFit:
     visits = laws.sum(axis=0)[at]
     rest = np.divide(carried, visits, out=np.zeros_like(carried), where=visits > 0)
     start = v / horizon
-    return ValueFit(rest, start, float(flow.start @ start[flow.states]), design.order, ridge)
+    return FlowValue(rest, start, float(flow.start @ start[flow.states]), design.order, ridge)

@@ -45,7 +45,7 @@ from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.request import Batch, RowRequest
 from mixope.requests.rows import Rows, row_columns, told
 from mixope.requests.scores import ClusterScores
-from mixope.requests.terms import Columns, Number, Product, Square, Term, Total
+from mixope.requests.terms import ColumnSum, FeatureColumns, NumberSum, Product, Square, Term
 from mixope.requests.trajectories import Trajectories, running_sums, trajectories_of
 from mixope.solvers.linear import solve_ratio
 
@@ -258,19 +258,21 @@ class ReferenceSums(MomentRequest):
         density, capped = _density(design.target, rows, self.log_unit)
         probability, over = density[:, None], rows.terminated[:, None]
         reference = self._reference(rows)[:, None]
-        going = Columns(states, -design.gamma * probability * n * ~over * ahead, following=True)
+        going = FeatureColumns(states, -design.gamma * probability * n * ~over * ahead, following=True)
         begun = np.zeros_like(x)
         if rows.start.any():
             first = design.starts(rows)
             begun[rows.start] = first.times[:, None] * design.actions.under(self.reference, first.observation)
         totals = {"e": probability * n * x, "ended": probability * over * n * x, "start": begun}
         return (
-            Product("a", (Columns(states, reference * n * x), going), (Columns(states, x),), by_fold=False),
-            Square("gram", Columns(states, x), rows.times, design.actions.centre, by_fold=False),
-            *(Total(name, (Columns(states, factor),), by_fold=False) for name, factor in totals.items()),
-            Number("starts", rows.start * rows.times, by_fold=False),
-            Number("n", rows.times, by_fold=False),
-            Number("capped", capped, by_fold=False),
+            Product(
+                "a", (FeatureColumns(states, reference * n * x), going), (FeatureColumns(states, x),), by_fold=False
+            ),
+            Square("gram", FeatureColumns(states, x), rows.times, design.actions.centre, by_fold=False),
+            *(ColumnSum(name, (FeatureColumns(states, factor),), by_fold=False) for name, factor in totals.items()),
+            NumberSum("starts", rows.start * rows.times, by_fold=False),
+            NumberSum("n", rows.times, by_fold=False),
+            NumberSum("capped", capped, by_fold=False),
         )
 
     def _reference(self, rows: Rows) -> FloatArray:

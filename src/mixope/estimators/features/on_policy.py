@@ -22,7 +22,7 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import MixopeError, UsageError
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
-from mixope.estimators.counts.on_policy import Chain, OnPolicyValues, RewardPieces, on_policy_values, settled
+from mixope.estimators.counts.on_policy import ChainValue, OnPolicyValues, RewardPieces, on_policy_values, settled
 from mixope.estimators.features.estimators import RewardSums
 from mixope.estimators.features.problem import SampledRows
 from mixope.estimators.features.ratio import phi_of, scaled
@@ -35,7 +35,7 @@ from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.request import Batch, Request, SlicedRequest
 from mixope.requests.rows import Rows
 from mixope.requests.scores import ClusterScores
-from mixope.requests.terms import Columns, Number, Product, Term, Total
+from mixope.requests.terms import ColumnSum, FeatureColumns, NumberSum, Product, Term
 
 MOST_FITTED = 20
 """With more loggers than this, the pool alone is fitted."""
@@ -67,7 +67,7 @@ def on_policy_on_features(
     answers = iter((yield tuple(requests)) if requests else ())
     returns = None if estimand.restarts else next(answers).column(RETURNS)
     pieces = None if piece_steps is None else _pieces(next(answers))
-    chains: Sequence[Chain | MixopeError | None]
+    chains: Sequence[ChainValue | MixopeError | None]
     chains = (yield from fits.solve(next(answers))) if isinstance(fits, Fits) else [fits] * n
     return on_policy_values(estimand, totals, chains, returns, pieces)
 
@@ -112,12 +112,12 @@ class ChainSums(MomentRequest):
         found: list[Term] = []
         for k, label in enumerate(self.labels or (None,)):
             mine = np.ones(len(rows)) if label is None else (rows.logger == label).astype(np.float64)
-            going = Columns(self.features, -self.gamma * n * mine * ~rows.terminated, following=True)
-            gap, sums = (Columns(self.features, n * mine), going), mine[:, None] * by_row
+            going = FeatureColumns(self.features, -self.gamma * n * mine * ~rows.terminated, following=True)
+            gap, sums = (FeatureColumns(self.features, n * mine), going), mine[:, None] * by_row
             found += [
-                Product(f"gap{k}", (Columns(self.features),), gap, by_fold=False),
-                Total(f"by row{k}", (Columns(self.features, sums),), by_fold=False, stacked=True),
-                Number(f"size{k}", sums, by_fold=False),
+                Product(f"gap{k}", (FeatureColumns(self.features),), gap, by_fold=False),
+                ColumnSum(f"by row{k}", (FeatureColumns(self.features, sums),), by_fold=False, stacked=True),
+                NumberSum(f"size{k}", sums, by_fold=False),
             ]
         return tuple(found)
 
@@ -184,7 +184,7 @@ class Fits:
         features = known.own_features(fewest or known.n_rows)
         return cls(known, estimand, ChainSums(features, estimand.discount, labels), piece_steps)
 
-    def solve(self, moments: Moments) -> Asking[list[Chain | MixopeError]]:
+    def solve(self, moments: Moments) -> Asking[list[ChainValue | MixopeError]]:
         """The fits, then the scores by episode."""
         labels, features = self.request.labels, self.request.features
         parts = [_Sums.of(moments, k) for k in range(max(len(labels), 1))]
@@ -225,13 +225,13 @@ class Fits:
             return UsageError("some episodes were cut, and what would have followed cannot be fitted")
         return fit
 
-    def _chain(self, fit: _Fit | MixopeError, sums: GroupSums, name: str) -> Chain | MixopeError:
+    def _chain(self, fit: _Fit | MixopeError, sums: GroupSums, name: str) -> ChainValue | MixopeError:
         if isinstance(fit, MixopeError):
             return fit
         first = sums.column(f"{name} first") - fit.first * sums.column("starts")
         scores = sums.column(name) / fit.rows + fit.at_starts * first / max(fit.starts, 1.0)
         lengths = None if self.piece_steps is None else pieces_of_episodes(sums)
-        return Chain(fit.value, ClusterScores.of_pieces(scores, lengths))
+        return ChainValue(fit.value, ClusterScores.of_pieces(scores, lengths))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from mixope.policies import Policy
 from mixope.policies.own_code import asking
 from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.rows import Rows
-from mixope.requests.terms import Columns, Cut, Gate, Number, Product, Square, Term, Total
+from mixope.requests.terms import ColumnSum, Cut, FeatureColumns, Hinge, NumberSum, Product, Square, Term
 from mixope.solvers.linear import LEAST_RIDGE, solve_ratio
 from mixope.solvers.outcome import Outcome, Solved
 
@@ -139,9 +139,12 @@ class CalibrationSums(MomentRequest):
         (ratio, truncated), c, n = self.raw.of_rows(rows), by_label(rows, dict(self.raw.logger_weights)), rows.times
         sums = {"plain": c * n, "weighted": c * n * ratio, "spread": n * (c * (ratio - 1)) ** 2}
         return (
-            Square("gram", Columns(self.features), c * n * ratio, by_fold=False),
-            *(Total(k, (Columns(self.features, w),), by_fold=False, squared=k == "spread") for k, w in sums.items()),
-            Number("cut", truncated, by_fold=False),
+            Square("gram", FeatureColumns(self.features), c * n * ratio, by_fold=False),
+            *(
+                ColumnSum(k, (FeatureColumns(self.features, w),), by_fold=False, squared=k == "spread")
+                for k, w in sums.items()
+            ),
+            NumberSum("cut", truncated, by_fold=False),
         )
 
 
@@ -195,17 +198,17 @@ class RatioSums(MomentRequest):
     def terms(self, rows: Rows) -> tuple[Term, ...]:
         """The same sums, for a device, which calibrates ρ."""
         features, c, ratio = self.ratio.features, self.ratio.raw.weight(rows), self.ratio.raw.of(rows)[0]
-        gate, flow, begun = Gate(features, self.ratio.eta), c * ratio, rows.start * rows.times
-        weighted = Columns(features, c)
-        going = Columns(features, -self.gamma * flow * ~rows.terminated, following=True, gate=gate)
+        gate, flow, begun = Hinge(features, self.ratio.eta), c * ratio, rows.start * rows.times
+        weighted = FeatureColumns(features, c)
+        going = FeatureColumns(features, -self.gamma * flow * ~rows.terminated, following=True, gate=gate)
         return (
-            Product("a", (weighted, going), (Columns(features),)),
-            Square("gram", Columns(features), c),
-            Total("e", (weighted,)),
-            Total("ended", (Columns(features, flow * rows.terminated, gate=gate),)),
-            Total("start", (Columns(features, begun),)),
-            Number("n", c),
-            Number("starts", begun),
+            Product("a", (weighted, going), (FeatureColumns(features),)),
+            Square("gram", FeatureColumns(features), c),
+            ColumnSum("e", (weighted,)),
+            ColumnSum("ended", (FeatureColumns(features, flow * rows.terminated, gate=gate),)),
+            ColumnSum("start", (FeatureColumns(features, begun),)),
+            NumberSum("n", c),
+            NumberSum("starts", begun),
             Cut("clipped", gate, ratio > 0),
         )
 

@@ -30,7 +30,7 @@ from mixope.features.actions import ActionMap
 from mixope.policies import Policy
 from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.rows import FOLDS, Rows
-from mixope.requests.terms import Columns, Number, Product, Square, Term, Total
+from mixope.requests.terms import ColumnSum, FeatureColumns, NumberSum, Product, Square, Term
 from mixope.solvers.linear import LEAST_RIDGE
 
 RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -176,21 +176,21 @@ class ValueSums(MomentRequest):
         going = (-design.gamma * n * ~rows.terminated)[:, None] * design.actions.under(
             design.target, rows.next_observation
         )
-        difference = (Columns(states, n[:, None] * x), Columns(states, going, following=True))
+        difference = (FeatureColumns(states, n[:, None] * x), FeatureColumns(states, going, following=True))
         begun = np.zeros_like(x)
         if rows.start.any():
             first = design.starts(rows)
             begun[rows.start] = first.times[:, None] * design.actions.under(design.target, first.observation)
         by_row = {"b": rows.reward * n, "e": n, "ended": over}
         return (
-            Product("a", (Columns(states, x),), difference),
-            *(Total(name, (Columns(states, weight[:, None] * x),)) for name, weight in by_row.items()),
-            Total("d", difference),
-            Total("start", (Columns(states, begun),), by_fold=False),
-            Number("r", rows.reward * n),
-            Number("n", n),
-            Number("ends", over),
-            Number("starts", rows.start * n, by_fold=False),
+            Product("a", (FeatureColumns(states, x),), difference),
+            *(ColumnSum(name, (FeatureColumns(states, weight[:, None] * x),)) for name, weight in by_row.items()),
+            ColumnSum("d", difference),
+            ColumnSum("start", (FeatureColumns(states, begun),), by_fold=False),
+            NumberSum("r", rows.reward * n),
+            NumberSum("n", n),
+            NumberSum("ends", over),
+            NumberSum("starts", rows.start * n, by_fold=False),
         )
 
 
@@ -211,7 +211,7 @@ class PairGram(MomentRequest):
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
         """The same sums, for a device."""
-        x = Columns(self.pairs.states, self.pairs.taken_factor(rows))
+        x = FeatureColumns(self.pairs.states, self.pairs.taken_factor(rows))
         return (Square("gram", x, rows.times, self.pairs.actions.centre),)
 
 

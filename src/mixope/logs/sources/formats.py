@@ -52,7 +52,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class Held:
+class BufferTable:
     """Steps that an object held, as a table, and what it says of them: notes, the roles of columns, the logger."""
 
     name: str
@@ -78,7 +78,7 @@ class Format:
     find: Finder | None = None
     title: str = ""
     dialect: Callable[[str, Sequence[Piece], Container[str]], Dialect] | None = None
-    hold: Callable[[Any], Held] | None = None
+    hold: Callable[[Any], BufferTable] | None = None
 
 
 def named(name: str) -> Format:
@@ -117,7 +117,7 @@ def find(name: str, place: str, store: Store | None = None, part: Any = None) ->
     return finder(place, store, part)
 
 
-def steps_held_by(given: Any) -> Held | None:
+def steps_held_by(given: Any) -> BufferTable | None:
     """The steps in an object of another library; None for anything else. That library is not imported here."""
     name = format_of_object(given)
     hold = None if name is None else named(name).hold

@@ -53,7 +53,7 @@ def _hugging(frame: Any, folder: str) -> None:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FrameKind:
     """How the frames of one library are known and written; ``home`` is the engine that they belong to, if any."""
 
     home: str | None
@@ -64,11 +64,11 @@ class Recipe:
 
 
 RECIPES = (
-    Recipe("polars", "polars LazyFrame", ("polars",), ("LazyFrame",), _polars),
-    Recipe("spark", "Spark DataFrame", ("pyspark",), ("DataFrame",), _spark),
-    Recipe("dask", "Dask DataFrame", ("dask", "dask_expr"), ("DataFrame",), _dask),
-    Recipe("ray", "Ray Dataset", ("ray",), ("Dataset", "MaterializedDataset"), _ray),
-    Recipe(None, "Hugging Face dataset", ("datasets",), ("Dataset", "IterableDataset"), _hugging),
+    FrameKind("polars", "polars LazyFrame", ("polars",), ("LazyFrame",), _polars),
+    FrameKind("spark", "Spark DataFrame", ("pyspark",), ("DataFrame",), _spark),
+    FrameKind("dask", "Dask DataFrame", ("dask", "dask_expr"), ("DataFrame",), _dask),
+    FrameKind("ray", "Ray Dataset", ("ray",), ("Dataset", "MaterializedDataset"), _ray),
+    FrameKind(None, "Hugging Face dataset", ("datasets",), ("Dataset", "IterableDataset"), _hugging),
 )
 
 
@@ -77,11 +77,11 @@ SPLITS = ("DatasetDict", "IterableDatasetDict")
 
 
 @dataclass(frozen=True)
-class Frame:
+class WritableFrame:
     """A lazy frame, and how it is written."""
 
     content: Any
-    recipe: Recipe
+    recipe: FrameKind
 
     @property
     def name(self) -> str:
@@ -118,12 +118,12 @@ class Frame:
         return Finds(found, home=self.recipe.home)
 
 
-def frame_of(given: Any) -> Frame | None:
+def frame_of(given: Any) -> WritableFrame | None:
     """The lazy frame that something is; None for anything else."""
     kind = type(given)
     for recipe in RECIPES:
         if kind.__name__ in recipe.classes and kind.__module__.partition(".")[0] in recipe.modules:
-            return Frame(given, recipe)
+            return WritableFrame(given, recipe)
     return None
 
 

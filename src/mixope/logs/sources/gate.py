@@ -6,7 +6,7 @@ anything is opened. Below a folder is what lies there when all links are followe
 in a store it is what begins with the address of the folder and has no ``..`` in it.
 
 A folder names files too: a link in it leads wherever its maker wished, and a pipe or a device is waited for without
-end. :func:`below` admits what was listed, and :class:`Room` counts what small files unpack to.
+end. :func:`below` admits what was listed, and :class:`ByteBudget` counts what small files unpack to.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Gate:
         return name if below and ".." not in steps and "?" not in name and "\0" not in said else None
 
 
-class Room:
+class ByteBudget:
     """Bytes that a file may unpack to, counted as they come."""
 
     def __init__(self, where: str, size: int) -> None:

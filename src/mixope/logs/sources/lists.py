@@ -50,7 +50,7 @@ class Place(NamedTuple):
         return Advice("say ", said) if self.state else Advice("write it without brackets")
 
 
-class Looked(NamedTuple):
+class ListCounts(NamedTuple):
     """How many values and lists some columns have, if numbers in them have fractions, and the lengths of the lists."""
 
     values: int = 0
@@ -59,10 +59,10 @@ class Looked(NamedTuple):
     lengths: frozenset[int] = frozenset()
     usual: int = 0
 
-    def also(self, other: Looked) -> Looked:
+    def also(self, other: ListCounts) -> ListCounts:
         """Both together; the usual length is that of the first."""
         fractions, lengths = self.fractions or other.fractions, self.lengths | other.lengths
-        return Looked(
+        return ListCounts(
             self.values + other.values, self.lists + other.lists, fractions, lengths, self.usual or other.usual
         )
 
@@ -115,9 +115,9 @@ def _begins_with_lists(source: Source, columns: Sequence[str]) -> bool:
     return False
 
 
-def _look(source: Source, columns: Sequence[str]) -> Looked:
+def _look(source: Source, columns: Sequence[str]) -> ListCounts:
     """All values of some columns."""
-    found = Looked()
+    found = ListCounts()
     with reading(source.name), connect() as connection:
         for _, piece, name in _holders(source, columns):
             size = f"CASE WHEN {_is_list(name)} THEN {_length(name)} END"
@@ -130,11 +130,11 @@ def _look(source: Source, columns: Sequence[str]) -> Looked:
                 f" coalesce(min(size), 0), coalesce(max(size), 0), coalesce(mode(size), 0) FROM ({rows})"
             )
             values, lists, fractions, low, high, usual = connection.execute(query).fetchall()[0]
-            found = found.also(Looked(values, lists, fractions, frozenset({low, high} if lists else ()), usual))
+            found = found.also(ListCounts(values, lists, fractions, frozenset({low, high} if lists else ()), usual))
     return found
 
 
-def _refuse_strays(source: Source, place: Place, looked: Looked) -> None:
+def _refuse_strays(source: Source, place: Place, looked: ListCounts) -> None:
     """An error about the rows that have no list, or one of another length."""
     if looked.lists == 0:
         problem, stray = "Text looks like lists of numbers, but not like plain ones", "{2}"

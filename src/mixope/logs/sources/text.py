@@ -202,7 +202,7 @@ def read_header(name: str, *, tabs: bool, store: Store | None = None, log: bool 
     return header, delimiter
 
 
-class Looked(NamedTuple):
+class ColumnFacts(NamedTuple):
     """What is known of a column after looking at its values.
 
     ``full``: none is missing. ``long``: a text has so many characters that a float64 may not hold it exactly.
@@ -213,7 +213,7 @@ class Looked(NamedTuple):
     long: bool
 
 
-Columns = dict[str, Looked]
+Columns = dict[str, ColumnFacts]
 
 
 def look_at(
@@ -295,12 +295,12 @@ def _looked(counts: Sequence[int], columns: Sequence[str]) -> Columns:
     width = 3 + len(IS_KIND)
     groups = [found[i * width : (i + 1) * width] for i in range(len(columns))]
     return {
-        column: Looked(_field([present, *others], list(IS_KIND)), present == total, longest > EXACT_DIGITS)
+        column: ColumnFacts(_field([present, *others], list(IS_KIND)), present == total, longest > EXACT_DIGITS)
         for column, (present, longest, *others) in zip(columns, groups, strict=True)
     }
 
 
-def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> Columns:
+def _checked(connection: Any, rows: str, guessed: Mapping[str, ColumnFacts]) -> Columns:
     """What was seen in the first rows, where it holds in all of them; the other columns are looked at again."""
     other = [f"coalesce(bool_or({_is_other(known.field.kind, column)}), false)" for column, known in guessed.items()]
     gaps = [f"count(*) > count({quote(column)})" for column in guessed]
@@ -308,7 +308,9 @@ def _checked(connection: Any, rows: str, guessed: Mapping[str, Looked]) -> Colum
     wrong = [column for column, bad in zip(guessed, found[: len(guessed)], strict=True) if bad]
     full = {column: not gap for column, gap in zip(guessed, found[len(guessed) :], strict=True)}
     again = _look(connection, rows, wrong) if wrong else {}
-    return {column: again.get(column, Looked(known.field, full[column], True)) for column, known in guessed.items()}
+    return {
+        column: again.get(column, ColumnFacts(known.field, full[column], True)) for column, known in guessed.items()
+    }
 
 
 def _is_other(kind: Kind, column: str) -> str:
@@ -369,13 +371,13 @@ def _common(left: Columns, right: Columns) -> Columns | None:
     return known if len(known) == len(found) else None
 
 
-def _wider(one: Looked, other: Looked) -> Looked | None:
+def _wider(one: ColumnFacts, other: ColumnFacts) -> ColumnFacts | None:
     """Of two columns: nothing beside something is a gap, and short whole numbers beside floats are floats."""
     full, long = one.full and other.full, one.long or other.long
     by_kind = {found.field.kind: found for found in (one, other)}
     if len(by_kind) == 1:
-        return Looked(replace(one.field, wide=one.field.wide and other.field.wide), full, long)
+        return ColumnFacts(replace(one.field, wide=one.field.wide and other.field.wide), full, long)
     if "null" in by_kind:
-        return Looked(next(found.field for kind, found in by_kind.items() if kind != "null"), full, long)
+        return ColumnFacts(next(found.field for kind, found in by_kind.items() if kind != "null"), full, long)
     whole = by_kind.get("int")
-    return Looked(by_kind["float"].field, full, long) if "float" in by_kind and whole and not whole.long else None
+    return ColumnFacts(by_kind["float"].field, full, long) if "float" in by_kind and whole and not whole.long else None

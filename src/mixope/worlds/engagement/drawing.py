@@ -70,7 +70,7 @@ def source_of(
     seed: int,
     metrics: Sequence[str] = ("revenue",),
     hidden: str | Sequence[str] = (),
-) -> Source:
+) -> SimulatedTest:
     """Where the rows of such a test come from."""
     check_whole("seed", seed, 0)
     known, named = world_of(world).hiding(hidden), (metrics,) if isinstance(metrics, str) else tuple(metrics)
@@ -78,11 +78,11 @@ def source_of(
         known.arm(name)
     for name in named:
         known.metric(name)
-    return Source(known, design, named, seed)
+    return SimulatedTest(known, design, named, seed)
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class SimulatedTest:
     """A test that is ready to be drawn."""
 
     world: World

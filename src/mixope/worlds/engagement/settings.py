@@ -31,7 +31,7 @@ from scipy import sparse
 from mixope.base.arrays import AnyArray, FloatArray, IntArray
 from mixope.base.errors import UnknownName
 from mixope.worlds.engagement.world import Metric, World
-from mixope.worlds.truth import Chain, solve_chain
+from mixope.worlds.truth import PolicyChain, solve_chain
 
 DOSES = MappingProxyType({"A": 0.0, "B": 1.0, "C": 0.5})
 LEVELS, FATIGUES, NOVELTIES = 4, 3, 3
@@ -189,7 +189,7 @@ def _steady(grid: _Grid, control: FloatArray) -> FloatArray:
     for plan, share in enumerate(SHARES):
         first = np.flatnonzero((grid.plan == plan) & (grid.novelty == grid.novelty.max()))[0]
         begin = np.eye(len(law))[first]
-        law += share * solve_chain(Chain(sparse.csr_array(control), np.zeros(len(law)), begin)).stationary
+        law += share * solve_chain(PolicyChain(sparse.csr_array(control), np.zeros(len(law)), begin)).stationary
     by_day = law * (grid.away == 0) * (grid.weekday == np.arange(grid.weekday.max() + 1)[:, None])
     return np.asarray(by_day / by_day.sum(axis=1, keepdims=True))
 

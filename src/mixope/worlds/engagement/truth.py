@@ -31,7 +31,7 @@ from mixope.estimand import Estimand
 from mixope.worlds.engagement.designs import Choices, Design, check_exposure, check_whole
 from mixope.worlds.engagement.settings import world_of
 from mixope.worlds.engagement.world import TOLERANCE, World
-from mixope.worlds.truth import Chain, solve_chain
+from mixope.worlds.truth import PolicyChain, solve_chain
 
 Law = str | Mapping[str, float]
 """An arm, or the probability of each arm on each day."""
@@ -187,7 +187,7 @@ def _average(P: FloatArray, m: FloatArray, start: FloatArray) -> float:
     matrix = sparse.csr_array(P)
     _, part = csgraph.connected_components(matrix, directed=True, connection="weak")
     shares = np.bincount(part, weights=start)
-    chains = {k: Chain(matrix, m, np.where(part == k, start, 0.0) / shares[k]) for k in np.flatnonzero(shares)}
+    chains = {k: PolicyChain(matrix, m, np.where(part == k, start, 0.0) / shares[k]) for k in np.flatnonzero(shares)}
     return float(sum(shares[k] * solve_chain(chain).average for k, chain in chains.items()))
 
 

@@ -27,7 +27,7 @@ from mixope.logs.writing import ROW_GROUP_SIZE
 from mixope.version import __version__
 from mixope.worlds.engagement import truth
 from mixope.worlds.engagement.designs import Choices, Design
-from mixope.worlds.engagement.drawing import Source, source_of
+from mixope.worlds.engagement.drawing import SimulatedTest, source_of
 from mixope.worlds.engagement.world import World
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Dataset:
+class EngagementDataset:
     """Where the files are, and the truth they come with."""
 
     folder: Path
@@ -75,7 +75,7 @@ class Dataset:
     truth: dict[str, Any]
 
 
-def write_dataset(trial: Trial, folder: str | os.PathLike[str], *, force: bool = False) -> Dataset:
+def write_dataset(trial: Trial, folder: str | os.PathLike[str], *, force: bool = False) -> EngagementDataset:
     """Draw and write; a dataset that is there is replaced only with ``force``, other files never."""
     source = source_of(trial.setting, trial.design, trial.seed, trial.metrics, trial.hidden)
     name = f"test.{trial.format}"
@@ -84,10 +84,10 @@ def write_dataset(trial: Trial, folder: str | os.PathLike[str], *, force: bool =
         origin = {"rows": _write_rows(source, fresh / name), "seed": trial.seed, "settings": asdict(trial)}
         found |= {**origin, "version": __version__}
         (fresh / "truth.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    return Dataset(place.path, place.path / name, source.world, found)
+    return EngagementDataset(place.path, place.path / name, source.world, found)
 
 
-def _write_rows(source: Source, path: Path) -> int:
+def _write_rows(source: SimulatedTest, path: Path) -> int:
     ending, batches = path.suffix, source.batches()
     if ending not in WRITERS:
         raise DataError("Unknown format to write", where=str(path), expected="a name ending in .parquet, .csv, .arrow")
@@ -133,7 +133,7 @@ WRITERS: Mapping[str, Callable[[str, pa.Schema], AbstractContextManager[Put]]] =
 )
 
 
-def _truth(source: Source) -> dict[str, Any]:
+def _truth(source: SimulatedTest) -> dict[str, Any]:
     """What holds of all metrics, for all arms of the test."""
     world, design = source.world, source.design
     control, *treatments = design.arms
@@ -147,14 +147,14 @@ def _truth(source: Source) -> dict[str, Any]:
     }
 
 
-def _of_arm(source: Source, arm: str, metric: str) -> dict[str, Any]:
+def _of_arm(source: SimulatedTest, arm: str, metric: str) -> dict[str, Any]:
     value = partial(truth.value, source.world, arm, metric=metric, exposure=source.design.exposure)
     days = truth.by_day(source.world, arm, source.design.days, metric=metric, exposure=source.design.exposure)
     discounted = {f"{gamma:g}": value(Estimand("discounted", gamma=gamma)) for gamma in DISCOUNTS}
     return {"average": value(), "discounted": discounted, "by_day": days.tolist()}
 
 
-def _of_effect(source: Source, arm: str, metric: str) -> dict[str, Any]:
+def _of_effect(source: SimulatedTest, arm: str, metric: str) -> dict[str, Any]:
     """Of a treatment against the control; what a short test or a roll-out does not have is None."""
     world, design = source.world, source.design
     control, exposure = design.arms[0], design.exposure
