@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -108,8 +109,6 @@ def test_no_folder_to_spill_to_is_left(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 FORKED = """
 import os
 from mixope.logs import database
@@ -128,6 +127,7 @@ assert database._idle == []
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 def test_a_forked_process_has_databases_of_its_own():
     """In an interpreter of its own: a library that other tests have loaded may warn of every fork."""
     subprocess.run([sys.executable, "-c", FORKED], check=True)
