@@ -11,7 +11,7 @@ from mixope.base.arrays import is_number, is_whole
 from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, about
 from mixope.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
-from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy
+from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy, with_names
 from mixope.solvers.devices import Device
 
 
@@ -82,7 +82,7 @@ def as_logs(logs: Any) -> Logs:
 
 
 def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None) -> Policy:
-    """Any policy source; factor columns in the order of the logs, columns of mixed states by name."""
+    """Any policy source; columns of tables in the order of the logs, those of states by name."""
     found = read_policy(policy, logs=logs)
     if isinstance(found, LoggedColumn):
         return found.on(logs)
@@ -105,7 +105,7 @@ def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None)
     if logs.schema.observation_kind == "factors" and getattr(found, "factors", None):
         ordered: Policy = found.in_factor_order(names)  # type: ignore[attr-defined]
         return ordered
-    return found
+    return with_names(found, names)
 
 
 def by_name(what: str, policies: Any) -> Mapping[str, Any]:

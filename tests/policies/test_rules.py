@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 import mixope
 from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.policies import DiscretePolicy, Policy, read_policy
+from mixope.policies.named import NamedState, Naming
 
 N = 400
 GENERATOR = np.random.default_rng(0)
@@ -82,6 +83,83 @@ def test_a_function_of_one_mixed_state_sees_its_columns() -> None:
     one = mixope.evaluate(logs(state, words), lambda s: "treat" if s["age"] > 0 else "wait", "emp").value
     batch = mixope.evaluate(logs(state, words), lambda s: np.where(s["age"] > 0, "treat", "wait"), "emp").value
     assert one == batch
+
+
+MOODS = np.array(["sad", "glad"])[IDS % 2]
+NAMED = {
+    "factors": ({"plan": IDS // 2, "mood": MOODS}, lambda s: (s["plan"] > 0) & (s["mood"] == "glad")),
+    "vectors": ({"plan": VECTORS[:, 0], "mood": VECTORS[:, 1]}, lambda s: (s["plan"] > 0) & (s["mood"] < 1)),
+}
+
+
+@noted
+@pytest.mark.parametrize("kind", NAMED)
+def test_columns_of_a_state_have_names_for_a_batch_and_for_one_state(kind: str) -> None:
+    state, chosen = NAMED[kind]
+    named = logs(state)
+    assert named.schema.observation_kind == {"factors": "factors", "vectors": "vector"}[kind]
+
+    def one(s: Any) -> int:
+        assert isinstance(s, tuple) or s.ndim == 1
+        plan, _ = s
+        assert plan == s[0] == s["plan"]
+        return int(chosen(s))
+
+    def several(s: Any) -> np.ndarray:
+        assert s.shape == (len(s), 2)
+        assert (s[:, 0] == s["plan"]).all()
+        assert [row["mood"] for row in s] == s["mood"].tolist()
+        return np.asarray(chosen(s)).astype(int)
+
+    values = [
+        mixope.evaluate(named, target, "emp").value
+        for target in (
+            one,
+            several,
+            mixope.CallablePolicy(lambda s, a: chosen(s) == (a == 1)),
+            mixope.Softened(mixope.CallablePolicy(one, actions=[0, 1]), 0.0),
+            Choosing(chosen),
+        )
+    ]
+    assert np.ptp(values) < 1e-12
+    assert values[0] == pytest.approx(mixope.evaluate(named, mixope.read_policy(one), "emp").value, abs=1e-12)
+
+
+class Choosing:
+    """A policy class of the user's own."""
+
+    def __init__(self, chosen: Callable[[Any], Any]) -> None:
+        self.chosen = chosen
+
+    def log_prob(self, observations: Any, actions: np.ndarray) -> Any:
+        return np.where(self.chosen(observations) == (actions == 1), 0.0, -np.inf)
+
+    def fingerprint(self) -> str:
+        return "choosing"
+
+
+@noted
+def test_the_mean_of_a_gaussian_sees_columns_by_name() -> None:
+    named, real = {"x": VECTORS[:, 0], "y": VECTORS[:, 1]}, VECTORS[:, :1] + GENERATOR.normal(size=(N, 1))
+    by_name = mixope.evaluate(logs(named, real), mixope.GaussianPolicy(lambda s: s["y"], lambda s: 1 + s["x"] ** 2))
+    by_place = mixope.evaluate(logs(named, real), mixope.GaussianPolicy(lambda s: s[:, 1], lambda s: 1 + s[:, 0] ** 2))
+    assert by_name.value == by_place.value
+    one = mixope.evaluate(logs(named, real), mixope.read_policy(lambda s: s["y"], scale=0.5), "emp").value
+    assert one == mixope.evaluate(logs(named, real), mixope.read_policy(lambda s: s[1], scale=0.5), "emp").value
+
+
+def test_a_misspelt_column_offers_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'modd'.*Did you mean 'mood'"):
+        mixope.evaluate(logs({"plan": IDS // 2, "mood": MOODS}), lambda s: int(s["modd"] == "glad"), "emp")
+
+
+def test_a_named_state_is_the_tuple_that_it_was() -> None:
+    rows = Naming(("plan", "mood"))(FACTORS)
+    one = NamedState((1, 0), ("plan", "mood"))
+    assert BY_FACTORS[one] == BY_FACTORS[1, 0]
+    assert pickle.loads(pickle.dumps(one))["mood"] == 0
+    assert type(rows[:, ::-1]) is np.ndarray
+    assert (rows[IDS > 2]["mood"] == FACTORS[IDS > 2, 1]).all()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 from mixope.base import plugins
 from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy
-from mixope.policies.columns import on_columns
+from mixope.policies.columns import on_columns, with_names
 from mixope.policies.combinations import Mixture, Softened
 from mixope.policies.gaussian import GaussianPolicy, LinearGaussianPolicy, SquashedGaussianPolicy
 from mixope.policies.given import PolicySource
@@ -50,6 +50,7 @@ __all__ = [
     "sb3_policy",
     "sklearn_policy",
     "uniform",
+    "with_names",
 ]
 
 

@@ -1,5 +1,6 @@
-"""Policies on mixed states see columns by name: ``observations["age"]``, ``observations["ward"]``.
+"""Policies see columns by name: ``observations["age"]``, ``observations["ward"]``.
 
+Factors and vectors whose columns have names stay arrays, and can be asked by name too (:mod:`mixope.policies.named`).
 Inside, mixed states are rows of numbers (:mod:`mixope.logs.categories`). A policy is wrapped once, when a question is
 asked, and every batch that it is asked about is turned into a structured array on the way. A table sees the columns
 that it lists, which must be categories.
@@ -7,6 +8,7 @@ that it lists, which must be categories.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,7 @@ from mixope.base.errors import DataError
 from mixope.logs import StateColumns
 from mixope.policies.gaussian import LinearGaussianPolicy, Normal
 from mixope.policies.keys import listed
+from mixope.policies.named import Naming
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import ContinuousPolicy, DiscretePolicy, Policy
 from mixope.policies.tabular import TabularPolicy
@@ -42,7 +45,7 @@ class OnColumns:
     """A policy that is asked about states as it wants to see them."""
 
     policy: Any
-    view: View
+    view: Callable[[AnyArray], AnyArray]
 
     def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """log π(a|s) for every row."""
@@ -94,9 +97,19 @@ def on_columns(policy: Policy, columns: StateColumns) -> Policy:
             got=repr(policy),
             hint="write the mean as a function of columns: GaussianPolicy(lambda states: states['age'] ..., scale)",
         )
+    return _seen(policy, View(columns, _keys(policy, columns) if isinstance(policy, TabularPolicy) else ()))
+
+
+def with_names(policy: Policy, names: tuple[str, ...]) -> Policy:
+    """The policy on factors or vectors whose columns have names; what takes them by place needs none."""
+    if isinstance(policy, TabularPolicy | LinearGaussianPolicy) or all(not name or name.isdigit() for name in names):
+        return policy
+    return _seen(policy, Naming(names))
+
+
+def _seen(policy: Policy, view: Callable[[AnyArray], AnyArray]) -> Policy:
     if isinstance(policy, Normal):
-        return policy.through(View(columns))
-    view = View(columns, _keys(policy, columns) if isinstance(policy, TabularPolicy) else ())
+        return policy.through(view)
     if isinstance(policy, DiscretePolicy):
         return DiscreteOnColumns(policy, view)
     return ContinuousOnColumns(policy, view) if isinstance(policy, ContinuousPolicy) else OnColumns(policy, view)

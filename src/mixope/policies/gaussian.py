@@ -37,18 +37,6 @@ ON_BOUND = 1e-6
 INSIDE = 2.0**-25
 
 
-@dataclass(frozen=True)
-class Through:
-    """A function of observations in another form."""
-
-    function: Map
-    view: Map
-
-    def __call__(self, observations: AnyArray) -> Any:
-        """Of every row."""
-        return self.function(self.view(observations))
-
-
 class Normal(ABC):
     """What the three laws share: a mean, a scale and a box, each checked where it enters."""
 
@@ -61,23 +49,23 @@ class Normal(ABC):
         self._mean = mean
         self._scale: Map | FloatArray = scale if callable(scale) else _checked_scale(_vector(scale, "scale"))
         self.low, self.high = _box(low, high)
+        self._view: Map | None = None
 
     def through(self, view: Map) -> Normal:
         """The same law where observations come in another form: μ and σ see ``view(observations)``."""
         made = copy.copy(self)
-        made._mean = Through(self._mean, view)
-        made._scale = self._scale if isinstance(self._scale, np.ndarray) else Through(self._scale, view)
+        made._view = view
         return made
 
     def mean(self, observations: AnyArray) -> FloatArray:
         """μ(s), shape (n, d)."""
-        return _rows(self._mean(observations), "mean", len(observations))
+        return _rows(self._mean(self._seen(observations)), "mean", len(observations))
 
     def scale(self, observations: AnyArray) -> FloatArray:
         """σ(s), shape (n, d); (1, d) where it is the same in every state, d = 1 standing for all components."""
         if isinstance(self._scale, np.ndarray):
             return self._scale[None]
-        return _checked_scale(_rows(self._scale(observations), "scale", len(observations)))
+        return _checked_scale(_rows(self._scale(self._seen(observations)), "scale", len(observations)))
 
     def log_prob(self, observations: AnyArray, actions: AnyArray) -> FloatArray:
         """log π(a|s) for every row."""
@@ -123,6 +111,9 @@ class Normal(ABC):
         if self.low is not None and len(self.low) not in (1, mean.shape[1]):
             raise _misfit("box", len(self.low), mean.shape[1])
         return mean, scale
+
+    def _seen(self, observations: AnyArray) -> AnyArray:
+        return observations if self._view is None else self._view(observations)
 
     @abstractmethod
     def _law(self) -> str:

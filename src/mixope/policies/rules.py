@@ -19,6 +19,7 @@ from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.base.errors import Advice, DataError, Setting
 from mixope.policies.keys import KeyIndex, as_actions, plain, refuse
 from mixope.policies.laws import ActionSet, as_numbers, detached
+from mixope.policies.named import NamedRows, NamedState
 from mixope.policies.own_code import running
 
 SIZES = (5, 7)
@@ -98,7 +99,8 @@ def _row(observations: AnyArray, i: int) -> Any:
 
 
 def _tuple(observations: AnyArray, i: int) -> Any:
-    return tuple(observations[i].tolist())
+    state = tuple(observations[i].tolist())
+    return NamedState(state, observations.names) if isinstance(observations, NamedRows) else state
 
 
 def name_of(function: Any) -> str:
