@@ -50,15 +50,15 @@ class Anchored:
         less = _less(part, mean)
         likeness = _likeness(_solve(anchored_map(less, first_guess(part.factors.shape[1]))))
         found = replace(_solve(anchored_map(less, likeness)), zero=mean)
-        unit = found.pair_weight / part.pair_rows
+        unit, visits = found.pair_weight / part.pair_rows, np.zeros(problem.transitions.n_states)
+        visits[part.states] = found.law
         solution = Solution(
             value=found.value + mean,
-            uncovered_mass=float(np.abs(found.law) @ part.uncovered / np.abs(found.law).sum()),
             solved=found.solved,
             measures=Measures(approximation=found.unseen_error()),
             corrects_coverage=True,
         )
-        return CountedSolution(solution, _scores(found, unit), _weights(part, unit))
+        return CountedSolution(solution, _scores(found, unit), _weights(part, unit), visits=visits)
 
 
 class AnchoredMap(Map):
