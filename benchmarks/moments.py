@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.estimators.features.value import ValueDesign, ValueSums
+from mixope.estimators.features.value import PairDesign, ValueDesign, ValueSums
 from mixope.features import NormalisedBumps
 from mixope.features.actions import QuadraticActions
 from mixope.policies import GaussianPolicy
@@ -103,7 +103,7 @@ def compare(settings: Settings) -> tuple[float, float, float]:
 def request_of(size: int, data: dict[str, np.ndarray], single: bool = True) -> ValueSums:
     """LSTD-Q on bumps, as an evaluation of logs with continuous actions asks for it."""
     features = NormalisedBumps(size, single=single).fit(data["states"][:20_000])
-    return ValueSums(ValueDesign(features, QuadraticActions(np.zeros(1), np.ones(1)), TARGET, 1.0))
+    return ValueSums(ValueDesign(PairDesign(features, QuadraticActions(np.zeros(1), np.ones(1))), TARGET, 1.0))
 
 
 def as_batch(data: dict[str, np.ndarray], piece: slice) -> Rows:

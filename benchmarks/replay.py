@@ -136,7 +136,8 @@ def judged(columns: Columns, level: float = 0.95) -> tuple[dict[str, bool], floa
     counted = count(columns)
     sums = counted.rounds().run(counted.structure())
     found = replay_logs(counted.transitions, sums)
-    around = clustered_interval(*earned(sums.totals, sums.totals, None), level)
+    own = earned(sums.totals, sums.totals, None)
+    around = clustered_interval(own.value, own.scores, level)
     half = None if around is None else around.width / 2
     reward = np.asarray(columns["reward"], dtype=np.float64)
     checks = judge_replays(found, half, 1.0, float(reward.min()), float(reward.max()))
