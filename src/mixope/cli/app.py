@@ -12,7 +12,19 @@ from typer.core import TyperGroup
 
 from mixope.base import plugins
 from mixope.base.errors import MixopeError, UsageError, clean
-from mixope.cli import backtest, compare, demo, evaluate, experiment, inspect, plan, reproduce, returns, simulate
+from mixope.cli import (
+    backtest,
+    compare,
+    demo,
+    evaluate,
+    experiment,
+    inspect,
+    plan,
+    reproduce,
+    returns,
+    signatures,
+    simulate,
+)
 from mixope.cli import options as o
 from mixope.cli.characters import accept_all
 from mixope.cli.hints import add_hint
@@ -154,6 +166,7 @@ def mixope(
     """
 
 
+@signatures.command
 def estimators(json: o.Json = False) -> None:
     """List the estimators: their family, whether they take vectors, what they need, when to use them."""
     from mixope.estimators import entries

@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from mixope.cli import inputs
+from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_page, command_line, present, taken, working, write_page
+from mixope.cli.signatures import option
 
 NOT_SUPPORTED = 4
 
 
+@dataclass(frozen=True)
+class Question(o.Question):
+    """What is predicted of every logger."""
+
+    estimand: Annotated[
+        o.EstimandName | None,
+        option(
+            "What is predicted of every logger, as for mixope evaluate: the question that the target is to be asked."
+            " Without it, what each logger's rows show as they are: the mean of the first steps where all episodes were"
+            " cut after as many, else the average."
+        ),
+    ] = None
+
+
+@signatures.command
 def command(
     context: typer.Context,
     logs: o.Paths,
+    *,
     estimator: o.Estimator = "auto",
-    estimand: o.BacktestEstimand = None,
-    gamma: o.Gamma = None,
-    horizon: o.Horizon = None,
-    level: o.Level = 0.95,
-    logger: o.Logger = [],  # noqa: B006 (typer's way to say: any number)
-    loggers: o.Loggers = None,
-    column: o.Column = [],  # noqa: B006
-    done: o.Done = None,
-    ends: o.Ends = None,
-    role: o.Role = [],  # noqa: B006
-    missing: o.Missing = None,
-    format: o.Format = None,
-    encoding: o.Encoding = None,
-    unknown_actions: o.Unknown = o.UnknownActions.error,
-    trust: o.Trust = False,
-    engine: o.Engine = None,
-    memory_limit: o.MemoryLimit = None,
-    threads: o.Threads = None,
+    question: Question,
+    loggers: o.Loggers,
+    columns: o.Columns,
+    files: o.Files,
+    policies: o.PolicyFiles,
+    workers: o.Workers,
     checkpoint: o.Checkpoint = None,
     seed: o.Seed = 0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 4 if no logger can be predicted from the others.")
-    ] = False,
+    strict: Annotated[bool, option("Exit with 4 if no logger can be predicted from the others.")] = False,
     html: o.Html = None,
-    json: o.Json = False,
-    volume: o.Volume = None,
+    printed: o.Printed,
 ) -> None:
     """Would these logs have predicted what their own loggers earned?
 
@@ -56,23 +59,14 @@ def command(
 
     check_page(html)
     inputs.check_checkpoint(checkpoint)
-    chosen = inputs.make_engine(engine, memory_limit, threads)
+    chosen = inputs.make_engine(workers)
     with working("backtesting …") as notes:
-        rows = inputs.read_logs(logs, column, done, ends, role, missing, format, encoding)
-        seen = look(rows, chosen, seed=seed, checkpoint=checkpoint)
-        result = backtest(
-            seen,
-            loggers=inputs.read_loggers(logger, loggers, inputs.PolicyWords(unknown_actions, trust, logs=seen.logs)),
-            estimator=estimator,
-            estimand=None if estimand is None else estimand.value,
-            gamma=gamma,
-            horizon=horizon,
-            level=level,
-            seed=seed,
-        )
+        seen = look(inputs.read_logs(logs, columns, files), chosen, seed=seed, checkpoint=checkpoint)
+        known = inputs.PolicyReader(policies, seen.logs).loggers(loggers)
+        result = backtest(seen, loggers=known, estimator=estimator, **question.keywords(), seed=seed)
         notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))
-    present(result, notes, json, result.notes, html)
+    present(result, notes, printed.json, result.notes, html)
     if strict and not result.supported:
         raise typer.Exit(NOT_SUPPORTED)

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixope.base.errors import UsageError, about
-from mixope.cli.options import Ending, FormatName, FormName, LawName, MissingName, OutputsName, UnknownActions
+from mixope.cli.options import (
+    Answering,
+    Columns,
+    Files,
+    FormName,
+    Intervals,
+    Loggers,
+    OutputsName,
+    PolicyFiles,
+    TargetTable,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from mixope.engines import Engine
     from mixope.estimators import Estimator
     from mixope.logs import Logs
     from mixope.policies import Policy
+    from mixope.uncertainty import IntervalChoice
 
 STANDARD = "-"
 """What standard input is called."""
@@ -26,23 +38,14 @@ _INTEGER = re.compile(r"-?\d+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
-def read_logs(
-    paths: Sequence[str],
-    columns: Sequence[str],
-    done: Ending | None,
-    ends: Ending | None,
-    roles: Sequence[str] = (),
-    missing: MissingName | None = None,
-    format: FormatName | None = None,
-    encoding: str | None = None,
-) -> Logs:
+def read_logs(paths: Sequence[str], columns: Columns, files: Files) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
-    words = (("done", done), ("ends", ends), ("missing", missing), ("format", format))
+    words = (("done", columns.done), ("ends", columns.ends), ("missing", columns.missing))
     said: dict[str, Any] = {name: word.value for name, word in words if word is not None}
-    said["encoding"] = encoding
-    return read(*_sources(paths), columns=parse_columns(columns), roles=parse_roles(roles), **said)
+    said |= {name: value for name, value in files.keywords().items() if value is not None}
+    return read(*_sources(paths), columns=parse_columns(columns.column), roles=parse_roles(columns.role), **said)
 
 
 def open_table(paths: Sequence[str]) -> Any:
@@ -90,37 +93,75 @@ def parse_columns(given: Sequence[str], option: str = "--column") -> dict[str, s
 
 
 @dataclass(frozen=True)
-class PolicyWords:
-    """What was typed about policies besides where they are."""
+class PolicyReader:
+    """Reads policies by what was typed about them; ``logs`` are those whose names for states and actions they have."""
 
-    unknown: UnknownActions = UnknownActions.error
-    trust: bool = False
+    files: PolicyFiles
+    logs: Logs
+    table: TargetTable | None = None
     outputs: OutputsName | None = None
-    default: str | None = None
-    columns: Sequence[str] = ()
-    actions: str | None = None
-    epsilon: float | None = None
-    scale: float | None = None
-    law: LawName | None = None
-    logs: Logs | None = None
-    """Whose names for states and actions a table may have."""
 
-    def for_loggers(self) -> PolicyWords:
-        """Without what is about the target alone."""
-        return PolicyWords(self.unknown, self.trust, self.outputs, logs=self.logs)
+    def target(self, path: str) -> Policy:
+        """A policy; the default action in the type of the policy's actions."""
+        from mixope.policies import read_policy
 
-    def options(self, path: str) -> dict[str, Any]:
+        options, default = self._options(path), None if self.table is None else self.table.target_default
+        if default is None or default == "uniform":
+            return read_policy(path, default=default, **options)
+        listed = getattr(read_policy(path, **options), "actions", None)
+        numbered = listed is not None and listed.dtype.kind in "iu" and _INTEGER.fullmatch(default)
+        return read_policy(path, default=int(default) if numbered else default, **options)
+
+    def targets(self, named: Mapping[str, str]) -> dict[str, Policy]:
+        """Several, whose errors name them."""
+        found = {}
+        for name, path in named.items():
+            with about(f"target {name!r}") if len(named) > 1 else nullcontext():
+                found[name] = self.target(path)
+        return found
+
+    def loggers(self, given: Loggers) -> dict[str, Policy]:
+        """The known loggers by label, from single files and from several at once."""
+        found = {} if given.loggers is None else self._several(given.loggers)
+        for text in given.logger:
+            label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
+            if label in found:
+                raise UsageError(f"the policy of logger {label!r} is given twice")
+            found[label] = replace(self, table=None).target(path)
+        return found
+
+    def _several(self, source: str) -> dict[str, Policy]:
+        """A table with a column policy_id, or a dictionary of policies in a module."""
+        from mixope.policies import read_policies, read_policy
+        from mixope.policies.references import is_reference, resolve
+
+        if not is_reference(source) or Path(source).exists():
+            return dict(read_policies(source, unknown_actions=self.files.unknown_actions.value, logs=self.logs))
+        named = resolve(source)
+        if not isinstance(named, Mapping) or not named:
+            raise UsageError(
+                f"--loggers {source}: expected a dictionary of policies by label, got {type(named).__name__}"
+            )
+        return {str(label): read_policy(policy) for label, policy in named.items()}
+
+    def _options(self, path: str) -> dict[str, Any]:
         """As keywords; ``outputs`` for networks only."""
-        return {
-            "unknown_actions": self.unknown.value,
-            "trust": self.trust,
+        common = {
+            "unknown_actions": self.files.unknown_actions.value,
+            "trust": self.files.trust,
             "outputs": self.outputs.value if self.outputs is not None and is_network(path) else None,
-            "columns": parse_columns(self.columns, "--target-column") or None,
-            "actions": None if self.actions is None else _typed(self.actions.split(",")),
-            "epsilon": self.epsilon,
-            "scale": self.scale,
-            "law": None if self.law is None else self.law.value,
             "logs": self.logs,
+        }
+        table = self.table
+        if table is None:
+            return common
+        return {
+            **common,
+            "columns": parse_columns(table.target_column, "--target-column") or None,
+            "actions": None if table.target_actions is None else _typed(table.target_actions.split(",")),
+            "epsilon": table.target_epsilon,
+            "scale": table.target_scale,
+            "law": None if table.target_law is None else table.target_law.value,
         }
 
 
@@ -130,31 +171,15 @@ def _typed(words: Sequence[str]) -> list[Any]:
     return [int(word) for word in stripped] if all(map(_INTEGER.fullmatch, stripped)) else stripped
 
 
-def read_target(path: str, words: PolicyWords) -> Policy:
-    """A policy; the default action in the type of the policy's actions."""
-    from mixope.policies import read_policy
-
-    options, default = words.options(path), words.default
-    if default is None or default == "uniform":
-        return read_policy(path, default=default, **options)
-    listed = getattr(read_policy(path, **options), "actions", None)
-    numbered = listed is not None and listed.dtype.kind in "iu" and _INTEGER.fullmatch(default)
-    return read_policy(path, default=int(default) if numbered else default, **options)
-
-
-def read_one_of(named: Mapping[str, str], name: str, words: PolicyWords) -> Policy:
-    """The same of one of several targets, whose errors name it."""
-    with about(f"target {name!r}") if len(named) > 1 else nullcontext():
-        return read_target(named[name], words)
-
-
 def name_targets(given: Sequence[str]) -> dict[str, str]:
     """``name=path`` or ``path``, whose name is that of the file."""
+    from mixope.policies.references import is_reference
+
     named: dict[str, str] = {}
     for text in given:
         label, equals, path = text.partition("=")
         if not equals or Path(text).exists():
-            label, path = (text.rpartition(":")[2] if _is_reference(text) else Path(text).name.partition(".")[0]), text
+            label, path = (text.rpartition(":")[2] if is_reference(text) else Path(text).name.partition(".")[0]), text
         if not label or not path:
             raise UsageError(f"--target takes a file or NAME=FILE, got {text!r}")
         if label in named:
@@ -174,41 +199,11 @@ def check_outputs(outputs: OutputsName | None, policies: Sequence[str]) -> None:
         raise UsageError(f"--outputs is for networks ({', '.join(NETWORKS)}), and no policy given here is one")
 
 
-def _is_reference(text: str) -> bool:
-    from mixope.policies.references import is_reference
-
-    return is_reference(text)
-
-
-def read_loggers(given: Sequence[str], table: str | None, words: PolicyWords) -> dict[str, Policy]:
-    """The known loggers by label, from single files and from several at once."""
-    found = {} if table is None else _several(table, words)
-    for text in given:
-        label, path = _pair("--logger", text, "LABEL=FILE, such as old=old.csv")
-        if label in found:
-            raise UsageError(f"the policy of logger {label!r} is given twice")
-        found[label] = read_target(path, words.for_loggers())
-    return found
-
-
-def _several(source: str, words: PolicyWords) -> dict[str, Policy]:
-    """A table with a column policy_id, or a dictionary of policies in a module."""
-    from mixope.policies import read_policies, read_policy
-
-    if not _is_reference(source) or Path(source).exists():
-        return dict(read_policies(source, unknown_actions=words.unknown.value, logs=words.logs))
-    from mixope.policies.references import resolve
-
-    named = resolve(source)
-    if not isinstance(named, Mapping) or not named:
-        raise UsageError(f"--loggers {source}: expected a dictionary of policies by label, got {type(named).__name__}")
-    return {str(label): read_policy(policy) for label, policy in named.items()}
-
-
-def make_engine(name: str | None, memory_limit: str | None, threads: int | None) -> Engine | None:
+def make_engine(workers: Workers) -> Engine | None:
     """The engine asked for; a limit or a number of threads alone asks for the embedded one."""
     from mixope.engines import make
 
+    name, memory_limit, threads = workers.engine, workers.memory_limit, workers.threads
     if memory_limit is not None and not _SIZE.fullmatch(memory_limit.strip()):
         raise UsageError(f"--memory-limit takes a size such as 500MB or 2GB, got {memory_limit!r}")
     said = {"memory_limit": memory_limit, "threads": threads}
@@ -228,6 +223,24 @@ def check_checkpoint(folder: Path | None) -> None:
         from mixope.engines.kept import Kept
 
         Kept(folder)
+
+
+def choose_interval(given: Intervals, progress: Callable[[int, int], None] | None = None) -> IntervalChoice:
+    """The kind of interval; a wrong name is told before anything is read."""
+    from mixope.uncertainty import choose_interval as choose
+
+    return choose(given.interval, given.replicates, given.jobs, progress, given.planned)
+
+
+def check_answering(given: Answering, outputs: OutputsName | None, policies: Sequence[str]) -> Engine | None:
+    """What can be known to be wrong before anything is read; the engine asked for."""
+    from mixope.solvers.devices import check_device
+
+    choose_interval(given.intervals)
+    check_device(given.device.value)
+    check_outputs(outputs, [*policies, *given.loggers.logger])
+    check_checkpoint(given.checkpoint)
+    return make_engine(given.workers)
 
 
 def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | Estimator:

@@ -1,14 +1,16 @@
-"""The options that several commands share, each said once."""
+"""The options that several commands share, each declared once: alone, or in a group that a command takes whole."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mixope.cli import complete
+from mixope.cli.signatures import option
 from mixope.cli.volume import set_volume
 
 
@@ -49,6 +51,7 @@ FormName = StrEnum("FormName", ["general", "paper"])
 FormatName = StrEnum("FormatName", ["parquet", "csv", "tsv", "jsonl", "dsjson", "arrow", "npz", "hdf5"])
 LawName = StrEnum("LawName", ["plain", "clipped", "squashed"])
 OutputsName = StrEnum("OutputsName", ["probabilities", "logits", "mean_std", "mean_log_std"])
+
 Paths = Annotated[
     list[str],
     typer.Argument(
@@ -59,326 +62,302 @@ Paths = Annotated[
         "episodes may go on from file to file.",
     ),
 ]
-Format = Annotated[
-    FormatName | None,
-    typer.Option(
-        "--format", show_default=False, help="The format of log files whose names do not say it, and of standard input."
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option("--encoding", metavar="NAME", show_default=False, help="Of text that is not UTF-8, such as latin-1."),
-]
-Estimator = Annotated[
-    str,
-    typer.Option(
-        "--estimator", help="auto, or a name that `mixope estimators` lists.", autocompletion=complete.estimators
-    ),
-]
-Estimators = Annotated[
-    list[str],
-    typer.Option(
-        "--estimator",
-        help="auto, or a name that `mixope estimators` lists; repeat it for several, or all.",
-        autocompletion=complete.estimators_or_all,
-    ),
-]
-Column = Annotated[
-    list[str],
-    typer.Option(
-        "--column",
-        metavar="NAME=COLUMN[,COLUMN...]",
-        show_default=False,
-        help="Which column of the logs holds a notion (observation, action, reward, ...), or several columns: the "
-        "factors of a state. NAME= ignores it. Repeatable.",
-    ),
-]
-Done = Annotated[
-    Ending | None, typer.Option("--done", show_default=False, help="What a lone done column of the logs means.")
-]
-Ends = Annotated[
-    Ending | None,
-    typer.Option(
-        "--ends",
-        show_default=False,
-        help="Where no column of the logs marks how episodes end: terminated, if their last rows ended them; "
-        "truncated, if the recorder stopped.",
-    ),
-]
-Role = Annotated[
-    list[str],
-    typer.Option(
-        "--role",
-        metavar="COLUMN=id|category|number",
-        show_default=False,
-        help="What a column of the state is, where the guess that inspect shows is wrong. Repeatable.",
-    ),
-]
-Absent = Annotated[
-    AbsentName | None,
-    typer.Option(
-        "--absent",
-        show_default=False,
-        help="Of an experiment: what a period without a row means, after a unit has entered. zero: it earned nothing, "
-        "and being away is part of its state; unknown: it was not watched.",
-    ),
-]
-Missing = Annotated[
-    MissingName | None,
-    typer.Option(
-        "--missing",
-        show_default=False,
-        help="Take missing values of the state as they are: a class of its own in a category; in a number the mean, "
-        "and a column that says so. Without it they are an error.",
-    ),
-]
 Target = Annotated[
     str,
-    typer.Option(
-        "--target",
+    option(
+        "The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), action,"
+        " prob, or without prob a rule of one row per state; an .npy/.npz array (states, actions); a network (.onnx);"
+        " with --trust a model (.zip, .d3, .pt, .pth, .pkl, .joblib); or module:name of a function or a policy.",
         metavar="POLICY",
-        show_default=False,
-        help="The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), "
-        "action, prob, or without prob a rule of one row per state; an .npy/.npz array (states, actions); a network "
-        "(.onnx); with --trust a model (.zip, .d3, .pt, .pth, .pkl, .joblib); or module:name of a function or a "
-        "policy.",
     ),
 ]
 Targets = Annotated[
     list[str],
-    typer.Option(
+    option(
+        "A policy to evaluate; repeat it for each. The name defaults to that of the file.",
         "--target",
         metavar="[NAME=]POLICY",
-        show_default=False,
-        help="A policy to evaluate; repeat it for each. The name defaults to that of the file.",
     ),
 ]
-TargetDefault = Annotated[
-    str | None,
-    typer.Option(
-        "--target-default",
-        metavar="uniform|ACTION",
-        show_default=False,
-        help="What the target does in states that its table does not list. Without it they are an error.",
-    ),
-]
-TargetColumn = Annotated[
+Estimator = Annotated[str, option("auto, or a name that `mixope estimators` lists.", completes=complete.estimators)]
+Estimators = Annotated[
     list[str],
-    typer.Option(
-        "--target-column",
-        metavar="NAME=COLUMN[,COLUMN...]",
-        show_default=False,
-        help="Which column of the target's table holds a notion (observation, action, prob). Repeatable.",
+    option(
+        "auto, or a name that `mixope estimators` lists; repeat it for several, or all.",
+        completes=complete.estimators_or_all,
     ),
 ]
-TargetActions = Annotated[
-    str | None,
-    typer.Option(
-        "--target-actions",
-        metavar="ACTION,ACTION,...",
-        show_default=False,
-        help="All actions of the target, where it does not name them: a function or a rule.",
+Gamma = Annotated[float | None, option("The discount, between 0 and 1.")]
+Level = Annotated[float, option("How often the interval should hold the truth.")]
+Missing = Annotated[
+    MissingName | None,
+    option(
+        "Take missing values of the state as they are: a class of its own in a category; in a number the mean, and a"
+        " column that says so. Without it they are an error."
     ),
 ]
-TargetEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--target-epsilon",
-        min=0.0,
-        max=1.0,
-        show_default=False,
-        help="Soften the target: with this probability it takes any action, all alike.",
-    ),
-]
-TargetScale = Annotated[
-    float | None,
-    typer.Option(
-        "--target-scale",
-        metavar="SIGMA",
-        show_default=False,
-        help="Where the target chooses one real action: the standard deviation of a Gaussian around it.",
-    ),
-]
-TargetLaw = Annotated[
-    LawName | None,
-    typer.Option(
-        "--target-law",
-        show_default=False,
-        help="Where the target is Gaussian: how actions were recorded, as drawn, after clipping, or after tanh.",
-    ),
-]
-Unknown = Annotated[
-    UnknownActions,
-    typer.Option(
-        "--unknown-actions", help="Logged actions that a policy's table lacks: an error, or probability zero."
-    ),
-]
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", help="Allow files that must be unpickled, which runs code of whoever wrote them."),
-]
-Logger = Annotated[
-    list[str],
-    typer.Option(
-        "--logger",
-        metavar="LABEL=POLICY",
-        show_default=False,
-        help="The policy of one logger, where it is known. Repeatable.",
-    ),
-]
-Loggers = Annotated[
-    str | None,
-    typer.Option(
-        "--loggers",
-        metavar="FILE|MODULE:NAME",
-        show_default=False,
-        help="The policies of several loggers: one table with a column policy_id, or module:name of a dictionary.",
-    ),
-]
-Estimand = Annotated[
-    EstimandName,
-    typer.Option(
-        "--estimand",
-        help="The long-run average per step; discounted (with --gamma); the mean of the first steps (with --horizon); "
-        "or the total of an episode until its end, not divided by its length (with --gamma if it is to be discounted).",
-    ),
-]
-BacktestEstimand = Annotated[
-    EstimandName | None,
-    typer.Option(
-        "--estimand",
-        show_default=False,
-        help="What is predicted of every logger, as for mixope evaluate: the question that the target is to be asked. "
-        "Without it, what each logger's rows show as they are: the mean of the first steps where all episodes were cut "
-        "after as many, else the average.",
-    ),
-]
-Gamma = Annotated[float | None, typer.Option("--gamma", show_default=False, help="The discount, between 0 and 1.")]
-Horizon = Annotated[int | None, typer.Option("--horizon", show_default=False, help="How many first steps.")]
-Level = Annotated[float, typer.Option("--level", help="How often the interval should hold the truth.")]
-Interval = Annotated[
-    str,
-    typer.Option(
-        "--interval",
-        metavar="NAME",
-        autocompletion=complete.intervals,
-        help="How the interval is made. auto: t, or blocks where the logs are a few long episodes. t, normal, "
-        "likelihood: from scores by episode. blocks: from blocks of steps. bca, percentile: by refitting everything on "
-        "resampled episodes. These are for one look; sequence: valid however often one looks while logs grow.",
-    ),
-]
-Replicates = Annotated[
-    int, typer.Option("--replicates", min=2, help="For bca and percentile: how many resampled logs are refitted.")
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        min=1,
-        show_default=False,
-        help="For bca and percentile: how many processes share the refits; by default all cores, or one where the work "
-        "is short. The result is the same.",
-    ),
-]
-Planned = Annotated[
-    int | None,
-    typer.Option(
-        "--planned",
-        min=1,
-        show_default=False,
-        help="For sequence: the number of episodes at which it is to be narrowest, fixed before they are seen; 1000 "
-        "where nobody says.",
-    ),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        show_default=False,
-        autocompletion=complete.engines,
-        help="Where rows are added up: memory; embedded (DuckDB), which is the default for files; processes of this "
-        "machine; dask, spark or ray, each on this machine or at an address such as dask://scheduler:8786.",
-    ),
-]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        show_default=False,
-        help="Memory of the embedded engine, such as 1GB; beyond it, it uses the disk. Of other engines: of each "
-        "worker.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        show_default=False,
-        help="Threads of the embedded engine, or workers that another engine starts on this machine.",
+Absent = Annotated[
+    AbsentName | None,
+    option(
+        "Of an experiment: what a period without a row means, after a unit has entered. zero: it earned nothing, and"
+        " being away is part of its state; unknown: it was not watched."
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
-        "--checkpoint",
+    option(
+        "Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of your"
+        " own, as trusted as code.",
         metavar="FOLDER",
-        show_default=False,
-        help="Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of "
-        "your own, as trusted as code.",
     ),
 ]
-Device = Annotated[
-    DeviceName,
-    typer.Option(
-        "--device",
-        help="Where sums over a million rows or more are made and a learned value is trained: on a GPU if the extra "
-        "jax is installed and sees one (auto), never (cpu), or always (gpu).",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="The seed of everything random.")]
-Form = Annotated[
-    FormName,
-    typer.Option("--form", help="State-ratio estimators: the general equations, or the paper's (biased after resets)."),
-]
+Seed = Annotated[int, option("The seed of everything random.", min=0, max=2**64 - 1)]
 Outputs = Annotated[
     OutputsName | None,
-    typer.Option(
-        "--outputs",
-        show_default=False,
-        help="What a network (.onnx, .pt, .pth) gives, where the names of its outputs do not say so.",
-    ),
+    option("What a network (.onnx, .pt, .pth) gives, where the names of its outputs do not say so."),
 ]
 Html = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        metavar="FILE.html",
-        show_default=False,
-        help="Also write a report: one page that needs nothing outside it.",
-    ),
+    Path | None, option("Also write a report: one page that needs nothing outside it.", metavar="FILE.html")
 ]
-WithBacktest = Annotated[
-    bool,
-    typer.Option(
-        "--backtest",
-        help="Also predict each labelled logger from the others' rows, and count that among the checks (two more "
-        "scans).",
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object on stdout and nothing else there; of an error, what it is."),
-]
-Volume = Annotated[
-    bool | None,
-    typer.Option(
-        "--verbose/--quiet",
-        "-v/-q",
-        show_default=False,
-        callback=set_volume,
-        help="Say on stderr what was read and how long it took; or nothing but errors.",
-    ),
-]
+Json = Annotated[bool, option("Print one JSON object on stdout and nothing else there; of an error, what it is.")]
+ESTIMAND = option(
+    "The long-run average per step; discounted (with --gamma); the mean of the first steps (with --horizon); or"
+    " the total of an episode until its end, not divided by its length (with --gamma if it is to be"
+    " discounted)."
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the logs."""
+
+    estimand: Annotated[
+        EstimandName | None,
+        ESTIMAND,
+    ] = EstimandName.average
+    gamma: Gamma = None
+    horizon: Annotated[int | None, option("How many first steps.")] = None
+    level: Level = 0.95
+
+    def keywords(self) -> dict[str, Any]:
+        """As the library takes them."""
+        return {**vars(self), "estimand": None if self.estimand is None else self.estimand.value}
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals are made."""
+
+    interval: Annotated[
+        str,
+        option(
+            "How the interval is made. auto: t, or blocks where the logs are a few long episodes. t, normal,"
+            " likelihood: from scores by episode. blocks: from blocks of steps. bca, percentile: by refitting"
+            " everything on resampled episodes. These are for one look; sequence: valid however often one looks while"
+            " logs grow.",
+            metavar="NAME",
+            completes=complete.intervals,
+        ),
+    ] = "auto"
+    replicates: Annotated[int, option("For bca and percentile: how many resampled logs are refitted.", min=2)] = 500
+    jobs: Annotated[
+        int | None,
+        option(
+            "For bca and percentile: how many processes share the refits; by default all cores, or one where the work"
+            " is short. The result is the same.",
+            min=1,
+        ),
+    ] = None
+    planned: Annotated[
+        int | None,
+        option(
+            "For sequence: the number of episodes at which it is to be narrowest, fixed before they are seen; 1000"
+            " where nobody says.",
+            min=1,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Loggers:
+    """The policies of those who wrote the logs."""
+
+    logger: Annotated[
+        list[str],
+        option("The policy of one logger, where it is known. Repeatable.", metavar="LABEL=POLICY"),
+    ] = field(default_factory=list)
+    loggers: Annotated[
+        str | None,
+        option(
+            "The policies of several loggers: one table with a column policy_id, or module:name of a dictionary.",
+            metavar="FILE|MODULE:NAME",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of the logs are."""
+
+    column: Annotated[
+        list[str],
+        option(
+            "Which column of the logs holds a notion (observation, action, reward, ...), or several columns: the"
+            " factors of a state. NAME= ignores it. Repeatable.",
+            metavar="NAME=COLUMN[,COLUMN...]",
+        ),
+    ] = field(default_factory=list)
+    done: Annotated[Ending | None, option("What a lone done column of the logs means.")] = None
+    ends: Annotated[
+        Ending | None,
+        option(
+            "Where no column of the logs marks how episodes end: terminated, if their last rows ended them; truncated,"
+            " if the recorder stopped."
+        ),
+    ] = None
+    role: Annotated[
+        list[str],
+        option(
+            "What a column of the state is, where the guess that inspect shows is wrong. Repeatable.",
+            metavar="COLUMN=id|category|number",
+        ),
+    ] = field(default_factory=list)
+    missing: Missing = None
+
+
+@dataclass(frozen=True)
+class Files:
+    """What files are, where they do not say it."""
+
+    format: Annotated[
+        FormatName | None,
+        option("The format of log files whose names do not say it, and of standard input."),
+    ] = None
+    encoding: Annotated[str | None, option("Of text that is not UTF-8, such as latin-1.", metavar="NAME")] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """As the library takes them."""
+        return {"format": None if self.format is None else self.format.value, "encoding": self.encoding}
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """What the target's own file leaves open."""
+
+    target_default: Annotated[
+        str | None,
+        option(
+            "What the target does in states that its table does not list. Without it they are an error.",
+            metavar="uniform|ACTION",
+        ),
+    ] = None
+    target_column: Annotated[
+        list[str],
+        option(
+            "Which column of the target's table holds a notion (observation, action, prob). Repeatable.",
+            metavar="NAME=COLUMN[,COLUMN...]",
+        ),
+    ] = field(default_factory=list)
+    target_actions: Annotated[
+        str | None,
+        option(
+            "All actions of the target, where it does not name them: a function or a rule.",
+            metavar="ACTION,ACTION,...",
+        ),
+    ] = None
+    target_epsilon: Annotated[
+        float | None,
+        option("Soften the target: with this probability it takes any action, all alike.", min=0.0, max=1.0),
+    ] = None
+    target_scale: Annotated[
+        float | None,
+        option(
+            "Where the target chooses one real action: the standard deviation of a Gaussian around it.",
+            metavar="SIGMA",
+        ),
+    ] = None
+    target_law: Annotated[
+        LawName | None,
+        option("Where the target is Gaussian: how actions were recorded, as drawn, after clipping, or after tanh."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """How the files of all policies are read."""
+
+    unknown_actions: Annotated[
+        UnknownActions,
+        option("Logged actions that a policy's table lacks: an error, or probability zero."),
+    ] = UnknownActions.error
+    trust: Annotated[bool, option("Allow files that must be unpickled, which runs code of whoever wrote them.")] = False
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who adds up rows."""
+
+    engine: Annotated[
+        str | None,
+        option(
+            "Where rows are added up: memory; embedded (DuckDB), which is the default for files; processes of this"
+            " machine; dask, spark or ray, each on this machine or at an address such as dask://scheduler:8786.",
+            metavar="NAME",
+            completes=complete.engines,
+        ),
+    ] = None
+    memory_limit: Annotated[
+        str | None,
+        option(
+            "Memory of the embedded engine, such as 1GB; beyond it, it uses the disk. Of other engines: of each"
+            " worker.",
+            metavar="SIZE",
+        ),
+    ] = None
+    threads: Annotated[
+        int | None,
+        option("Threads of the embedded engine, or workers that another engine starts on this machine.", min=1),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Answering:
+    """All that a value is estimated from, besides logs, target and estimator; evaluate and compare take the same."""
+
+    question: Question
+    intervals: Intervals
+    loggers: Loggers
+    columns: Columns
+    files: Files
+    target_table: TargetTable
+    policies: PolicyFiles
+    workers: Workers
+    checkpoint: Checkpoint = None
+    device: Annotated[
+        DeviceName,
+        option(
+            "Where sums over a million rows or more are made and a learned value is trained: on a GPU if the extra jax"
+            " is installed and sees one (auto), never (cpu), or always (gpu)."
+        ),
+    ] = DeviceName.auto
+    seed: Seed = 0
+    form: Annotated[
+        FormName,
+        option("State-ratio estimators: the general equations, or the paper's (biased after resets)."),
+    ] = FormName.general
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What is printed, and how much is said on the way."""
+
+    json: Json = False
+    volume: Annotated[
+        bool | None,
+        option(
+            "Say on stderr what was read and how long it took; or nothing but errors.",
+            "--verbose/--quiet",
+            "-v/-q",
+            callback=set_volume,
+        ),
+    ] = None
