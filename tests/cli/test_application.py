@@ -67,6 +67,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
+    import_module("mixope.inspection")
     monkeypatch.setattr("mixope.seen.count", broken)
     with pytest.raises(ZeroDivisionError):
         run("evaluate", *WALK)
