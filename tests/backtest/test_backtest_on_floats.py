@@ -80,7 +80,7 @@ def test_nothing_needs_to_be_said_and_auto_does():
     assert found.estimator == "dr"
     assert found.agree == 3
     assert any("fitted to their own rows" in note for note in found.notes)
-    assert any("cut after 40 steps" in note for note in found.notes)
+    assert any("after 40 steps" in note for note in found.notes)
     assert {row.estimand for row in found.rows} == {"long-run average"}
     for row in found.rows:
         mine = columns["reward"][columns["policy_id"] == row.label]

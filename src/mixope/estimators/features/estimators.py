@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.base.errors import DataError
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
 from mixope.behaviours.propensities import SUSPECT, misfit_of_laws, misfit_of_ratio
 from mixope.estimand import Estimand
@@ -383,11 +384,11 @@ def _by_what_was_given(
     given = known.fitted(Logged(problem.loggers), everyone)
     request = LogRatios(problem.target, (given,))
     misfit = _misfit_of(problem, given)
-    if misfit <= SUSPECT:
+    densities = _densities(problem) if misfit > SUSPECT else None
+    if densities is None:
         (data,), otherwise = (yield (request,)), None
     else:
-        fitted = LogRatios(problem.target, (known.fitted(PerLogger(DefaultMixture()), everyone),))
-        data, other = yield (request, fitted)
+        data, other = yield (request, LogRatios(problem.target, (densities,)))
         beside = weigh(problem.estimand, other.in_key_order()).value
         otherwise = lambda: beside  # noqa: E731
     found = weigh(problem.estimand, data.in_key_order())
@@ -397,6 +398,14 @@ def _by_what_was_given(
         otherwise=otherwise,
         measures=replace(found.measures, recorded_misfit=misfit),
     )
+
+
+def _densities(problem: FeatureProblem) -> FittedBehaviour | None:
+    """Fitted to each logger; None for rows that have none, such as numbers done in states that are ids."""
+    try:
+        return problem.known.fitted(PerLogger(DefaultMixture()), dict.fromkeys(problem.labels, 1.0))
+    except DataError:
+        return None
 
 
 def _law_of(problem: FeatureProblem, label: str) -> Policy | FittedBehaviour:
