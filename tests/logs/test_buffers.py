@@ -66,9 +66,10 @@ def test_without_timeouts_the_kind_of_end_is_asked_for():
     with pytest.raises(DataError, match="ambiguous"):
         mixope.read(buffer)
     rows = rows_of(buffer, done="terminated")
-    assert [row["observation.1"] for row in rows] == [0, 1, 2, 3, 4, 5, 6] * 2  # the newest has no next observation
+    assert [row["observation.1"] for row in rows] == [*range(8)] * 2
+    assert [row["unfollowed"] for row in rows] == [t == 7 for t in range(8)] * 2  # the newest has no next observation
     full = fill(ReplayBuffer(10, SEEN, spaces.Discrete(2), "cpu", **options), 8)
-    assert [row["observation.1"] for row in rows_of(full, done="terminated")] == [4, 5, 6] * 2
+    assert [row["observation.1"] for row in rows_of(full, done="terminated")] == [4, 5, 6, 7] * 2
 
 
 def test_actions_of_algorithms_are_read_in_the_units_of_their_space():
@@ -135,17 +136,19 @@ def test_a_rollout_buffer_has_log_probabilities_and_starts(taken):
     with pytest.raises(DataError, match="ambiguous"):
         mixope.read(buffer)
     rows = rows_of(buffer, done="terminated")  # the newest step of each has no next observation
-    assert [row["observation.1"] for row in rows] == [*range(7)] * 2
+    assert [row["observation.1"] for row in rows] == [*range(8)] * 2
+    assert [row["unfollowed"] for row in rows] == [t == 7 for t in range(8)] * 2
     assert np.log([row["propensity"] for row in rows]) == pytest.approx(
-        [-0.1 - t / 100 - e for e in range(2) for t in range(7)], abs=1e-6
+        [-0.1 - t / 100 - e for e in range(2) for t in range(8)], abs=1e-6
     )
-    assert [row["terminated"] for row in rows] == [t in (2, 5) for t in range(7)] + [t in (1, 3) for t in range(7)]
-    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2]
-    assert [row["start"] for row in rows[7:]] == [False, False, True, False, True, False, False]
+    assert [row["terminated"] for row in rows] == [t in (2, 5) for t in range(8)] + [t in (1, 3) for t in range(8)]
+    assert [row["step"] for row in rows] == [0, 1, 2, 0, 1, 2, 0, 1, 1, 2, 0, 1, 0, 1, 2, 3]
+    assert [row["start"] for row in rows[8:]] == [False, False, True, False, True, False, False, False]
 
 
 def test_a_rollout_buffer_that_is_not_full_has_the_steps_so_far():
-    assert [row["observation.1"] for row in rows_of(rollout(3, envs=1))] == [0, 1]
+    rows = rows_of(rollout(3, envs=1))
+    assert [(row["observation.1"], row["unfollowed"]) for row in rows] == [(0, False), (1, False), (2, True)]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -181,12 +184,13 @@ def test_the_steps_of_d3rlpy(discrete):
     logs = mixope.read(data)
     rows = logs.table().to_pylist()
     assert logs.schema.action_kind == ("discrete" if discrete else "continuous")
-    assert [row["reward"] for row in rows] == [t for t in range(12) if t != 7]  # cut, and no next observation is kept
-    assert [row["terminated"] for row in rows] == [t in (3, 11) for t in range(12) if t != 7]
+    assert [row["reward"] for row in rows] == [*range(12)]
+    assert [row["unfollowed"] for row in rows] == [t == 7 for t in range(12)]  # cut, and no next observation is kept
+    assert [row["terminated"] for row in rows] == [t in (3, 11) for t in range(12)]
     seen = np.concatenate([episode.observations for episode in data.episodes])
-    assert [row["observation.2"] for row in rows] == [float(seen[t, 2]) for t in range(12) if t != 7]
+    assert [row["observation.2"] for row in rows] == [float(seen[t, 2]) for t in range(12)]
     assert {row["policy_id"] for row in rows} == {UNLABELLED}
-    assert len(rows_of(data.episodes)) == 11
+    assert len(rows_of(data.episodes)) == 12
     assert {row["policy_id"] for row in rows_of({"old": data})} == {"old"}
 
 
