@@ -47,6 +47,8 @@ class TargetScores:
     estimand: Estimand
     stretch: float = 1.0
     """By how much the target's scores are stretched already, because loggers learned; those of others are alike."""
+    unit_degrees: float | None = None
+    """Of freedom at the most, where scores are by unit."""
 
     def against(self, own: OnPolicyValue | str) -> Earned:
         """What somebody earned, and the target less that; or why not."""
@@ -94,4 +96,6 @@ class TargetScores:
         return Difference(value, sure.standard_error, sure.interval, better)
 
     def _judge(self, value: float, scores: Scores, n_episodes: int) -> Uncertainty:
+        if self.unit_degrees is not None:
+            scores = replace(scores, units=True, at_most=self.unit_degrees)
         return judge_scores(self.choice.without_refits, value, scores, self.level, self.estimand, n_episodes)

@@ -43,7 +43,7 @@ from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
-from mixope.estimators.counts.on_policy import OnPolicyValues
+from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
@@ -62,6 +62,7 @@ from mixope.pictures import (
 )
 from mixope.problem import Problem
 from mixope.questions import Question, ask, naming_targets, target_named
+from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.replay import Replays
 from mixope.requests.scores import ScoreTable
@@ -125,10 +126,12 @@ def answer(
     seed: int = 0,
     device: Device = "auto",
     skipped: Skipped | None = None,
+    units: bool = True,
 ) -> list[Estimate]:
     """Every estimator on every target; those ``beside`` are shown with each of them, and never refitted.
 
-    An estimator that does not apply raises, or is noted in ``skipped`` where one is given.
+    An estimator that does not apply raises, or is noted in ``skipped`` where one is given. ``units``: scores are by
+    unit, where the logs name them; by episode otherwise.
     """
     said: dict[str, Any] = {"estimand": estimand, "loggers": loggers, "level": level, "seed": seed, "device": device}
     questions = ask(seen.logs, seen.labels, targets, columns=seen.columns, **said)
@@ -146,7 +149,7 @@ def answer(
             for problem in [seen.problem(question, blocks=blocks, reader=read_flow)]
             for estimator, choice in (*made, *companions)
         ]
-        solved, logs = _solved(seen, rounds, tasks, skipped, blocks=blocks)
+        solved, logs = _solved(seen, rounds, tasks, skipped, blocks=blocks, units=units)
         shown: dict[str, list[Estimate]] = {}
         others = {id(estimator) for estimator, _ in companions}
         for task, solution in solved:
@@ -167,6 +170,8 @@ class LogFacts:
     survey: Survey
     sums: EpisodeSums
     on_policy: OnPolicyValues
+    clusters: Clusters
+    """What is independent: episodes, or the units that they belong to."""
 
     @cached_property
     def checks(self) -> tuple[Diagnostic, ...]:
@@ -180,8 +185,8 @@ class LogFacts:
 
     @cached_property
     def in_turn(self) -> IntArray:
-        """The episodes, the loggers in turn."""
-        return loggers_in_turn(self.survey.episodes.logger)
+        """The episodes or units, the loggers in turn."""
+        return loggers_in_turn(self.survey.episodes.logger[self.clusters.first])
 
     @cached_property
     def returns(self) -> tuple[ReturnBar, ...]:
@@ -190,7 +195,13 @@ class LogFacts:
 
 
 def _solved(
-    seen: Counted | Sampled, rounds: Rounds, tasks: Sequence[Task], skipped: Skipped | None, *, blocks: bool
+    seen: Counted | Sampled,
+    rounds: Rounds,
+    tasks: Sequence[Task],
+    skipped: Skipped | None,
+    *,
+    blocks: bool,
+    units: bool,
 ) -> tuple[list[tuple[Task, Solution]], LogFacts]:
     """All tasks in common rounds, with what the logs are and what those who wrote them earn."""
     question = tasks[0].question
@@ -205,7 +216,9 @@ def _solved(
     ]
     values, sums, *outcomes = rounds.run(all_or_nothing(starts))
     solved = _without_refusals(tasks, [outcome for group in outcomes for outcome in group], skipped)
-    return solved, LogFacts(seen, seen.survey(sums), sums, values)
+    survey = seen.survey(sums)
+    clusters = survey.episodes.clusters(estimand) if units else Clusters(survey.n_episodes)
+    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters)
 
 
 def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
@@ -294,21 +307,25 @@ def _estimate(
 ) -> Estimate:
     """Interval, checks, verdict and band of one solution."""
     question, sums, survey = task.question, logs.sums, logs.survey
-    readings = solution.readings or FlowReadings()
+    readings, clusters = solution.readings or FlowReadings(), logs.clusters
     stretch = stretch_of(sums.learning, len(logs.seen.labels)) if task.interval.name == AUTO else 1.0
-    by_episode = None if solution.scores is None else stretch * solution.scores.by_cluster
+    folds = solution.degrees is not None
+    by_episode = None
+    if solution.scores is not None:
+        by_episode = clusters.scores(stretch * solution.scores.by_cluster, by_fold=folds)
     usable = by_episode if by_episode is not None and bool(np.isfinite(by_episode).all()) else None
-    by_step = _block_scores(task, solution, survey, stretch)
+    by_step = None if clusters.named else _block_scores(task, solution, survey, stretch)
     if task.interval.refits:  # which need no scores
-        refit = refit_of(logs.seen, rounds, task.problem, task.estimator)
+        refit = refit_of(logs.seen, rounds, task.problem, task.estimator, survey.episodes.unit)
         sure = refitted_uncertainty(refit, task.interval, question.level)
     elif solution.no_interval_because:
         sure = Uncertainty(because=solution.no_interval_because)
     else:
         scores = replace(by_step or Scores(None), by_episode=by_episode, degrees=solution.degrees)
-        sure = judge_scores(task.interval, solution.value, scores, question.level, question.estimand, survey.n_episodes)
+        scores = replace(scores, units=clusters.named, at_most=clusters.degrees)
+        sure = judge_scores(task.interval, solution.value, scores, question.level, question.estimand, len(clusters))
     if not (solution.no_interval_because and not task.interval.refits):
-        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, survey.n_episodes)
+        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, len(clusters))
     evidence = Evidence(
         solution,
         sure,
@@ -321,11 +338,14 @@ def _estimate(
         question.estimand,
         readings.checks,
         None if solution.is_reference else logs.replays,
+        clusters,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
     blocked = by_step if sure.n_blocks is not None and question.estimand.restarts else None
-    contest = TargetScores(nearest, usable, blocked, task.interval, question.level, question.estimand, stretch)
+    contest = TargetScores(
+        nearest, usable, blocked, task.interval, question.level, question.estimand, stretch, clusters.degrees
+    )
     *earned, pooled = (contest.against(own) for own in logs.on_policy)
     return build(
         question,
@@ -419,6 +439,7 @@ def build(
         interval=possible.interval,
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
+        n_units=evidence.clusters.n_units if evidence.clusters else None,
         n_dropped=survey.n_dropped,
         loggers=loggers,
         effective_sample_size=evidence.effective_sample_size or 0.0,
@@ -458,11 +479,16 @@ def build(
         scores=evidence.scores,
         step_scores=step_scores,
         counted=not evidence.on_features,
-        degrees=solution.degrees,
+        degrees=_least(solution.degrees, evidence.clusters.degrees if evidence.clusters else None),
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
     )
+
+
+def _least(*degrees: float | None) -> float | None:
+    """Of those that are known."""
+    return min((each for each in degrees if each is not None), default=None)
 
 
 def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:

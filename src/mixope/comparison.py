@@ -52,6 +52,7 @@ def compare(
     all_pairs: bool = False,
     risk: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
@@ -84,7 +85,7 @@ def compare(
     check_device(device)
     if risk is not None:
         check_share(risk, "risk")
-    seen = look(logs, engine, features, seed, checkpoint)
+    seen = look(logs, engine, features, seed, checkpoint, unit)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]

@@ -129,8 +129,8 @@ class Provenance:
 class Estimate(ReportedRecord):
     """What the target would earn, how sure we are, and whether the logs can carry it.
 
-    ``scores`` are by episode, in the order of ``episodes``, which all estimates of a run share; ``step_scores`` are
-    there where the interval rests on blocks of steps.
+    ``scores`` are by episode, in the order of ``episodes``, or by unit: for all estimates of a run by the same ones.
+    ``step_scores`` are there where the interval rests on blocks of steps.
     """
 
     estimator: str
@@ -172,6 +172,8 @@ class Estimate(ReportedRecord):
     """What all loggers together earned, and the target less that."""
     pictures: Pictures = field(default=Pictures(), repr=False, compare=False)
     """What a report draws besides."""
+    n_units: int | None = None
+    """Users, patients or machines to whom the episodes belong, where they are named and some have several."""
     confounding: Confounding | None = None
     """What the value may be if hidden reasons chose the logged actions, where that was asked for."""
 
@@ -226,6 +228,8 @@ class Estimate(ReportedRecord):
             "notes": list(self.notes),
             "provenance": {**asdict(self.provenance), "inputs": [dict(i) for i in self.provenance.inputs]},
         }
+        if self.n_units is not None:
+            record["n_units"] = self.n_units
         if self.beside:
             record["beside"] = [other.summary() for other in self.beside]
         return self._written(record)

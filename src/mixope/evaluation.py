@@ -49,6 +49,7 @@ def evaluate(
     confounding: float | None = None,
     threshold: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
@@ -81,6 +82,8 @@ def evaluate(
     :param threshold: a value that the target is held against instead of what the logs earn.
     :param checkpoint: a folder that keeps the answers of finished scans: the same job, started again, goes on from
         there. It is as trusted as code.
+    :param unit: the column that says to whom an episode belongs (a user, a patient, a machine), where the same one may
+        have several: their episodes are not independent, and the interval counts units.
     :returns: the value with its interval, the verdict, and the checks behind it.
 
     >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
@@ -91,7 +94,7 @@ def evaluate(
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
     _check_doubt(confounding, threshold)
-    seen = look(logs, engine, features, seed, checkpoint)
+    seen = look(logs, engine, features, seed, checkpoint, unit)
     if confounding is not None and not isinstance(seen, Counted):
         raise UsageError(NOT_COUNTED)
     options: dict[str, Any] = {

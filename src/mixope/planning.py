@@ -194,9 +194,9 @@ def plan(
         sequential,
         value,
         error,
-        pilot.half_width(first.n_episodes),
+        pilot.half_width(first.n_units or first.n_episodes),
         _worst(table.estimates),
-        (pilot.clusters("episodes", first.n_episodes),),
+        (pilot.clusters("episodes" if first.n_units is None else "units", first.n_units or first.n_episodes),),
         (*_about_pilot(table.estimates), *_about_fixed(pilot)),
     )
 

@@ -56,6 +56,8 @@ class Refit(ABC):
 
     logger: IntArray
     seed: int
+    unit: IntArray | None
+    """Who an episode belongs to, where that is something else: units are drawn and left out whole."""
 
     @abstractmethod
     def solve(self, weight: FloatArray) -> Solution:
@@ -78,22 +80,42 @@ class Refit(ABC):
     def weights(self, replicate: int) -> FloatArray:
         """How often each episode was drawn, within its logger."""
         generator = np.random.default_rng([self.seed, replicate])
-        weight = np.zeros(self.n_episodes)
-        for label in range(int(self.logger.max(initial=-1)) + 1):
-            mine = np.flatnonzero(self.logger == label)
+        stratum = self._strata
+        weight = np.zeros(len(stratum))
+        for label in range(int(stratum.max(initial=-1)) + 1):
+            mine = np.flatnonzero(stratum == label)
             if len(mine):
                 weight[mine] = generator.multinomial(len(mine), np.full(len(mine), 1.0 / len(mine)))
-        return weight
+        return weight if self.unit is None else weight[self.unit]
+
+    @property
+    def n_clusters(self) -> int:
+        """Episodes, or units."""
+        return self.n_episodes if self.unit is None else int(self.unit.max(initial=-1)) + 1
+
+    @cached_property
+    def _strata(self) -> IntArray:
+        """Within what clusters are drawn: the logger of each; all together where a unit has episodes of several."""
+        if self.unit is None:
+            return self.logger
+        least, most = np.full(self.n_clusters, len(self.logger)), np.full(self.n_clusters, -1)
+        np.minimum.at(least, self.unit, self.logger)
+        np.maximum.at(most, self.unit, self.logger)
+        return least if bool(np.all(least == most)) else np.zeros_like(least)
 
     def replicate(self, number: int) -> float | str:
         """The value of one resampled log, or why there is none."""
         return self._attempt(self.weights(number))
 
-    def without(self, episode: int) -> float | str:
-        """The value with one episode left out (the jackknife)."""
+    def without(self, cluster: int) -> float | str:
+        """The value with one episode, or unit, left out (the jackknife)."""
         weight = np.ones(self.n_episodes)
-        weight[episode] = 0.0
+        weight[cluster if self.unit is None else self.unit == cluster] = 0.0
         return self._attempt(weight)
+
+    def by_cluster(self, scores: FloatArray) -> FloatArray:
+        """Scores of episodes, or of the units that they belong to."""
+        return scores if self.unit is None else sum_by(self.unit, scores, self.n_clusters)
 
     def _attempt(self, weight: FloatArray) -> float | str:
         try:
@@ -163,6 +185,7 @@ class CountedRefit(Refit):
     estimator: Estimator
     counts: EpisodeCounts
     rows: OrderedRows | None
+    unit: IntArray | None = None
 
     @property
     def logger(self) -> IntArray:  # type: ignore[override]
@@ -176,11 +199,16 @@ class CountedRefit(Refit):
 
     @classmethod
     def prepare(
-        cls, problem: Problem, estimator: Estimator, groups: GroupSums, rows: Callable[[], tuple[OrderedRows]]
+        cls,
+        problem: Problem,
+        estimator: Estimator,
+        groups: GroupSums,
+        rows: Callable[[], tuple[OrderedRows]],
+        unit: IntArray | None = None,
     ) -> CountedRefit:
         """Policies become tables, and rows in order are asked for only if the estimator wants them."""
         plain = replace(problem, reader=None, piece_steps=None)
-        refit = cls(tabulate(plain), estimator, episode_counts(groups, problem.logged), None)
+        refit = cls(tabulate(plain), estimator, episode_counts(groups, problem.logged), None, unit)
         asked: list[Request] = []
 
         def note(requests: Sequence[Request]) -> tuple[Any, ...]:
@@ -212,7 +240,7 @@ class CountedRefit(Refit):
             return tuple(self.counts.scores(one) if isinstance(one, ScoreTable) else self.rows for one in requests)
 
         scores = answered(lambda: self.estimator.solve(self.problem), answer).scores
-        return None if scores is None else scores.by_cluster
+        return None if scores is None else self.by_cluster(scores.by_cluster)
 
 
 def prepare(
@@ -235,13 +263,19 @@ def prepare(
     return CountedRefit.prepare(problem, make(estimator), groups, lambda: rounds.ask([problem.steps_in_order()]))
 
 
-def refit_of(seen: Counted | Sampled, rounds: Rounds, problem: Problem | FeatureProblem, estimator: Estimator) -> Refit:
-    """What is needed to refit an estimator, whatever the states are made of."""
+def refit_of(
+    seen: Counted | Sampled,
+    rounds: Rounds,
+    problem: Problem | FeatureProblem,
+    estimator: Estimator,
+    unit: IntArray | None = None,
+) -> Refit:
+    """What is needed to refit an estimator, whatever the states are made of; ``unit`` is that of every episode."""
     if isinstance(seen, Counted) and isinstance(problem, Problem):
         (groups,) = rounds.ask([episode_counts_request(seen)])
-        return CountedRefit.prepare(problem, estimator, groups, lambda: rounds.ask([problem.steps_in_order()]))
+        return CountedRefit.prepare(problem, estimator, groups, lambda: rounds.ask([problem.steps_in_order()]), unit)
     assert isinstance(problem, FeatureProblem)
-    return FeatureRefit.prepare(seen.logs, problem, estimator)
+    return replace(FeatureRefit.prepare(seen.logs, problem, estimator), unit=unit)
 
 
 def tabulate(problem: Problem) -> Problem:
@@ -271,6 +305,7 @@ class FeatureRefit(Refit):
     episode: IntArray
     logger: IntArray
     sample_episode: IntArray
+    unit: IntArray | None = None
 
     @property
     def seed(self) -> int:  # type: ignore[override]
@@ -330,7 +365,7 @@ class FeatureRefit(Refit):
 
     def influence(self) -> FloatArray | None:
         """The scores of the whole log, by episode."""
-        return None if self.whole.scores is None else self.whole.scores.by_cluster
+        return None if self.whole.scores is None else self.by_cluster(self.whole.scores.by_cluster)
 
 
 @dataclass(frozen=True)
@@ -366,12 +401,12 @@ def resample(
     refit: Refit, replicates: int = 500, *, jobs: int | None = None, progress: bool | Progress | None = False
 ) -> BootstrapSample:
     """The replicates of a prepared refit."""
-    n = refit.n_episodes
+    n = refit.n_clusters
     if replicates < 1:
         raise UsageError(f"a bootstrap needs at least one replicate, got {replicates}")
     if n < 2:
         raise DataError(
-            "a bootstrap of episodes needs at least two, these logs have one",
+            f"a bootstrap of {'episodes' if refit.unit is None else 'units'} needs at least two, these logs have one",
             hint=Advice("one long episode has blocks of steps: ", Setting("interval", "blocks")),
         )
     estimate = refit.whole.value
@@ -394,7 +429,7 @@ def influence(refit: Refit, *, jobs: int | None = None) -> FloatArray | None:
     scores = refit.influence()
     if scores is not None:
         return scores
-    found = run_tasks(refit.without, range(refit.n_episodes), jobs)
+    found = run_tasks(refit.without, range(refit.n_clusters), jobs)
     if any(isinstance(value, str) for value in found):
         return None
     left_out = np.array(found, dtype=np.float64)
@@ -408,7 +443,7 @@ def refitted_uncertainty(refit: Refit, choice: IntervalChoice, level: float) -> 
     except DataError as error:
         return Uncertainty(because=Advice(error.problem, "; ", error.hint or "it cannot be refitted"))
     method: Method = "bca" if choice.name == "bca" else "percentile"
-    said = [few_episodes(sample.n_episodes)]
+    said = [few_episodes(sample.n_episodes, units=refit.unit is not None)]
     if sample.failed:
         why = "; ".join(sample.reasons)
         said.append(f"{sample.failed} of {choice.replicates} refits could not be solved and were left out: {why}")

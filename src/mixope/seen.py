@@ -27,7 +27,7 @@ from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.features.on_policy import on_policy_on_features
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
-from mixope.logs import LARGE, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
+from mixope.logs import LARGE, UNIT, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.problem import Problem, Reader
 from mixope.questions import Question, as_logs, check_seed
 from mixope.requests.checksum import Checksum, Sums
@@ -64,15 +64,19 @@ def look(
     features: FeatureMap | None = None,
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
 ) -> Counted | Sampled:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
     Logs that were looked at before are not read again. ``checkpoint`` is a folder that keeps the answers of this scan
-    and of all that follow.
+    and of all that follow. ``unit`` is the column that says who an episode belongs to.
     """
     check_seed(seed)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
+    if unit is not None:
+        chosen_before = logs.engine if isinstance(logs, Counted | Sampled) else None
+        logs, engine = _of_units(logs, unit), engine or chosen_before
     if isinstance(logs, Counted | Sampled):
         if features is None and (isinstance(logs, Counted) or logs.seed == seed):
             return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
@@ -86,6 +90,14 @@ def look(
     if features is not None or not logs.schema.discrete:
         return sample(logs, chosen, features, seed)
     return count(logs, chosen)
+
+
+def _of_units(logs: Any, unit: str) -> Any:
+    """Logs whose episodes belong to what a column says; those that say it already are as they were."""
+    plain = logs.logs if isinstance(logs, Counted | Sampled) else as_logs(logs)
+    if plain.schema.mapping.get(UNIT) == unit:
+        return logs
+    return plain.with_unit(unit)
 
 
 @dataclass(frozen=True)

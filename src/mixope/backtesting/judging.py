@@ -23,6 +23,7 @@ import numpy as np
 from mixope.base.arrays import BoolArray, FloatArray
 from mixope.checks.steadiness import normal_of_t
 from mixope.estimators.counts.on_policy import OnPolicyValue
+from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeTotals
 from mixope.uncertainty import few_clusters, quantile, standard_error
 
@@ -77,13 +78,23 @@ def earned_by(own: OnPolicyValue, everybody: OnPolicyValue | str) -> LoggerEarni
 
 
 def distance(
-    off: float, error: float, scores: FloatArray, own: FloatArray, mine: BoolArray, level: float, scale: float
+    off: float,
+    error: float,
+    scores: FloatArray,
+    own: FloatArray,
+    mine: BoolArray,
+    level: float,
+    scale: float,
+    clusters: Clusters | None = None,
 ) -> Distance:
     """Of a prediction that is ``off`` with a standard error of its own.
 
     ``scores`` are by episode of the others, ``own`` of the logger and one more, ``mine`` says which episodes it has. A
-    difference that is rounding, relative to ``scale``, is none.
+    difference that is rounding, relative to ``scale``, is none. Where episodes belong to units, both are by unit; a
+    unit that has episodes on both sides errs on both.
     """
+    if clusters is not None and clusters.named:
+        return _by_unit(off, error, scores, own, mine, level, scale, clusters)
     others, itself = error**2, standard_error(own) ** 2
     both = math.sqrt(others + itself)
     errors = np.zeros(len(mine))
@@ -95,6 +106,31 @@ def distance(
         return Distance(math.copysign(math.inf, off), math.copysign(math.inf, off), False, errors)
     degrees = both**4 / (others**2 / max(len(scores) - 1, 1) + itself**2 / max(len(own) - 1, 1))
     deviate = normal_of_t(off / both, degrees)
+    return Distance(off / both, deviate, abs(deviate) <= quantile(level, 0, "normal"), errors)
+
+
+def _by_unit(
+    off: float,
+    error: float,
+    scores: FloatArray,
+    own: FloatArray,
+    mine: BoolArray,
+    level: float,
+    scale: float,
+    clusters: Clusters,
+) -> Distance:
+    """The same by unit: a prediction's error beyond that of its scores is one of approximation."""
+    apart = np.zeros(len(mine))
+    apart[~mine], apart[mine] = scores, -own[:-1]
+    theirs, ours = clusters.scores(np.where(mine, 0.0, apart)), clusters.scores(np.where(mine, apart, 0.0))
+    beyond = max(error**2 - standard_error(theirs) ** 2, 0.0) + float(own[-1]) ** 2
+    both = math.sqrt(standard_error(theirs + ours) ** 2 + beyond)
+    errors = (theirs + ours) / both if both > 0 else np.zeros(len(clusters))
+    if abs(off) <= 1e-9 * max(abs(scale), 1.0):
+        return Distance(0.0, 0.0, True, errors)
+    if both == 0:
+        return Distance(math.copysign(math.inf, off), math.copysign(math.inf, off), False, errors)
+    deviate = normal_of_t(off / both, clusters.degrees or 1.0)
     return Distance(off / both, deviate, abs(deviate) <= quantile(level, 0, "normal"), errors)
 
 

@@ -78,6 +78,7 @@ def backtest(
     engine: str | Engine | None = None,
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
@@ -91,7 +92,7 @@ def backtest(
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
-    ``features``, ``engine``, ``seed`` and ``checkpoint`` are those of :func:`mixope.evaluate`.
+    ``features``, ``engine``, ``seed``, ``checkpoint`` and ``unit`` are those of :func:`mixope.evaluate`.
 
     >>> tested = mixope.backtest("logs/*.parquet")
     >>> [row.label for row in tested.rows]
@@ -102,7 +103,7 @@ def backtest(
     check_level(level)
     nothing = estimand is None and gamma is None and horizon is None
     asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
-    seen = look(logs, engine, features, seed, checkpoint)
+    seen = look(logs, engine, features, seed, checkpoint, unit)
     labels = _labels(seen.labels)
     known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
@@ -170,8 +171,9 @@ def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
     if not isinstance(seen, Counted):
         return ()
-    own = earned(sums.totals, sums.totals, None)
-    around = clustered_interval(own.value, own.scores, level)
+    own, units = earned(sums.totals, sums.totals, None), sums.totals.clusters()
+    spread = np.append(units.scores(own.scores[:-1]), own.scores[-1]) if units.named else own.scores
+    around = clustered_interval(own.value, spread, level)
     found = replay_logs(seen.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
@@ -298,14 +300,16 @@ def _predict(
     mine = survey.episodes.of(held.number)
     got, unknown = _earned(held, survey, owners)
     value, own = got.value, got.scores
-    around = clustered_interval(value, own, level) if math.isfinite(value) else None
+    units = mine.clusters(held.estimand)
+    spread = np.append(units.scores(own[:-1]), own[-1]) if units.named else own
+    around = clustered_interval(value, spread, level) if math.isfinite(value) else None
     estimate = _estimate(held, survey.without(held.number), estimator.name, level, seed)
     found = estimate.interval if estimate else None
     far = None
     if estimate and found and around and estimate.standard_error is not None and held.scores is not None:
         whose = survey.episodes.logger == held.number
-        off = estimate.value - value
-        far = distance(off, estimate.standard_error, held.scores, own, whose, level, value)
+        off, together = estimate.value - value, survey.episodes.clusters(held.estimand)
+        far = distance(off, estimate.standard_error, held.scores, own, whose, level, value, together)
     refused = estimate is None or far is None or estimate.verdict is Verdict.UNSUPPORTED
     row = BacktestRow(
         label=held.label,
@@ -342,18 +346,18 @@ def _earned(held: HeldOut, survey: Survey, owners: OnPolicyValues) -> tuple[Logg
 
 def _estimate(held: HeldOut, others: Survey, estimator: str, level: float, seed: int) -> Estimate | None:
     """What the others' rows say, judged like any estimate."""
-    solution, scores = held.solution, held.scores
+    solution, scores, clusters = held.solution, held.scores, others.episodes.clusters(held.estimand)
     if solution is None or held.policy is None:
         return None
+    scores = None if scores is None else clusters.scores(scores, by_fold=solution.degrees is not None)
     if solution.no_interval_because:
         sure = Uncertainty(because=solution.no_interval_because)
     else:
-        sure = judge_scores(
-            IntervalChoice("t"), solution.value, Scores(scores), level, held.estimand, others.n_episodes
-        )
-        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, others.n_episodes)
+        by_unit = Scores(scores, units=clusters.named, at_most=clusters.degrees)
+        sure = judge_scores(IntervalChoice("t"), solution.value, by_unit, level, held.estimand, len(clusters))
+        sure = widen(sure, solution.value, solution.measures.approximation or 0.0, len(clusters))
     question = Question(held.label, held.policy, held.estimand, {}, level, seed)
-    evidence = Evidence(solution, sure, others, held.problem, scores=scores, estimand=held.estimand)
+    evidence = Evidence(solution, sure, others, held.problem, scores=scores, estimand=held.estimand, clusters=clusters)
     return build(question, estimator, evidence)
 
 

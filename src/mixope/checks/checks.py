@@ -59,8 +59,10 @@ def _few_rare(evidence: Evidence) -> bool:
     return (evidence.measures.rare_rewards or 0.0) < 30
 
 
-def _episodes_behind(n: int, blocks: int | None) -> str:
-    said = "1 episode stands behind the interval" if n == 1 else f"{n:,} episodes stand behind the interval"
+def _episodes_behind(evidence: Evidence) -> str:
+    n, blocks = evidence.n_clusters, evidence.uncertainty.n_blocks
+    what = "unit" if evidence.clusters is not None and evidence.clusters.named else "episode"
+    said = f"1 {what} stands behind the interval" if n == 1 else f"{n:,} {what}s stand behind the interval"
     cut = "" if blocks is None else f", cut into {blocks} blocks of steps"
     return said + cut + ("; fewer than 20 make it unreliable" if n < 20 else "")
 
@@ -107,9 +109,9 @@ GRADED: tuple[Check, ...] = (
     ),
     Check(
         "episodes",  # the independent pieces; blocks of steps stand in for them where there are few and long ones
-        lambda f: float(f.survey.n_episodes),
+        lambda f: float(f.n_clusters),
         lambda f: (20, 2 if f.uncertainty.n_blocks is None else 1),
-        lambda f: _episodes_behind(f.survey.n_episodes, f.uncertainty.n_blocks),
+        _episodes_behind,
         high_is_bad=False,
     ),
     Check(

@@ -11,6 +11,7 @@ from mixope.estimand import Estimand
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.problem import Problem
+from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.replay import Replays
 from mixope.survey import Survey
@@ -61,6 +62,13 @@ class Evidence:
     readings: Readings = field(default_factory=Readings)
     replays: Replays | None = None
     """What the counts predict of the logs themselves, beside what was seen."""
+    clusters: Clusters | None = None
+    """What ``scores`` are by, where it is units."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Episodes, or the units that they belong to."""
+        return self.survey.n_episodes if self.clusters is None else len(self.clusters)
 
     @property
     def value(self) -> float:

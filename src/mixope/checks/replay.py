@@ -70,6 +70,8 @@ def replay_logs(transitions: Transitions, sums: EpisodeSums) -> Replays | None:
     if len(sums.rows) < LEAST:
         return None
     early = sums.early if sums.early is not None and bool((sums.early.covered >= COVERED).all()) else None
+    unit = sums.totals.unit
+    early = None if early is None else early.by_unit(unit)
     if sums.ordered is None:
         return None if early is None else Replays(early, None, None, None)
     in_turn = np.argsort(sums.totals.logger, kind="stable")  # the same to the last digit, however files were cut
@@ -78,23 +80,36 @@ def replay_logs(transitions: Transitions, sums: EpisodeSums) -> Replays | None:
     chosen = in_turn[kept if int(kept.sum()) >= LEAST else slice(None)]
     same = len(chosen) == len(in_turn) and bool(np.all(in_turn[1:] > in_turn[:-1]))
     ordered = sums.ordered if same else sums.ordered.take(chosen)
-    return replay_ordered(transitions, ordered, sums.totals.logger[chosen], early)
+    whose = None if unit is None else np.unique(unit[chosen], return_inverse=True)[1].astype(np.int64)
+    return replay_ordered(transitions, ordered, sums.totals.logger[chosen], early, unit=whose)
 
 
 def replay_ordered(
-    transitions: Transitions, ordered: OrderedRows, logger: IntArray, whole: Replay | None = None, seed: int = 0
+    transitions: Transitions,
+    ordered: OrderedRows,
+    logger: IntArray,
+    whole: Replay | None = None,
+    seed: int = 0,
+    unit: IntArray | None = None,
 ) -> Replays:
-    """The same from rows in their order, and that of all steps where it is known; ``logger`` is of every episode."""
-    rows = lay(transitions, ordered, logger, seed)
+    """The same from rows in their order, and that of all steps where it is known.
+
+    ``logger`` and ``unit`` are of every episode.
+    """
+    rows = lay(transitions, ordered, logger, seed, unit)
     if not len(rows.step):
         return Replays(whole, None, None, None, transitions.loggers)
     everything, half = np.ones(len(rows.step), dtype=np.bool_), (int(rows.step.max()) + 1) // 2
     late, usable = (found[rows.episode] for found in late_half(logger))
+
+    def by_unit(found: Replay | None) -> Replay | None:
+        return None if found is None else found.by_unit(unit)
+
     return Replays(
-        replay(rows, everything, everything) if whole is None else whole,
-        replay_by_logger(rows) if 1 < rows.n_loggers <= MOST_LOGGERS else None,
-        _out_of_time(rows, rows.step < half, rows.step >= half),
-        _out_of_time(rows, usable & ~late, usable & late),
+        by_unit(replay(rows, everything, everything)) if whole is None else whole,
+        by_unit(replay_by_logger(rows)) if 1 < rows.n_loggers <= MOST_LOGGERS else None,
+        by_unit(_out_of_time(rows, rows.step < half, rows.step >= half)),
+        by_unit(_out_of_time(rows, usable & ~late, usable & late)),
         transitions.loggers,
     )
 

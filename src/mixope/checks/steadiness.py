@@ -66,10 +66,12 @@ def logs_are_steady(sums: EpisodeSums) -> tuple[Diagnostic, ...]:
     """The checks of the logs, whatever was asked of them; none where nothing was counted."""
     if sums.probes is None:
         return ()
+    clusters = sums.totals.clusters()
+    parts, logger = clusters.within(sums.totals.logger)
     found = (
-        world_over_episodes(sums.probes, sums.totals.logger),
-        rewards_over_steps(sums.probes, sums.mean_step),
-        rewards_by_episode(sums.probes),
+        world_over_episodes(sums.probes.summed(parts), logger),
+        rewards_over_steps(sums.probes.summed(clusters), sums.mean_step),
+        rewards_by_episode(sums.probes.summed(clusters), clusters.named),
     )
     return tuple(d for d in found if d is not None)
 
@@ -83,10 +85,14 @@ def value_is_steady(evidence: Evidence) -> tuple[Diagnostic, ...]:
         return ()
     if evidence.is_rounding(standard_error(scores)):  # nothing is left to chance, and rounding is no drift
         return ()
-    logger = sums.totals.logger
+    logger, rows = sums.totals.logger, sums.rows
+    if evidence.clusters is not None and evidence.clusters.named and evidence.solution.scores is not None:
+        parts, logger = evidence.clusters.within(logger)
+        scores, rows = parts.sums(evidence.solution.scores.by_cluster), parts.sums(rows)
+        by_step = None if by_step is None else parts.sums(by_step)
     found = [value_over_episodes(scores, logger), value_over_loggers(scores, logger)]
     if by_step is not None and np.isfinite(by_step).all():
-        found.append(value_over_steps(by_step, scores, sums.rows, sums.mean_step))
+        found.append(value_over_steps(by_step, scores, rows, sums.mean_step))
     return tuple(d for d in found if d is not None)
 
 
@@ -168,22 +174,25 @@ def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic |
     return graded("world over episodes", z, WARN, FAIL, said)
 
 
-def rewards_by_episode(probes: EpisodeProbes) -> Diagnostic | None:
-    """Whether rewards of the same transition hang together within episodes; None where too few have two random ones."""
+def rewards_by_episode(probes: EpisodeProbes, units: bool = False) -> Diagnostic | None:
+    """Whether rewards of the same transition hang together within episodes, or within units where there are such.
+
+    None where too few have two random ones.
+    """
     several = probes.n_random >= 2
     excess = ((probes.reward**2 - probes.reward_squared) / (1.0 + SHARED * (probes.n_random - 1.0)) ** 2)[several]
     spread = float(np.sqrt(excess @ excess))
     if spread == 0 or len(excess) < 2 * LEAST:
         return None
-    z = float(excess.sum()) / spread
+    z, who = float(excess.sum()) / spread, "unit" if units else "episode"
     return graded(
         "rewards by episode",
         z,
         SHARED_WARN,
         SHARED_FAIL,
-        "rewards of the same transition differ as much within episodes as between them"
+        f"rewards of the same transition differ as much within {who}s as between them"
         if z <= SHARED_WARN
-        else f"rewards of the same transition differ from episode to episode, by {z:.1f} standard deviations; something"
+        else f"rewards of the same transition differ from {who} to {who}, by {z:.1f} standard deviations; something"
         " that is not in the state, such as who recorded them, matters",
     )
 

@@ -37,7 +37,7 @@ def command(
     estimator: o.Estimator = "auto",
     question: Question,
     loggers: o.Loggers,
-    columns: o.Columns,
+    columns: o.UnitColumns,
     files: o.Files,
     policies: o.PolicyFiles,
     workers: o.Workers,
@@ -61,7 +61,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(workers)
     with working("backtesting …") as notes:
-        seen = look(inputs.read_logs(logs, columns, files), chosen, seed=seed, checkpoint=checkpoint)
+        seen = look(inputs.read_logs(logs, columns, files, columns.unit), chosen, seed=seed, checkpoint=checkpoint)
         known = inputs.PolicyReader(policies, seen.logs).loggers(loggers)
         result = backtest(seen, loggers=known, estimator=estimator, **question.keywords(), seed=seed)
         notes.extend(taken(seen.engine))

@@ -62,7 +62,7 @@ def command(
     output.check_page(html)
     output.check_picture(picture)
     with working("comparing …") as notes:
-        rows = inputs.read_logs(logs, answering.columns, answering.files)
+        rows = inputs.read_logs(logs, answering.columns, answering.files, answering.columns.unit)
         reader = inputs.PolicyReader(answering.policies, rows, answering.target_table, outputs)
         policies = reader.targets(named)
         seen = look(rows, chosen, checkpoint=answering.checkpoint)

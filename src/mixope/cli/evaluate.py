@@ -62,7 +62,7 @@ def command(
     chosen = inputs.check_answering(answering, outputs, [target])
     output.check_page(html)
     with working("evaluating …") as notes:
-        rows = inputs.read_logs(logs, answering.columns, answering.files)
+        rows = inputs.read_logs(logs, answering.columns, answering.files, answering.columns.unit)
         policies = inputs.PolicyReader(answering.policies, rows, answering.target_table, outputs)
         policy, known = policies.target(target), policies.loggers(answering.loggers)
         seen = look(rows, chosen, checkpoint=answering.checkpoint)

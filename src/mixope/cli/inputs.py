@@ -38,14 +38,19 @@ _INTEGER = re.compile(r"-?\d+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
-def read_logs(paths: Sequence[str], columns: Columns, files: Files) -> Logs:
+def read_logs(paths: Sequence[str], columns: Columns, files: Files, unit: str | None = None) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 
     words = (("done", columns.done), ("ends", columns.ends), ("missing", columns.missing))
     said: dict[str, Any] = {name: word.value for name, word in words if word is not None}
     said |= {name: value for name, value in files.keywords().items() if value is not None}
-    return read(*_sources(paths), columns=parse_columns(columns.column), roles=parse_roles(columns.role), **said)
+    named = parse_columns(columns.column)
+    if unit is not None:
+        if "unit" in named:
+            raise UsageError("the unit is named twice: by --unit, and by --column unit=")
+        named["unit"] = unit
+    return read(*_sources(paths), columns=named, roles=parse_roles(columns.role), **said)
 
 
 def open_table(paths: Sequence[str]) -> Any:

@@ -17,7 +17,7 @@ def command(
     logs: o.Paths,
     *,
     target: Annotated[str | None, option("Also show what the logs cover of a policy.", metavar="POLICY")] = None,
-    columns: o.Columns,
+    columns: o.UnitColumns,
     files: o.Files,
     target_table: o.TargetTable,
     policies: o.PolicyFiles,
@@ -41,7 +41,7 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(workers)
     with working("inspecting …") as notes:
-        rows = inputs.read_logs(logs, columns, files)
+        rows = inputs.read_logs(logs, columns, files, columns.unit)
         reader = inputs.PolicyReader(policies, rows, target_table, outputs)
         policy = None if target is None else reader.target(target)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)

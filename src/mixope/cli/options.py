@@ -226,6 +226,20 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class UnitColumns(Columns):
+    """The same, and to whom an episode belongs."""
+
+    unit: Annotated[
+        str | None,
+        option(
+            "The column that says to whom an episode belongs (a user, a patient, a machine), where the same one may"
+            " have several: these are not independent, and the interval counts units.",
+            metavar="COLUMN",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Files:
     """What files are, where they do not say it."""
 
@@ -327,7 +341,7 @@ class Answering:
     question: Question
     intervals: Intervals
     loggers: Loggers
-    columns: Columns
+    columns: UnitColumns
     files: Files
     target_table: TargetTable
     policies: PolicyFiles

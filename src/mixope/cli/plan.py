@@ -27,7 +27,10 @@ class Pilot:
     )
     control: Annotated[str | None, _of("the arm to compare with.", metavar="ARM")] = None
     treatment: Annotated[str | None, _of("which of several arms.", metavar="ARM")] = None
-    unit: Annotated[str | None, _of("the unit, such as a user.", metavar="COLUMN")] = None
+    unit: Annotated[
+        str | None,
+        option("Of an experiment: the unit, such as a user. Of logs: to whom an episode belongs.", metavar="COLUMN"),
+    ] = None
     time: Annotated[str | None, _of("the period of a row.", metavar="COLUMN")] = None
     metric: Annotated[str | None, _of("what a unit earned in a period.", metavar="COLUMN")] = None
     state: Annotated[list[str], _of("what a unit is like before a period. Repeatable.", metavar="COLUMN")] = field(
@@ -91,7 +94,7 @@ def command(
                 **files.keywords(),
             )
         else:
-            seen = look(inputs.read_logs(logs, columns, files), chosen)
+            seen = look(inputs.read_logs(logs, columns, files, pilot.unit), chosen)
             reader = inputs.PolicyReader(policies, seen.logs)
             policy = reader.target(target)
             rival = against if against in (None, "logs") else reader.target(str(against))

@@ -64,7 +64,6 @@ BINS = 8
 NOT_COVERED = (
     "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
 )
-_BY_EPISODE = Grouped(Grouping(EPISODE_KEYS, SURVEYED))
 
 
 def inspect(
@@ -74,6 +73,7 @@ def inspect(
     *,
     check: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
+    unit: str | None = None,
 ) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
@@ -84,6 +84,7 @@ def inspect(
         copies of others: three more scans.
     :param checkpoint: a folder that keeps the answers of finished scans, as for :func:`mixope.evaluate`; what the
         checks find is not kept.
+    :param unit: the column that says to whom an episode belongs, as for :func:`mixope.evaluate`.
     :returns: columns, rows, episodes, states and actions, remarks, and what of the target was never logged.
 
     >>> found = mixope.inspect("logs/*.parquet", "target.csv")
@@ -92,7 +93,7 @@ def inspect(
     >>> found.error is None
     True
     """
-    logs = as_logs(logs)
+    logs = as_logs(logs) if unit is None else as_logs(logs).with_unit(unit)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
     logs = bounded(logs, chosen)
     refuse_too_large(logs, counted=logs.schema.discrete)
@@ -202,7 +203,8 @@ def _look(logs: Logs, engine: Engine) -> tuple[Logs, Contents, Shown, Dropped | 
     The logs are those whose loggers all count their steps from the same number.
     """
     schema = logs.schema
-    totals, *found = engine.scan(logs, [_BY_EPISODE, *([] if schema.discrete else _of_columns(schema))])
+    by_episode = Grouped(Grouping((*EPISODE_KEYS, *schema.unit), SURVEYED))
+    totals, *found = engine.scan(logs, [by_episode, *([] if schema.discrete else _of_columns(schema))])
     if totals is None or totals.n_groups == 0:
         raise no_rows(logs)
     survey = survey_of_episodes(logs, engine.name, totals, suspicious=None)
@@ -228,6 +230,7 @@ def _contents(survey: Survey, totals: GroupSums) -> Contents:
         ),
         lengths=_lengths(survey.episodes.rows.astype(np.int64)),
         rows_without_propensity=int(totals.column("unrecorded").sum()),
+        units=survey.episodes.clusters().n_units,
     )
 
 

@@ -76,6 +76,8 @@ class Contents:
     loggers: tuple[LoggerRows, ...]
     lengths: Lengths
     rows_without_propensity: int
+    units: int | None = None
+    """Users, patients or machines, where they are named and some have several episodes."""
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class Logs:
         policy_id: Any = None,
         action_prob: Any = None,
         action_logp: Any = None,
+        unit: Any = None,
         ends: str | None = None,
         roles: Mapping[str, str] | None = None,
         missing: str | None = None,
@@ -102,10 +103,18 @@ class Logs:
             "policy_id": policy_id,
             "action_prob": action_prob,
             "action_logp": action_logp,
+            "unit": unit,
         }
         pieces = (ArrowTable(table_of_arrays(given), ("arrays",)),)
         state: dict[str, Any] = {"roles": check_roles(roles), "missing": check_missing(missing)}
         return cls([Source("arrays", pieces, ends=check_ends(ends), **state)])
+
+    def with_unit(self, column: str) -> Logs:
+        """The same logs whose episodes belong to what a column says, such as users."""
+        if not isinstance(column, str):
+            raise UsageError(f"unit is the name of a column of the logs, such as 'user_id', got {column!r}")
+        said = [replace(source, columns={**source.columns, "unit": column}) for source in self.sources]
+        return Logs(said).within(*self.bounds)
 
     def counted_alike(self, late: Sequence[str]) -> Logs:
         """The same logs with the steps of some loggers counted from the number from which the others count.

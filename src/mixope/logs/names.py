@@ -65,6 +65,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
 DONE = ("done", "dones", "is_done", "next.done", "is_last")
 """An end of unknown kind: true end or cut by the recorder."""
 
+UNITS = ("user_id", "customer_id", "patient_id", "subject_id", "machine_id")
+"""Names of columns that may say who an episode belongs to: they are named in a note, and not taken unasked."""
+
 WITH_FACTORS = ("observation", "next_observation", "action")
 """The notions that may be spread over several columns ``name.factor``."""
 
@@ -75,6 +78,7 @@ PADDED = (
 """A note on rows that look like steps and are none."""
 
 _MEANING = {alias: canonical for canonical, names in ALIASES.items() for alias in (canonical, *names)}
+_MEANING["unit"] = "unit"
 
 MOST_OFFERED = 8
 """Columns that an error offers for a state of several."""
@@ -321,6 +325,15 @@ def _notes(found: Mapping[str, Assignment], free: Sequence[str]) -> list[str]:
             Advice(
                 f"column {plain[0]!r} was ignored: if it is the logger's own probability of the action, map it: ",
                 Setting("columns", {"action_prob": plain[0]}),
+            )
+        )
+    units = [name for name in free if name.lower() in UNITS]
+    if units and "unit" not in found:
+        notes.append(
+            Advice(
+                f"column {units[0]!r} may say who an episode belongs to: episodes of the same one are not independent,"
+                " and intervals that take them for it are too narrow. If it is so here, say ",
+                Setting("unit", units[0]),
             )
         )
     if {"is_first", "is_last"} <= {name.lower() for name in free}:

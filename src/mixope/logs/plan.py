@@ -30,6 +30,7 @@ from mixope.logs.types import ACCEPTED, EXPECTED, settle, unknown
 
 FIXED: dict[str, Type] = {
     "policy_id": "string",
+    "unit": "string",
     "step": "int",
     "reward": "float",
     "terminated": "bool",
@@ -40,9 +41,12 @@ FIXED: dict[str, Type] = {
 MEASURED = ("reward", "propensity")
 """Notions that are numbers: true and false are not taken for 1 and 0."""
 
+NAMES = ("policy_id", "unit")
+"""Notions that are told apart by their words, whatever these are made of."""
+
 TRUSTED = ". Nothing tells whether rows are in the order in which they happened; in another one the value is another"
 
-OPTIONAL = ("policy_id", "propensity")
+OPTIONAL = ("policy_id", "propensity", "unit")
 """Notions that some files of a source may lack: null there."""
 
 
@@ -155,6 +159,8 @@ def _places(found: Mapping[str, Assignment], source: Source) -> Iterator[Place]:
 def _id_types(drafts: Sequence[Draft]) -> dict[str, Type]:
     """The type of every observation, action and episode column, over all sources."""
     types: dict[str, Type] = dict(FIXED)
+    if not any("unit" in draft.found for draft in drafts):
+        del types["unit"]
     first = drafts[0]
     states = (part.name("observation", first.observation_kind) for part in first.observation)
     numbers = {name for name, role in zip(states, first.roles, strict=True) if role in {"number", "missing"}}
@@ -199,6 +205,8 @@ def _plan(draft: Draft, index: int, types: Mapping[str, Type]) -> ReadingPlan:
 
     for notion in ("policy_id", "episode_id", "step", "reward", "terminated", "truncated"):
         add(notion, types[notion], found[notion].columns[None] if notion in found else None)
+    if "unit" in types:
+        add("unit", "string", found["unit"].columns[None] if "unit" in found else None)
     if draft.clock is not None:
         numbers = {settle(source.fields_in(draft.clock), draft.clock)}
         add("time", "float" if "float" in numbers else "int", draft.clock)
@@ -241,7 +249,7 @@ def _check(source: Source, raw: str, item: int | None, type_: Type, name: str) -
         elif field.kind == "bool" and name in MEASURED:
             said = "numbers; if true and false stand for 1 and 0, store these"
             raise unknown(piece.files[0], raw, field, said, _spared(name))
-        elif field.kind not in ACCEPTED[type_] and (name != "policy_id" or field.kind in {"list", "time", "other"}):
+        elif field.kind not in ACCEPTED[type_] and (name not in NAMES or field.kind in {"list", "time", "other"}):
             told = piece.explain_text({raw: type_}) if field.kind == "string" else None
             raise told or unknown(piece.files[0], raw, field, EXPECTED[type_], _spared(name))
 
@@ -270,6 +278,7 @@ def _schema_of(plans: Sequence[ReadingPlan], drafts: Sequence[Draft], types: Map
         types=every,
         mapping=_mapping(draft),
         roles=draft.roles,
+        has_unit="unit" in types,
     )
 
 

@@ -1,9 +1,10 @@
 """The canonical row: which columns every log has once it is read, whatever the file called them.
 
     source, policy_id, episode_id, step, observation…, action…, reward, next_observation…,
-    terminated, truncated, start, propensity, unfollowed
+    terminated, truncated, start, propensity, unfollowed[, unit]
 
-An episode is one trajectory of one logger in one input: the same number under two labels is two episodes.
+An episode is one trajectory of one logger in one input: the same number under two labels is two episodes. A unit (a
+user, a patient) may have several episodes, of several loggers and in several inputs; without one, it is the episode.
 
 A row is *unfollowed* if it did not end its episode and nobody knows what came next: the last row of an episode that was
 cut, in logs without next observations. Its state, its action, its reward and its mark are known, and count.
@@ -25,6 +26,9 @@ EPISODE_KEYS = ("source", "policy_id", "episode_id")
 UNFOLLOWED = "unfollowed"
 """The column that tells rows after which nobody knows what came."""
 
+UNIT = "unit"
+"""The column that says who an episode belongs to, in logs that have one."""
+
 CANONICAL = (
     "episode_id",
     "step",
@@ -37,6 +41,7 @@ CANONICAL = (
     "policy_id",
     "action_prob",
     "action_logp",
+    UNIT,
 )
 """What a column of a file can mean; the keys of ``read(columns=…)``."""
 
@@ -71,6 +76,7 @@ class Schema:
     types: Mapping[str, Type] = field(default_factory=dict)
     mapping: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     roles: tuple[Role, ...] = ()
+    has_unit: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,7 +88,13 @@ class Schema:
             "reward",
             *self.next_observation,
             *("terminated", "truncated", "start", "propensity", UNFOLLOWED),
+            *self.unit,
         )
+
+    @property
+    def unit(self) -> tuple[str, ...]:
+        """The column that says who an episode belongs to, where there is one."""
+        return (UNIT,) if self.has_unit else ()
 
     @property
     def discrete(self) -> bool:

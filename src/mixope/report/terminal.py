@@ -39,6 +39,7 @@ from mixope.report.words import (
     kind,
     length_words,
     number,
+    of_units,
     outcome,
     percent,
     rounded,
@@ -82,7 +83,7 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
         *([("outer band", f"{span(*estimate.band)}, {UNSEEN}")] if estimate.band else []),
         ("target", target or estimate.target),
         ("estimator", estimate.estimator),
-        ("logs", f"{estimate.n_rows:,} rows{dropped}, {estimate.n_episodes:,} episodes"),
+        ("logs", f"{estimate.n_rows:,} rows{dropped}, {estimate.n_episodes:,} episodes{of_units(estimate)}"),
         *_against_all(estimate, phrase),
     ]
     for other in estimate.beside:

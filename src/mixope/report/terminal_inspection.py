@@ -71,7 +71,8 @@ def _episodes(inside: Contents) -> str:
     said += [f"{open_ended:,} without a mark at their end"] if open_ended > 0 else []
     late = inside.episodes - inside.known_starts
     said += [f"{late:,} whose start is not in the logs"] if late else []
-    return f"{inside.episodes:,}: " + ", ".join(said)
+    units = "" if inside.units is None else f" of {inside.units:,} units"
+    return f"{inside.episodes:,}{units}: " + ", ".join(said)
 
 
 def _propensities(found: Inspection, inside: Contents) -> str:

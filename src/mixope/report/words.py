@@ -239,6 +239,11 @@ def _refused(estimate: Estimate) -> str:
     return Advice(f"{came} nor of its interval or its difference from what ran. ", *_beside_the_logs(estimate))
 
 
+def of_units(estimate: Estimate) -> str:
+    """How many units the episodes belong to, where they are named."""
+    return "" if estimate.n_units is None else f" of {estimate.n_units:,} units"
+
+
 def length_words(estimate: Estimate) -> str:
     """How long the target's episodes are on average, where their total is asked for."""
     length = estimate.measures.episode_length

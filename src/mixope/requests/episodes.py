@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest
 from mixope.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.requests.checksum import Sums, signature
+from mixope.requests.clusters import Clusters, units_of
 from mixope.requests.grouping import Aggregate, Grouping, GroupSums, Lookup
 from mixope.requests.limits import Limit
 from mixope.requests.odd_rewards import OddRewards
@@ -84,6 +86,8 @@ class EpisodeTotals:
     """Rows after which nobody knows what came; there are none where nothing is said of them."""
     unfollowed_reward: FloatArray = field(default_factory=lambda: np.zeros(0))
     """What these earned."""
+    unit: IntArray | None = None
+    """Who it belongs to, by number; None where every episode is its own."""
 
     def __post_init__(self) -> None:
         for name in ("unfollowed", "unfollowed_reward"):
@@ -100,7 +104,13 @@ class EpisodeTotals:
         return replace(rest, logger=rest.logger - (rest.logger > logger))
 
     def _take(self, chosen: BoolArray) -> EpisodeTotals:
-        return EpisodeTotals(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+        known: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        some: dict[str, Any] = {name: None if x is None else x[chosen] for name, x in known.items()}
+        return EpisodeTotals(**some)
+
+    def clusters(self, estimand: Estimand = Estimand()) -> Clusters:
+        """What is independent: units or episodes, as large as they count in what is asked."""
+        return Clusters.of(self.unit, self.rows if estimand.restarts else np.ones(len(self.rows)))
 
     @property
     def whole(self) -> bool:
@@ -190,7 +200,8 @@ def score_lookup(
 
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
-    return Lookup(table, keys), Grouping(EPISODE_KEYS, tuple(aggregates), digest_arrays(list(columns.values())))
+    by_episode = (*EPISODE_KEYS, *schema.unit)
+    return Lookup(table, keys), Grouping(by_episode, tuple(aggregates), digest_arrays(list(columns.values())))
 
 
 @dataclass(frozen=True)
@@ -274,11 +285,20 @@ def _by_step(groups: GroupSums, n_scores: int, base: int) -> FloatArray:
 
 def episode_totals(groups: GroupSums, loggers: Sequence[str]) -> EpisodeTotals:
     """From sums by episode that have these; loggers are numbered in the order of their labels."""
-    number = {label: j for j, label in enumerate(loggers)}
+    units, number = units_of(groups), {label: j for j, label in enumerate(loggers)}
     labels = groups.values("policy_id").astype(str)
     logger = np.array([number[label] for label in labels.tolist()], dtype=np.int64)
-    names = ("rows", "earned", "starts", "ended", "cut", "unfollowed", "unfollowed_earned")
-    return EpisodeTotals(logger, *(groups.column(name) for name in names))
+    return EpisodeTotals(
+        logger,
+        rows=groups.column("rows"),
+        reward=groups.column("earned"),
+        starts=groups.column("starts"),
+        ended=groups.column("ended"),
+        cut=groups.column("cut"),
+        unfollowed=groups.column("unfollowed"),
+        unfollowed_reward=groups.column("unfollowed_earned"),
+        unit=units,
+    )
 
 
 def _signatures(n_states: int, seed: int) -> FloatArray:
@@ -318,7 +338,8 @@ class EpisodeShape(RowRequest):
         for name, values in (("h_state", here), ("h_next", there), ("h_size", size), ("h_row", content)):
             table = table.append_column(name, pa.array(values))
         aggregates = (*SURVEYED, *_STRUCTURE, *CONTENT, Aggregate("size", "sum", ("h_size",)))
-        return GroupSums.zero(Grouping(EPISODE_KEYS, aggregates, f"shape {self.seed}")).update(table)
+        by_episode = (*EPISODE_KEYS, *batch.schema.unit)
+        return GroupSums.zero(Grouping(by_episode, aggregates, f"shape {self.seed}")).update(table)
 
 
 def action_signature(actions: AnyArray, seed: int) -> FloatArray:

@@ -14,11 +14,12 @@ next states without knowing which; rows after which nobody knows what came add n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.requests.clusters import Clusters
 from mixope.requests.grouping import Aggregate, GroupSums
 from mixope.requests.transitions import UNFOLLOWED, Transitions, transition_cells
 
@@ -50,6 +51,22 @@ class EpisodeProbes:
     reward_by_step: FloatArray
     moves: FloatArray
     n_random: FloatArray
+
+    def summed(self, clusters: Clusters) -> EpisodeProbes:
+        """By cluster; the same where these are episodes."""
+        if not clusters.named:
+            return self
+        columns = (getattr(self, each.name) for each in fields(self))
+        return EpisodeProbes(
+            *(
+                clusters.sums(c)
+                if c.ndim == 1
+                else np.stack([clusters.sums(k) for k in c.T], axis=1)
+                if c.shape[1]
+                else np.zeros((len(clusters), 0))
+                for c in columns
+            )
+        )
 
 
 def make_probes(transitions: Transitions, seed: int = 0) -> Probes:

@@ -24,7 +24,7 @@ than can be followed in one go are followed in windows, each from where it begin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -85,8 +85,10 @@ class Laid:
         return order, begin, following
 
 
-def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0) -> Laid:
-    """The rows of logs, with their episodes dealt into folds; ``logger`` is that of every episode.
+def lay(
+    transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: int = 0, unit: IntArray | None = None
+) -> Laid:
+    """The rows of logs, with their episodes (or units) dealt into folds; ``logger`` is that of every episode.
 
     Rows after which nobody knows what came are left out: they are the last of their episodes. Those that ended where
     the recorder stopped would be left out too if they had gone on, so that as large a share of the ends is.
@@ -95,7 +97,7 @@ def lay(transitions: Transitions, ordered: OrderedRows, logger: IntArray, seed: 
     told = _told(t.next_state[ordered.group], episodes.step, logger[episodes.episode], seed)
     group, episode = ordered.group[told], episodes.episode[told]
     _, cell = np.unique(transition_cells(t)[group], return_inverse=True)
-    fold = dealt(logger, seed)
+    fold = dealt(logger, seed) if unit is None else dealt(logger[_first_of(unit)], seed)[unit]
     ended = t.next_state[group] < 0
     return Laid(
         state=t.state[group],
@@ -144,6 +146,11 @@ def dealt(logger: IntArray, seed: int) -> IntArray:
     return fold
 
 
+def _first_of(unit: IntArray) -> IntArray:
+    """The first episode of every unit."""
+    return np.asarray(np.unique(unit, return_index=True)[1], dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Replay:
     """By band of steps, or by logger: Σ (seen − predicted) over ``size`` rows, and what every episode adds to it.
@@ -169,6 +176,13 @@ class Replay:
     def covered(self) -> FloatArray:
         """About the share of the rows that could be predicted: others took the same action in the same state."""
         return _ratio(self.size, self.rows)
+
+    def by_unit(self, unit: IntArray | None) -> Replay:
+        """With what every unit adds to it, where episodes belong to some, which were dealt into folds whole."""
+        if unit is None:
+            return self
+        sums = [sum_by(unit, column) for column in self.by_episode.T]
+        return replace(self, by_episode=np.stack(sums, axis=1), fold=self.fold[_first_of(unit)])
 
     @cached_property
     def _centred(self) -> FloatArray:

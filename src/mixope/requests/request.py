@@ -23,7 +23,7 @@ import numpy as np
 from mixope.base.arrays import BoolArray, FloatArray
 from mixope.base.errors import MixopeError
 from mixope.logs import UNFOLLOWED, Schema
-from mixope.requests.rows import FOLDS, Rows, as_rows, episode_hash, fold_of, row_columns, unfollowed_of
+from mixope.requests.rows import FOLDS, Rows, as_rows, drawn, fold_of, row_columns, unfollowed_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -227,7 +227,7 @@ def partials(table: pa.Table, schema: Schema, requests: Sequence[Request], fragm
 
 def slices(table: pa.Table, schema: Schema) -> Iterator[Batch]:
     """The rows by fold of their episodes, a few thousand at a time."""
-    fold = fold_of(episode_hash(table, ("episode_id",)), FOLDS)
+    fold = fold_of(drawn(table), FOLDS)
     order = np.argsort(fold, kind="stable")
     cuts = np.searchsorted(fold[order], np.arange(FOLDS + 1))
     by_fold = table.take(order)

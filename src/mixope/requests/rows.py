@@ -11,7 +11,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, number_tuples, runs
 from mixope.base.errors import UsageError
-from mixope.logs import CODED, EPISODE_KEYS, UNFOLLOWED, codes_of
+from mixope.logs import CODED, EPISODE_KEYS, UNFOLLOWED, UNIT, codes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class Rows:
 
     Observations and actions are as policies see them; ``propensity`` is NaN where none was recorded. ``episode`` is a
     hash of the episode's key, the same in every batch: rows of one episode share it. ``draw`` is a hash of its id
-    alone, by which episodes are dealt into folds whatever their logger is called.
+    alone, by which episodes are dealt into folds whatever their logger is called; of its unit, where there are such.
 
     A batch of groups (:meth:`~mixope.requests.transitions.Transitions.as_rows`) says in ``count`` how often each row
     happened, so that what is written Σ c … over rows is Σ c n … over groups. What varies inside a group is kept as sums
@@ -137,7 +137,7 @@ def stands_still(rows: Rows, least: float = 1.0) -> BoolArray:
 def row_columns(schema: Schema) -> tuple[str, ...]:
     """The canonical columns that make a :class:`Rows`."""
     names = (*schema.observation, *schema.action, *schema.next_observation)
-    return (*EPISODE_KEYS, *names, "reward", "terminated", "start", "propensity", UNFOLLOWED)
+    return (*EPISODE_KEYS, *names, "reward", "terminated", "start", "propensity", UNFOLLOWED, *schema.unit)
 
 
 def as_rows(table: pa.Table, schema: Schema) -> Rows:
@@ -160,7 +160,7 @@ def as_rows(table: pa.Table, schema: Schema) -> Rows:
         propensity=_column(table, "propensity").astype(np.float64),
         logger=_text(_column(table, "policy_id")),
         episode=episode_hash(table, EPISODE_KEYS),
-        draw=episode_hash(table, ("episode_id",)),
+        draw=drawn(table),
         count=_column(table, TIMES).astype(np.float64) if TIMES in table.column_names else None,
         roles=roles,
     )
@@ -180,6 +180,17 @@ def episode_hash(table: pa.Table, keys: Sequence[str]) -> IntArray:
         codes = np.array([zlib.crc32(value.encode()) for value in values.tolist()], dtype=np.int64)
         result = (result * 1_000_003 + codes[inverse][run]) % (1 << 32)
     return result
+
+
+def drawn(table: pa.Table) -> IntArray:
+    """A number for every row by which it is dealt into folds: of its unit, or else of its episode's id alone."""
+    if UNIT not in table.column_names:
+        return episode_hash(table, ("episode_id",))
+    unit = table.column(UNIT)
+    found = episode_hash(table, (UNIT,))
+    if unit.null_count == 0:
+        return found
+    return np.where(unit.is_null().to_numpy(), episode_hash(table, ("episode_id",)), found)
 
 
 def told(episodes: IntArray | None) -> IntArray:

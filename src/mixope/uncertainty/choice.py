@@ -135,6 +135,10 @@ def as_planned(planned: int | None) -> int:
 
 NOT_FINITE = "the scores of this estimate are not finite"
 ONE_EPISODE = "an interval needs at least two episodes, these logs have one"
+ONE_UNIT = "an interval needs at least two units, these logs have one"
+UNITS_APART = (
+    "blocks of steps are taken for independent, which the steps of one unit are not; choose t, normal or likelihood"
+)
 WHOLE_EPISODES = "it weighs whole episodes, which cannot be cut into blocks; choose t, normal or likelihood"
 FOLDS_OVER_TIME = (
     "it was learned without each of a few folds of episodes, and what such values do as logs grow is not known; choose"
@@ -163,6 +167,10 @@ class Scores:
     """Of freedom behind the scores, where they are fewer than the episodes."""
     start_error: float = 0.0
     """What blocks do not tell: the standard error of the start law, had starts the spread of the logged states."""
+    units: bool = False
+    """Whether what is called an episode here is a unit that may have several."""
+    at_most: float | None = None
+    """Degrees of freedom that units of these sizes have."""
 
 
 @dataclass(frozen=True)
@@ -189,17 +197,23 @@ def judge_scores(
         return Uncertainty(because=NOT_FINITE)
     if by_step is not None and len(by_step) * scores.steps >= SHORTEST:
         return _from_blocks(value, scores, level, n_episodes)
+    if choice.name == BLOCKS and scores.units:
+        return Uncertainty(because=UNITS_APART)
     if choice.name == BLOCKS:
         short = f"blocks need at least {SHORTEST} steps, these logs have fewer"
         return Uncertainty(because=WHOLE_EPISODES if by_step is None else short)
     if n_episodes < 2:
-        return Uncertainty(because=ONE_EPISODE)
-    said = few_episodes(n_episodes)
+        return Uncertainty(because=ONE_UNIT if scores.units else ONE_EPISODE)
+    said = few_episodes(n_episodes, units=scores.units)
     alerts = (said,) if said else ()
     if scores.degrees is not None:
         return replace(_from_folds(choice, value, by_episode, scores.degrees, level), alerts=alerts)
-    found = choice.from_scores(value, by_episode, level)
-    return Uncertainty(found, standard_error(by_episode), alerts=alerts, degrees=degrees_of_freedom(by_episode))
+    way = choice.from_scores
+    if scores.at_most is not None and choice.name not in {"likelihood", SEQUENCE}:
+        law: Law = "normal" if choice.name == "normal" else "t"
+        way = partial(clustered_interval, law=law, at_most=scores.at_most)
+    degrees = degrees_of_freedom(by_episode, scores.at_most)
+    return Uncertainty(way(value, by_episode, level), standard_error(by_episode), alerts=alerts, degrees=degrees)
 
 
 def _from_folds(

@@ -72,18 +72,20 @@ def few_clusters(n: int) -> float:
     return n / (n - 1) if n > 1 else 1.0
 
 
-def degrees_of_freedom(episode_scores: FloatArray) -> float:
+def degrees_of_freedom(episode_scores: FloatArray, at_most: float | None = None) -> float:
     """Of the t law: m − 1, or fewer where a few episodes decide: 2 m/(κ − 1), κ their kurtosis, which is 3 if normal.
 
     Σ s² is then known to a relative error of √((κ − 1)/m), as with that many normal scores (Satterthwaite). The
-    kurtosis is itself hardly known, so that it takes away no degree below ten.
+    kurtosis is itself hardly known, so that it takes away no degree below ten. ``at_most``: of clusters that are not of
+    one size (:mod:`mixope.requests.clusters`).
     """
     m, squares = len(episode_scores), episode_scores**2
     square = float(np.sum(squares))
+    most = float(m - 1 if at_most is None else min(m - 1, at_most))
     if m < 2 or square == 0.0:
-        return float(max(m - 1, 1))
+        return max(most, 1.0)
     kurtosis = m * float(np.sum(squares**2)) / square**2
-    return float(min(m - 1, max(2.0 * m / max(kurtosis - 1.0, 1e-9), LEAST_DEGREES)))
+    return float(min(most, max(2.0 * m / max(kurtosis - 1.0, 1e-9), LEAST_DEGREES)))
 
 
 def quantile(level: float, degrees: float, law: Law = "t") -> float:
@@ -99,15 +101,18 @@ def probability_positive(value: float, error: float, degrees: float) -> float:
     return float(stdtr(degrees, value / error))
 
 
-def clustered_interval(value: float, episode_scores: FloatArray, level: float, law: Law = "t") -> Interval | None:
+def clustered_interval(
+    value: float, episode_scores: FloatArray, level: float, law: Law = "t", at_most: float | None = None
+) -> Interval | None:
     """Value ± quantile · se, and farther where scores are skewed; nothing if there are fewer than two episodes."""
     episodes = len(episode_scores)
     if episodes < 2 or not np.isfinite(value):
         return None
     error = standard_error(episode_scores)
-    below = above = quantile(level, degrees_of_freedom(episode_scores), law)
+    below = above = quantile(level, degrees_of_freedom(episode_scores, at_most), law)
     if law == "t":
-        down, up = _skewed(excess_skewness(episode_scores), quantile(level, episodes - 1.0))
+        most = episodes - 1.0 if at_most is None else min(episodes - 1.0, at_most)
+        down, up = _skewed(excess_skewness(episode_scores), quantile(level, most))
         below, above = max(below, down), max(above, up)
     return Interval(value - below * error, value + above * error, level, f"clustered score, {law}")
 
@@ -131,10 +136,15 @@ def _skewed(gamma: float, q: float) -> tuple[float, float]:
     return min(back(q), most), min(-back(-q), most)
 
 
-def few_episodes(n_episodes: int) -> str | None:
-    """A sentence where there are too few episodes to trust any spread between them."""
+def few_episodes(n_episodes: int, *, units: bool = False) -> str | None:
+    """A sentence where there are too few episodes, or units, to trust any spread between them."""
     if n_episodes >= FEW_EPISODES:
         return None
+    if units:
+        return (
+            f"there are {n_episodes} units: a standard error from so few is itself uncertain, and intervals may cover"
+            " less than they say"
+        )
     if n_episodes == 1:
         return "there is one episode: the interval rests on blocks of its steps, not on independent episodes"
     return (

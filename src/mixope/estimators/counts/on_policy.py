@@ -33,6 +33,7 @@ from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.policies import uniform
 from mixope.problem import Problem
+from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSurvey, EpisodeTotals
 from mixope.requests.grouping import Lookup
 from mixope.requests.scores import ClusterScores, ScoreTable
@@ -83,6 +84,18 @@ class OnPolicyValue:
 
 OnPolicyValues = tuple[OnPolicyValue | str, ...]
 """Every logger's own value or why it has none, and the pool's last."""
+
+
+def by_cluster(values: OnPolicyValues, clusters: Clusters) -> OnPolicyValues:
+    """With the scores of units, where episodes belong to some; these are not cut into pieces."""
+    if not clusters.named:
+        return values
+    return tuple(
+        own
+        if isinstance(own, str)
+        else replace(own, mine=clusters.holding(own.mine), scores=clusters.scores(own.scores), pieces=None, solved=None)
+        for own in values
+    )
 
 
 @dataclass(frozen=True)

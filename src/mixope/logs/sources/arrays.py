@@ -103,7 +103,7 @@ def _arrow(array: Any, name: str, where: str) -> Any:
         raise DataError(
             f"unknown dtype {array.dtype}", where=where, column=name, expected="integers, strings or floats"
         )
-    unknown_allowed = meaning_of(name) in {"action_prob", "action_logp", "policy_id"} or array.dtype.kind == "O"
+    unknown_allowed = meaning_of(name) in {"action_prob", "action_logp", "policy_id", "unit"} or array.dtype.kind == "O"
     mask = np.ma.getmaskarray(array) if np.ma.isMaskedArray(array) else None
     try:
         return pa.array(np.ascontiguousarray(np.ma.getdata(array)), mask=mask, from_pandas=unknown_allowed)

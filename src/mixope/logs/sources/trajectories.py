@@ -20,13 +20,13 @@ from mixope.logs.sources.arrays import table_of_arrays
 from mixope.logs.sources.steps import INFOS
 
 ATTRIBUTES: tuple[str, ...] = (
-    *("observations", "actions", "rewards", "next_observations", "infos", "episode_id", "policy_id"),
+    *("observations", "actions", "rewards", "next_observations", "infos", *("episode_id", "policy_id", "unit")),
     *("terminations", "terminated", "terminals", "truncations", "truncated", "timeouts", "dones"),
     *("action_prob", "action_logp", "log_probs"),
 )
 """What is looked for in an object that is an episode."""
 FLAGS = ("terminated", "truncated", "done")
-LABELS = ("episode_id", "policy_id")
+LABELS = ("episode_id", "policy_id", "unit")
 SAME = "give every episode the same columns, of the same form"
 
 Arrays = dict[str, Any]
