@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
+from laws.slow_moments import calibration_moments
 from mixope.base.errors import DataError
 from mixope.behaviours import state_factors
-from mixope.behaviours.calibration import (
-    apply_calibration,
-    calibration_moments,
-    solve_calibration,
-    z_scores,
-)
+from mixope.behaviours.calibration import apply_calibration, solve_calibration, z_scores
 from mixope.features import NormalisedBumps
 
 

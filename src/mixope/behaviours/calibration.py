@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixope.base.arrays import FloatArray, IntArray, square, sum_by
+from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import DataError
 
 #: Directions of the scaled K with less than this share of the largest eigenvalue are left alone.
@@ -47,27 +47,6 @@ class Calibration:
     rank: int
     condition: float
     residual: float
-
-
-def calibration_moments(
-    phi: FloatArray, ratio: FloatArray, weight: FloatArray, count: FloatArray | None = None
-) -> CalibrationMoments:
-    """K = Σ c ρ φφᵀ, m = Σ c φ, k = Σ c ρ φ and Σ c²(ρ − 1)²φ² of a batch: φ (n, M), ρ and c (n,).
-
-    Rows that happened ``count`` times count so often.
-    """
-    if phi.ndim != 2 or ratio.shape != (phi.shape[0],) or weight.shape != (phi.shape[0],):
-        raise DataError(
-            "features, ratios and weights do not belong to the same rows",
-            expected="shapes (n, M), (n,) and (n,)",
-            got=f"shapes {phi.shape}, {ratio.shape} and {weight.shape}",
-        )
-    off, times = (weight * (ratio - 1)) ** 2, weight if count is None else weight * count
-    mass, spread = times * ratio, off if count is None else count * off
-    kind = phi.dtype
-    plain, weighted = np.stack([times, mass]).astype(kind) @ phi
-    gram = square(phi * np.sqrt(mass).astype(kind)[:, None])
-    return CalibrationMoments(gram, plain, weighted, spread.astype(kind) @ phi**2)
 
 
 def z_scores(moments: CalibrationMoments) -> FloatArray:

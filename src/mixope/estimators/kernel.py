@@ -27,12 +27,13 @@ from mixope.behaviours import Behaviour, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
 from mixope.estimators.features.estimators import with_value
 from mixope.estimators.features.problem import FeatureProblem
-from mixope.estimators.features.ratio import CalibratedRatio, RatioFit, calibrate, calibration_requests, phi_of
+from mixope.estimators.features.ratio import CalibratedRatio, RatioFit, calibrate, calibration_requests
 from mixope.estimators.features.scores import score
 from mixope.estimators.solution import Solution
 from mixope.features import gaussian_kernel, standardised
 from mixope.features.kernel import median_bandwidth
 from mixope.logs import Role
+from mixope.requests.processor import phi_of
 from mixope.requests.rows import Rows
 from mixope.solvers.linear import LEAST_RIDGE, RIDGE, Whitening
 from mixope.solvers.outcome import Outcome, Solved

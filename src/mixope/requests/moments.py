@@ -15,6 +15,7 @@ import numpy as np
 from mixope.base.arrays import AnyArray, FloatArray, square
 from mixope.base.errors import UsageError
 from mixope.features import FittedMap
+from mixope.requests.processor import add_terms
 from mixope.requests.request import Batch, SlicedRequest
 from mixope.requests.rows import FOLDS, Rows
 from mixope.requests.terms import Term
@@ -69,16 +70,16 @@ def _wide(array: FloatArray) -> FloatArray:
 
 
 class MomentRequest(SlicedRequest):
-    """A request for moments: subclasses say what one slice adds, and in which terms a device may add up the same."""
+    """A request for moments: subclasses say in terms what some rows add; the processor and a device add it up."""
 
     @property
+    @abstractmethod
     def maps(self) -> tuple[FittedMap, ...]:
-        """The feature maps in its terms; without any, it is for the processor."""
-        return ()
+        """The feature maps in its terms."""
 
+    @abstractmethod
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """What some rows add, for a device; the same arrays in the same places for all rows of some logs."""
-        raise NotImplementedError(type(self).__name__)
+        """What some rows add; the same arrays in the same places for all rows of some logs."""
 
     def add(self, total: Moments | None, batch: Batch) -> Moments:
         """The total with one slice added, in place."""
@@ -88,6 +89,6 @@ class MomentRequest(SlicedRequest):
         total.n_rows += len(batch)
         return total
 
-    @abstractmethod
     def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """Add what the rows of one fold are worth."""
+        """Add what the rows of one fold are worth, on the processor."""
+        add_terms(total, self.terms(rows), rows, fold)

@@ -1,4 +1,4 @@
-"""What a request for moments adds up, written down instead of computed: the form that a device can take.
+"""What a request for moments adds up, written down once: the processor and a device read the same terms.
 
 Everything that moments are made of is φ of a row's state, or of the next one, crossed with a few numbers per row:
 
@@ -10,9 +10,9 @@ Everything that moments are made of is φ of a row's state, or of the next one, 
     Cut              in how many rows a gate was below zero
     NumberSum        Σ of numbers that need no features
 
-f and the numbers are made from the rows by policies and behaviours, on the processor; they are small. φ is large, and
-is never seen by it (:mod:`mixope.requests.device_moments`). Columns of the next state count for nothing where an
-episode has ended.
+f and the numbers are made from the rows by policies and behaviours, on the processor; they are small. φ is large: NumPy
+makes it slice by slice (:mod:`mixope.requests.processor`), a device where it is needed
+(:mod:`mixope.requests.device_moments`). Columns of the next state count for nothing where an episode has ended.
 """
 
 from __future__ import annotations
@@ -35,12 +35,16 @@ class Hinge:
 
 @dataclass(frozen=True)
 class FeatureColumns:
-    """φ(s), or φ(s′) where ``following``, crossed with ``factor`` (n, k) or (n,); without one, as it is."""
+    """φ(s), or φ(s′) where ``following``, crossed with ``factor`` (n, k) or (n,); without one, as it is.
+
+    Columns φ(s) ⊗ f that several requests share, by the same ``factor``, are ``kept`` while a slice is worked on.
+    """
 
     features: FittedMap
     factor: AnyArray | None = None
     following: bool = False
     gate: Hinge | None = None
+    kept: bool = False
 
 
 @dataclass(frozen=True)

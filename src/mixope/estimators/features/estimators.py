@@ -23,7 +23,7 @@ from mixope.behaviours.propensities import SUSPECT, misfit_of_laws, misfit_of_ra
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, all_or_nothing
 from mixope.estimators.features.problem import FeatureProblem
-from mixope.estimators.features.ratio import RatioReport, calibration_requests, log_target, phi_of, solve_ratios
+from mixope.estimators.features.ratio import RatioReport, calibration_requests, log_target, solve_ratios
 from mixope.estimators.features.scores import score
 from mixope.estimators.features.value import (
     PairDesign,
@@ -31,7 +31,6 @@ from mixope.estimators.features.value import (
     SolvedValue,
     ValueDesign,
     ValueSums,
-    cross,
     value_design,
     value_system,
 )
@@ -228,34 +227,16 @@ class ReferenceSums(MomentRequest):
     log_unit: float = 0.0
     """Of densities, π and m alike: a density has the unit of actions, and nothing else here has any."""
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        design, n = self.design, rows.times
-        x = design.taken(rows)
-        ahead = self._under(design.states, rows, following=True)
-        probability, capped = _density(design.target, rows, self.log_unit)
-        reference = self._reference(rows)
-        going = design.gamma * probability * n * ~rows.terminated
-        total.add_product("a", 0, (reference * n)[:, None] * x - going[:, None] * ahead, x)
-        total.add_square("gram", 0, x * np.sqrt(n)[:, None])
-        total.add("e", 0, (probability * n) @ x)
-        total.add("ended", 0, (probability * rows.terminated * n) @ x)
-        first = design.starts(rows)
-        begin = first.times @ self._under(design.states, first) if len(first) else np.zeros(design.size)
-        total.add("start", 0, begin)
-        total.add("starts", 0, first.times.sum())
-        total.add("n", 0, n.sum())
-        total.add("capped", 0, float(capped.sum()))
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ of the states."""
         return (self.design.states,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device."""
+        """The same, in terms."""
         design, n, states = self.design, rows.times[:, None], self.design.states
-        x, ahead = design.taken_factor(rows), design.actions.under(self.reference, rows.next_observation)
+        x, pairs = design.taken_factor(rows), design.pairs.columns(rows)
+        ahead = design.actions.under(self.reference, rows.next_observation)
         density, capped = _density(design.target, rows, self.log_unit)
         probability, over = density[:, None], rows.terminated[:, None]
         reference = self._reference(rows)[:, None]
@@ -266,10 +247,8 @@ class ReferenceSums(MomentRequest):
             begun[rows.start] = first.times[:, None] * design.actions.under(self.reference, first.observation)
         totals = {"e": probability * n * x, "ended": probability * over * n * x, "start": begun}
         return (
-            Product(
-                "a", (FeatureColumns(states, reference * n * x), going), (FeatureColumns(states, x),), by_fold=False
-            ),
-            Square("gram", FeatureColumns(states, x), rows.times, design.actions.centre, by_fold=False),
+            Product("a", (FeatureColumns(states, reference * n * x), going), (pairs,), by_fold=False),
+            Square("gram", pairs, rows.times, design.actions.centre, by_fold=False),
             *(ColumnSum(name, (FeatureColumns(states, factor),), by_fold=False) for name, factor in totals.items()),
             NumberSum("starts", rows.start * rows.times, by_fold=False),
             NumberSum("n", rows.times, by_fold=False),
@@ -278,10 +257,6 @@ class ReferenceSums(MomentRequest):
 
     def _reference(self, rows: Rows) -> FloatArray:
         return np.asarray(np.exp(self.reference.log_prob(rows.observation, rows.action) - self.log_unit))
-
-    def _under(self, states: FittedMap, rows: Rows, following: bool = False) -> FloatArray:
-        at = rows.next_observation if following else rows.observation
-        return cross(phi_of(states, rows, following), self.design.actions.under(self.reference, at))
 
 
 def sadl_on_features(problem: FeatureProblem, name: str) -> Asking[Solution]:

@@ -25,13 +25,13 @@ from mixope.estimators.asking import Asking
 from mixope.estimators.counts.on_policy import ChainValue, OnPolicyValues, RewardPieces, on_policy_values, settled
 from mixope.estimators.features.estimators import RewardSums
 from mixope.estimators.features.problem import SampledRows
-from mixope.estimators.features.ratio import phi_of, scaled
 from mixope.features import FittedMap
 from mixope.logs import EPISODE_KEYS
 from mixope.requests.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.requests.episodes import RETURNS, EpisodeTotals, return_of
 from mixope.requests.grouping import Grouped, Grouping, GroupSums
 from mixope.requests.moments import MomentRequest, Moments
+from mixope.requests.processor import phi_of
 from mixope.requests.request import Batch, Request, SlicedRequest
 from mixope.requests.rows import Rows
 from mixope.requests.scores import ClusterScores
@@ -88,25 +88,13 @@ class ChainSums(MomentRequest):
     gamma: float
     labels: tuple[str, ...] = ()
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice; there are no folds."""
-        phi, n = phi_of(self.features, rows), rows.times
-        gap = scaled(phi_of(self.features, rows, following=True), -self.gamma * n * ~rows.terminated)
-        gap += scaled(phi, n)
-        by_row = np.stack([n * rows.reward, n, n * rows.terminated, n * rows.start])
-        whose = [rows.logger == label for label in self.labels] or [np.ones(len(rows), dtype=np.bool_)]
-        for k, mine in enumerate(whose):
-            total.add_product(f"gap{k}", 0, phi[mine], gap[mine])
-            total.add(f"by row{k}", 0, by_row[:, mine] @ phi[mine])
-            total.add(f"size{k}", 0, by_row[:, mine].sum(axis=1))
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ."""
         return (self.features,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device."""
+        """The same, in terms."""
         n = rows.times
         by_row = np.stack([n * rows.reward, n, n * rows.terminated, n * rows.start], axis=1)
         found: list[Term] = []

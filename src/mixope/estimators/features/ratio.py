@@ -17,7 +17,7 @@ are counted and shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,7 +29,6 @@ from mixope.behaviours import FittedBehaviour
 from mixope.behaviours.calibration import (
     CalibrationMoments,
     apply_calibration,
-    calibration_moments,
     solve_calibration,
     z_scores,
 )
@@ -39,6 +38,7 @@ from mixope.features import FittedMap
 from mixope.policies import Policy
 from mixope.policies.own_code import asking
 from mixope.requests.moments import MomentRequest, Moments
+from mixope.requests.processor import phi_of
 from mixope.requests.rows import Rows
 from mixope.requests.terms import ColumnSum, Cut, FeatureColumns, Hinge, NumberSum, Product, Square, Term
 from mixope.solvers.linear import LEAST_RIDGE, solve_ratio
@@ -71,17 +71,6 @@ def log_target(target: Policy, rows: Rows) -> FloatArray:
         return found
 
     return rows.once("log target", target, ask)
-
-
-def phi_of(features: FittedMap, rows: Rows, following: bool = False) -> FloatArray:
-    """φ(s) or φ(s′) of every row, computed once per batch."""
-    at = "next_observation" if following else "observation"
-    return rows.once(at, features, lambda: features.transform(getattr(rows, at)))
-
-
-def scaled(phi: FloatArray, factor: FloatArray) -> FloatArray:
-    """Every row times its factor, in the precision of the features."""
-    return np.asarray(phi * factor.astype(phi.dtype)[:, None])
 
 
 @dataclass(frozen=True)
@@ -120,22 +109,13 @@ class CalibrationSums(MomentRequest):
     raw: RawRatio
     features: FittedMap
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        ratio, cut = self.raw.of(rows)
-        c = by_label(rows, dict(self.raw.logger_weights))
-        moments = calibration_moments(phi_of(self.features, rows), ratio, c, rows.count)
-        for each in fields(moments):
-            total.add(each.name, 0, getattr(moments, each.name))
-        total.add("cut", 0, float(cut))
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ."""
         return (self.features,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device."""
+        """The same, in terms."""
         (ratio, truncated), c, n = self.raw.of_rows(rows), by_label(rows, dict(self.raw.logger_weights)), rows.times
         sums = {"plain": c * n, "weighted": c * n * ratio, "spread": n * (c * (ratio - 1)) ** 2}
         return (
@@ -170,33 +150,13 @@ class RatioSums(MomentRequest):
     ratio: CalibratedRatio
     gamma: float
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        features = self.ratio.features
-        phi, ahead = phi_of(features, rows), phi_of(features, rows, following=True)
-        c = self.ratio.raw.weight(rows)
-        ratio, clipped = self.ratio.of(rows)
-        flow = c * ratio
-        difference = scaled(ahead, -self.gamma * np.where(rows.terminated, 0.0, flow))
-        weighted = phi if bool((c == 1.0).all()) else scaled(phi, c)
-        difference += weighted
-        total.add_product("a", fold, difference, phi)
-        total.add_square("gram", fold, phi if weighted is phi else scaled(phi, np.sqrt(c)))
-        begun = rows.start * rows.times
-        by_row = np.stack([c, flow * rows.terminated, begun]).astype(phi.dtype) @ phi
-        for name, values in zip(("e", "ended", "start"), by_row, strict=True):
-            total.add(name, fold, values)
-        total.add("n", fold, c.sum())
-        total.add("starts", fold, begun.sum())
-        total.add("clipped", fold, float(clipped))
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ."""
         return (self.ratio.features,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device, which calibrates ρ."""
+        """The same in terms; ρ is calibrated by whoever reads them."""
         features, c, ratio = self.ratio.features, self.ratio.raw.weight(rows), self.ratio.raw.of(rows)[0]
         gate, flow, begun = Hinge(features, self.ratio.eta), c * ratio, rows.start * rows.times
         weighted = FeatureColumns(features, c)

@@ -24,11 +24,11 @@ from scipy import linalg
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.errors import UsageError
 from mixope.estimators.features.problem import FeatureProblem
-from mixope.estimators.features.ratio import phi_of, scaled
 from mixope.features import FittedMap
 from mixope.features.actions import ActionMap
 from mixope.policies import Policy
 from mixope.requests.moments import MomentRequest, Moments
+from mixope.requests.processor import cross, crossed, phi_of
 from mixope.requests.rows import FOLDS, Rows
 from mixope.requests.terms import ColumnSum, FeatureColumns, NumberSum, Product, Square, Term
 from mixope.solvers.linear import LEAST_RIDGE
@@ -54,12 +54,16 @@ class PairDesign:
         return self.states.size * self.actions.size
 
     def taken(self, rows: Rows) -> FloatArray:
-        """x(s,a)."""
-        return rows.once("taken", self, lambda: cross(phi_of(self.states, rows), self.actions.of(rows.action)))
+        """x(s,a), made once for all targets."""
+        return crossed(self.columns(rows), rows)
 
     def taken_factor(self, rows: Rows) -> FloatArray:
         """ψ(a), by which φ(s) is crossed."""
         return rows.once("taken factor", self, lambda: self.actions.of(rows.action))
+
+    def columns(self, rows: Rows) -> FeatureColumns:
+        """x(s,a) in terms."""
+        return FeatureColumns(self.states, self.taken_factor(rows), kept=True)
 
 
 @dataclass(frozen=True)
@@ -103,19 +107,16 @@ class ValueDesign:
 
     def _chosen(self, rows: Rows, following: bool) -> FloatArray:
         """The target is asked once; its products with φ are as large as x(s,a), and are not kept."""
+        return cross(phi_of(self.states, rows, following), self.chosen_factor(rows, following))
+
+    def chosen_factor(self, rows: Rows, following: bool = False) -> FloatArray:
+        """E_π ψ in every row's state, or in the next one."""
         at = rows.next_observation if following else rows.observation
-        law = rows.once(("chosen", following), self, lambda: self.actions.under(self.target, at))
-        return cross(phi_of(self.states, rows, following), law)
+        return rows.once(("chosen", following), self, lambda: self.actions.under(self.target, at))
 
     def starts(self, rows: Rows) -> Rows:
         """The rows that begin an episode."""
         return rows.once("starts", rows.start, lambda: rows.take(rows.start))
-
-
-def cross(left: FloatArray, right: FloatArray) -> FloatArray:
-    """The product of every column of one with every column of the other, row by row."""
-    right = right.astype(left.dtype, copy=False)
-    return np.asarray((left[:, None, :] * right[:, :, None]).reshape(len(left), left.shape[1] * right.shape[1]))
 
 
 def value_design(problem: FeatureProblem) -> ValueDesign:
@@ -143,47 +144,26 @@ class ValueSums(MomentRequest):
 
     design: ValueDesign
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        design, n = self.design, rows.times
-        x = design.taken(rows)
-        going = (design.gamma * n * ~rows.terminated).astype(x.dtype)
-        difference = design.ahead(rows) * -going[:, None]
-        difference += x if rows.count is None else x * n.astype(x.dtype)[:, None]
-        over = rows.terminated * n
-        total.add_product("a", fold, x, difference)
-        by_row = np.stack([rows.reward * n, n, over]).astype(x.dtype) @ x
-        for name, values in zip(("b", "e", "ended"), by_row, strict=True):
-            total.add(name, fold, values)
-        total.add("d", fold, np.ones(len(rows), dtype=x.dtype) @ difference)
-        total.add("r", fold, rows.reward @ n)
-        total.add("n", fold, n.sum())
-        total.add("ends", fold, over.sum())
-        first = design.starts(rows)
-        begin = first.times @ design.chosen(first) if len(first) else np.zeros(design.size)
-        total.add("start", 0, begin)
-        total.add("starts", 0, first.times.sum())
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ of the states."""
         return (self.design.states,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device."""
+        """The same, in terms."""
         design, n, states = self.design, rows.times, self.design.states
         x, over = design.taken_factor(rows), rows.terminated * n
-        going = (-design.gamma * n * ~rows.terminated)[:, None] * design.actions.under(
-            design.target, rows.next_observation
-        )
-        difference = (FeatureColumns(states, n[:, None] * x), FeatureColumns(states, going, following=True))
+        going = (-design.gamma * n * ~rows.terminated)[:, None] * design.chosen_factor(rows, following=True)
+        pairs = design.pairs.columns(rows)
+        counted = pairs if rows.count is None else FeatureColumns(states, n[:, None] * x)
+        difference = (counted, FeatureColumns(states, going, following=True))
         begun = np.zeros_like(x)
         if rows.start.any():
             first = design.starts(rows)
-            begun[rows.start] = first.times[:, None] * design.actions.under(design.target, first.observation)
+            begun[rows.start] = first.times[:, None] * design.chosen_factor(first)
         by_row = {"b": rows.reward * n, "e": n, "ended": over}
         return (
-            Product("a", (FeatureColumns(states, x),), difference),
+            Product("a", (pairs,), difference),
             *(ColumnSum(name, (FeatureColumns(states, weight[:, None] * x),)) for name, weight in by_row.items()),
             ColumnSum("d", difference),
             ColumnSum("start", (FeatureColumns(states, begun),), by_fold=False),
@@ -200,19 +180,14 @@ class PairGram(MomentRequest):
 
     pairs: PairDesign
 
-    def accumulate(self, total: Moments, rows: Rows, fold: int) -> None:
-        """One slice."""
-        total.add_square("gram", fold, scaled(self.pairs.taken(rows), np.sqrt(rows.times)))
-
     @property
     def maps(self) -> tuple[FittedMap, ...]:
         """φ of the states."""
         return (self.pairs.states,)
 
     def terms(self, rows: Rows) -> tuple[Term, ...]:
-        """The same sums, for a device."""
-        x = FeatureColumns(self.pairs.states, self.pairs.taken_factor(rows))
-        return (Square("gram", x, rows.times, self.pairs.actions.centre),)
+        """The same, in terms."""
+        return (Square("gram", self.pairs.columns(rows), rows.times, self.pairs.actions.centre),)
 
 
 @dataclass(frozen=True)
