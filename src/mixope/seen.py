@@ -19,7 +19,7 @@ import numpy as np
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.base.errors import DataError, MixopeError, UsageError
 from mixope.base.threads import one_thread
-from mixope.engines import Engine, bounded, choose, with_checkpoint
+from mixope.engines import CheckpointedEngine, Engine, MemoryEngine, bounded, choose, settings_of, with_checkpoint
 from mixope.estimand import Estimand
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
@@ -68,8 +68,9 @@ def look(
 ) -> Counted | Sampled:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
-    Logs that were looked at before are not read again. ``checkpoint`` is a folder that keeps the answers of this scan
-    and of all that follow. ``unit`` is the column that says who an episode belongs to.
+    Logs that were looked at before are not read again: the first scan is kept with them (:func:`first_scan`).
+    ``checkpoint`` is a folder that keeps the answers of this scan and of all that follow. ``unit`` is the
+    column that says who an episode belongs to.
     """
     check_seed(seed)
     if features is not None and not isinstance(features, FeatureMap):
@@ -84,12 +85,41 @@ def look(
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
-    logs = bounded(logs, chosen)
-    ask_for_ends(logs, chosen)
-    refuse_too_large(logs, counted=features is None and logs.schema.discrete)
-    if features is not None or not logs.schema.discrete:
-        return sample(logs, chosen, features, seed)
-    return count(logs, chosen)
+    if logs.asks_for_ends:
+        ask_for_ends(bounded(logs, chosen), chosen)
+    return first_scan(logs, chosen, features, seed)
+
+
+def first_scan(
+    logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0, *, fits: bool = False
+) -> Counted | Sampled:
+    """The first scan of these logs, made once: it is kept with the logs for whoever looks at them in the same way.
+
+    What is kept refers to the rows, not to these logs, so that they are freed at once when nobody holds them. A scan
+    that goes into a folder is taken from there. ``fits`` says that what comes of it is known to fit in memory.
+    """
+    counted = features is None and logs.schema.discrete
+    key = (settings_of(engine), None if counted else seed)
+    kept: tuple[Counted | Sampled, bool] | None = logs.recall("first scan", key)
+    if kept is not None:
+        found, of_these = kept
+        return found.again(logs if of_these else found.logs, engine, features)
+    mine = bounded(logs, engine)
+    if not fits:
+        refuse_too_large(mine, counted=counted)
+    found = count(mine, engine) if counted else sample(mine, engine, features, seed)
+    if not isinstance(engine, CheckpointedEngine):
+        of_these = found.logs is logs
+        bare = found.again(logs.twin() if of_these else found.logs, MemoryEngine(), None)
+        logs.keep("first scan", key, (bare, of_these))
+    return found
+
+
+def first_count(logs: Logs, engine: Engine) -> Counted:
+    """The same of logs whose states can be counted, and whose counts are known to fit in memory."""
+    found = first_scan(logs, engine, fits=True)
+    assert isinstance(found, Counted)
+    return found
 
 
 def _of_units(logs: Any, unit: str) -> Any:
@@ -108,6 +138,10 @@ class Counted:
     engine: Engine
     groups: GroupSums
     transitions: Transitions
+
+    def again(self, logs: Logs, engine: Engine, features: FeatureMap | None) -> Counted:
+        """The same first scan for other questions: what they derive from it is theirs."""
+        return replace(self, logs=logs, engine=engine)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -157,32 +191,40 @@ class Counted:
         """One scan per call; score tables and the survey of the episodes are one lookup.
 
         Logs that are not too long are put in order with the survey, for checks that need to know which row follows
-        which.
+        which. What the survey found is kept with the logs.
         """
         tables = [request for request in requests if isinstance(request, ScoreTable)]
         surveys = [request for request in requests if isinstance(request, EpisodeSurvey)]
         others = [request for request in requests if not isinstance(request, ScoreTable | EpisodeSurvey)]
+        answers: dict[int, Any] = {id(survey): self.logs.recall("episodes", self._key(survey)) for survey in surveys}
+        new = [survey for survey in surveys if answers[id(survey)] is None]
         joined = [
             Joined.of(self.logs, self.groups, self.transitions, () if number else tables, survey)
-            for number, survey in enumerate(surveys or ([EpisodeSurvey()] if tables else []))
+            for number, survey in enumerate(new or ([*surveys, EpisodeSurvey()][:1] if tables else []))
         ]
-        checked = bool(surveys) and self.transitions.n_rows <= MOST_ORDERED
+        checked = bool(new) and self.transitions.n_rows <= MOST_ORDERED
         steps = [request for request in others if isinstance(request, NumberedSteps)]
         if not steps and (checked or any(table.by_step for table in tables)):
             steps = [NumberedSteps(self.numbers)]
         rest = [request for request in others if not isinstance(request, NumberedSteps)]
-        found = iter(scan([*(each.request for each in joined), *steps[:1], *rest]))
+        wanted = [*(each.request for each in joined), *steps[:1], *rest]
+        found = iter(scan(wanted) if wanted else ())
         groups = [next(found) for _ in joined]
         rows = next(found) if steps else None
-        answers: dict[int, Any] = {id(request): next(found) for request in rest}
+        answers.update((id(request), next(found)) for request in rest)
         ordered = None if rows is None else rows.in_key_order()
         answers.update((id(request), rows) for request in steps)
         if joined:
             answers.update(zip(map(id, tables), joined[0].scores(groups[0], ordered), strict=True))
         in_turn = ordered if checked else None
-        for survey, each, sums in zip(surveys, joined, groups, strict=False):
+        for survey, each, sums in zip(new, joined, groups, strict=False):
             answers[id(survey)] = each.surveyed(sums, in_turn)
+            self.logs.keep("episodes", self._key(survey), answers[id(survey)])
         return tuple(answers[id(request)] for request in requests)
+
+    def _key(self, survey: EpisodeSurvey) -> tuple[object, ...]:
+        """Of what is found about the episodes in this way."""
+        return settings_of(self.engine), self.transitions.n_rows <= MOST_ORDERED, survey
 
     def reward_spread(self) -> Spread:
         """How the rewards of every transition are spread: one more scan, where any of them differ."""
@@ -304,6 +346,11 @@ class Sampled:
     sums: EpisodeSums
     checksum: Sums | None = None
     """Of all rows: what every other scan must add up to."""
+
+    def again(self, logs: Logs, engine: Engine, features: FeatureMap | None) -> Sampled:
+        """The same first scan for other questions: what they derive from it is theirs."""
+        rows = replace(self.rows, features=features, fits={}, maps={})
+        return replace(self, logs=logs, engine=engine, rows=rows, facts=replace(self.facts, logs=logs))
 
     @property
     def labels(self) -> tuple[str, ...]:

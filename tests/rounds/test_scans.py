@@ -1,11 +1,19 @@
 """Scans are counted: as many as there are rounds, however many targets and estimators ask."""
 
+import copy
+import gc
+import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import mixope
+from mixope.base.errors import DataError
 from mixope.policies import CallablePolicy
 from mixope.requests.checksum import Checksum
 from mixope.requests.request import content_key
@@ -165,3 +173,99 @@ def test_on_floats_a_policy_is_asked_at_most_once_for_each_row_and_scan():
     assert engine.passes == (4, 0)
     per_scan = 2 * n + starts  # here and at the next state; the first states apart
     assert sum(map(len, law.asked)) <= 3 * (per_scan + n)
+
+
+# --- what was read once is kept with the logs
+
+
+def passes_of(work, engine):
+    before = engine.passes
+    found = work()
+    return found, tuple(now - then for now, then in zip(engine.passes, before, strict=True))
+
+
+QUESTIONS = {
+    "evaluate": lambda logs, law, other, engine: mixope.evaluate(logs, law, engine=engine),
+    "compare": lambda logs, law, other, engine: mixope.compare(logs, {"one": law, "two": other}, engine=engine),
+    "backtest": lambda logs, law, other, engine: mixope.backtest(logs, engine=engine),
+    "inspect": lambda logs, law, other, engine: mixope.inspect(logs, law, engine=engine),
+}
+
+
+@pytest.mark.parametrize("states", ["ids", "factors", "floats"])
+@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("first", QUESTIONS)
+def test_a_second_question_to_the_same_logs_reads_nothing_again(states, first, asked):
+    """It scans for what hangs on the policies, and says what it says of logs that nobody asked before."""
+    engine, logs = Watching(), read(states, "discrete", episodes=20)
+    law, other = policy(states, "discrete"), policy(states, "discrete", 0.1)
+    alone, cost = passes_of(lambda: QUESTIONS[asked](read(states, "discrete", episodes=20), law, other, engine), engine)
+    QUESTIONS[first](logs, other, law, engine)
+    again, less = passes_of(lambda: QUESTIONS[asked](logs, law, other, engine), engine)
+    assert again.to_json() == alone.to_json()
+    if asked == "inspect":
+        assert less == ((0, 0) if first == "inspect" else (1, 0))  # the totals of episodes, which no answer needs
+    elif states == "floats":
+        assert less == (cost[0] - 1, 0)
+    else:
+        assert less == (1, 0)  # for scores by episode
+
+
+def test_another_engine_another_kind_of_question_and_another_seed_of_a_sample_look_for_themselves():
+    logs, law = read("ids", "discrete", episodes=20), policy("ids", "discrete")
+    mixope.evaluate(logs, law, engine=Watching())
+    for options in ({"engine": Watching(fragment_rows=50)}, {"features": features("ids")}):
+        engine = options.setdefault("engine", Watching())
+        alone = mixope.evaluate(read("ids", "discrete", episodes=20), law, **options)
+        cost = engine.passes
+        assert mixope.evaluate(logs, law, **options).to_json() == alone.to_json()
+        assert engine.passes == tuple(2 * n for n in cost)
+    logs, law, engine = read("floats", "discrete", episodes=20), policy("floats", "discrete"), Watching()
+    mixope.evaluate(logs, law, "emp", engine=engine)
+    seeded = passes_of(lambda: mixope.evaluate(logs, law, "emp", engine=engine, seed=1), engine)[1]
+    assert passes_of(lambda: mixope.evaluate(logs, law, "emp", engine=engine, seed=1), engine)[1][0] == seeded[0] - 1
+
+
+def test_what_is_kept_goes_with_the_logs_and_is_not_pickled():
+    logs = read("ids", "discrete", episodes=20)
+    mixope.evaluate(logs, policy("ids", "discrete"))
+    mixope.inspect(logs)
+    copied = pickle.loads(pickle.dumps(logs))
+    assert not any(known._kept for known in (copied, copy.copy(logs), logs.within("1GB", 1)))
+    gone = weakref.ref(logs)
+    gc.disable()
+    try:
+        del logs
+        assert gone() is None  # nothing that is kept refers back to them
+    finally:
+        gc.enable()
+
+
+def test_a_file_that_changed_is_an_error_though_its_first_scan_is_kept(tmp_path):
+    columns, law = worlds.columns("ids", "discrete", episodes=20), policy("ids", "discrete")
+    file = tmp_path / "logs.parquet"
+    pq.write_table(pa.table(columns), file)
+    logs = mixope.read(file)
+    mixope.evaluate(logs, law)
+    mixope.inspect(logs)
+    pq.write_table(pa.table({**columns, "reward": columns["reward"] + 1.0}), file)
+    for question in QUESTIONS.values():
+        with pytest.raises(DataError):
+            question(logs, law, law, None)
+
+
+def test_kept_logs_answer_from_several_threads_as_from_one():
+    logs, laws = read("ids", "discrete", episodes=20), [policy("ids", "discrete", 0.1 * k) for k in range(4)]
+    alone = [mixope.evaluate(read("ids", "discrete", episodes=20), law).to_json() for law in laws]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda law: mixope.evaluate(logs, law).to_json(), [*laws, *laws]))
+    assert found == [*alone, *alone]
+
+
+def test_logs_that_forget_are_read_again():
+    engine, logs, law = Watching(), read("ids", "discrete", episodes=20), policy("ids", "discrete")
+    mixope.evaluate(logs, law, engine=engine)
+    assert engine.passes == (2, 1)
+    logs.forget()
+    mixope.evaluate(logs, law, engine=engine)
+    assert engine.passes == (4, 2)

@@ -158,7 +158,7 @@ class Watching(MemoryEngine):
 
     def __init__(self, **options):
         super().__init__(**options)
-        self.scans, self.ordered, self.requests = 0, 0, []
+        self.scans, self.whole, self.requests = 0, 0, []
 
     def group_sums(self, logs, grouping, lookup=None):
         self.scans += 1
@@ -168,9 +168,9 @@ class Watching(MemoryEngine):
     def scan(self, logs, requests, expected_rows=None):
         self.requests.append(list(requests))
         self.scans += any(not request.whole_episodes for request in requests)
-        self.ordered += any(request.whole_episodes for request in requests)
+        self.whole += any(request.whole_episodes for request in requests)
         return super().scan(logs, requests, expected_rows)
 
     @property
     def passes(self):
-        return self.scans, self.ordered
+        return self.scans, self.whole

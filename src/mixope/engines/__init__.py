@@ -71,6 +71,12 @@ def bounded(logs: Logs, engine: Engine) -> Logs:
     return logs.within(getattr(engine, "memory_limit", None), getattr(engine, "threads", None))
 
 
+def settings_of(engine: Engine) -> tuple[Any, ...]:
+    """What of an engine may show in its answers, or in what they cost: equal settings, equal answers."""
+    names = ("name", "fragment_rows", "ordered", "memory_limit", "threads")
+    return (type(engine), *(getattr(engine, name, None) for name in names))
+
+
 __all__ = [
     "ENGINES",
     "CheckpointedEngine",
@@ -84,5 +90,6 @@ __all__ = [
     "bounded",
     "choose",
     "make",
+    "settings_of",
     "with_checkpoint",
 ]

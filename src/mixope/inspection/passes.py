@@ -19,7 +19,7 @@ import numpy as np
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, DataError
 from mixope.checks import episodes_are_new, judge_dropped
-from mixope.engines import Engine, bounded, choose, with_checkpoint
+from mixope.engines import Engine, bounded, choose, settings_of, with_checkpoint
 from mixope.inspection.coverage import cover
 from mixope.inspection.records import (
     Bar,
@@ -54,7 +54,7 @@ from mixope.requests.episodes import SURVEYED
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.requests.request import Batch, Request
 from mixope.requests.transitions import Transitions
-from mixope.seen import Counted, Sampled, count, no_rows, sample
+from mixope.seen import Counted, Sampled, count, first_count, first_scan, no_rows
 from mixope.sizes import refuse_too_large
 from mixope.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
@@ -95,16 +95,33 @@ def inspect(
     """
     logs = as_logs(logs) if unit is None else as_logs(logs).with_unit(unit)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
-    logs = bounded(logs, chosen)
-    refuse_too_large(logs, counted=logs.schema.discrete)
-    bad_rows = explain_rows(logs) if check else None
-    policy = None if target is None else resolve_policy(target, logs)
+    policy = None if target is None else resolve_policy(target, bounded(logs, chosen))
+    key = settings_of(chosen), check
+    found, counted = logs.recall("inspection", key), None
+    if found is None:
+        found, counted = _inspect_logs(logs, chosen, check=check)
+        if found.error is None and checkpoint is None:
+            logs.keep("inspection", key, found)
+    if policy is None:
+        return found
+    if not logs.schema.discrete:
+        return replace(found, notes=(*found.notes, NOT_COVERED))
+    if found.contents is None:
+        return found
+    return replace(found, coverage=cover((counted or first_count(logs, chosen)).transitions, policy))
+
+
+def _inspect_logs(given: Logs, engine: Engine, *, check: bool) -> tuple[Inspection, Counted | None]:
+    """Whatever the target; with the counts of states that can be counted."""
+    logs = bounded(given, engine)
     countable = logs.schema.discrete
+    refuse_too_large(logs, counted=countable)
+    bad_rows = explain_rows(logs) if check else None
     counted, contents, dropped = None, None, None
     shown = Shown()
     if bad_rows is None:
-        counted = count(logs, chosen) if countable else None
-        logs, contents, shown, dropped = _look(logs if counted is None else counted.logs, chosen)
+        counted = first_count(given, engine) if countable else None
+        logs, contents, shown, dropped = _look(logs if counted is None else counted.logs, engine)
         shown = shown if counted is None else Shown(None, tuple(columns_of_counts(logs.schema, counted.transitions)))
     findings = explain_episodes(logs) if check and bad_rows is None else ()
     remarks = [Remark(f.name, f.status, f.count, f.sentence) for f in findings]
@@ -112,13 +129,13 @@ def inspect(
         remarks += _remarks_on_ends(logs, dropped, contents)
         remarks += _remarks_on_labels([logger.label for logger in contents.loggers])
         fit = check and all(finding.error is None for finding in findings)
-        remarks += _remarks_on_copies(counted or sample(logs, chosen)) if fit else []
+        remarks += _remarks_on_copies(counted or first_scan(given, engine, fits=True)) if fit else []
     elif bad_rows is not None:
         remarks.append(Remark("bad-rows", "error", bad_rows.total, str(bad_rows)))
-        shown = Shown() if countable else _bad_columns(logs, chosen)
-    return Inspection(
+        shown = Shown() if countable else _bad_columns(logs, engine)
+    found = Inspection(
         name=logs.name,
-        engine=chosen.name,
+        engine=engine.name,
         total_rows=logs.total_rows(),
         observation_kind=logs.schema.observation_kind,
         observation=logs.schema.observation,
@@ -128,14 +145,15 @@ def inspect(
         drop_reason=logs.drop_reason,
         contents=contents,
         space=_space(counted.transitions) if counted else None,
-        coverage=cover(counted.transitions, policy) if counted and policy else None,
-        notes=logs.notes if countable or policy is None else (*logs.notes, NOT_COVERED),
+        coverage=None,
+        notes=logs.notes,
         remarks=tuple(remarks),
         checked=check,
         error=bad_rows or next((f.error for f in findings if f.error is not None), None),
         vectors=shown.vectors,
         state=shown.state,
     )
+    return found, counted
 
 
 def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> Coverage | None:

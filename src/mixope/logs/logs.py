@@ -50,6 +50,7 @@ class Logs:
     """Those of the notes that nobody asked for."""
     bounds: tuple[str | None, int | None]
     """How much memory and how many threads any reading of the rows by SQL may take."""
+    _kept: dict[str, tuple[object, Any]]
 
     def __init__(self, sources: Sequence[Source]) -> None:
         if not sources:
@@ -58,7 +59,7 @@ class Logs:
         plans, schema, assumed, asked = make_plans(sources)
         check_clocks(plans)
         self.__dict__.update(sources=tuple(sources), plans=plans, schema=schema, bounds=(None, None))
-        self.__dict__.update(assumed=assumed, notes=(*assumed, *asked))
+        self.__dict__.update(assumed=assumed, notes=(*assumed, *asked), _kept={})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Logs never change; read them again to set {name!r}")
@@ -113,8 +114,12 @@ class Logs:
         """The same logs whose episodes belong to what a column says, such as users."""
         if not isinstance(column, str):
             raise UsageError(f"unit is the name of a column of the logs, such as 'user_id', got {column!r}")
-        said = [replace(source, columns={**source.columns, "unit": column}) for source in self.sources]
-        return Logs(said).within(*self.bounds)
+        found: Logs | None = self.recall("unit", column)
+        if found is None:
+            said = [replace(source, columns={**source.columns, "unit": column}) for source in self.sources]
+            found = Logs(said).within(*self.bounds)
+            self.keep("unit", column, found)
+        return found
 
     def counted_alike(self, late: Sequence[str]) -> Logs:
         """The same logs with the steps of some loggers counted from the number from which the others count.
@@ -133,7 +138,36 @@ class Logs:
         )
         known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base, "assumed": self.assumed}
         other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
+        other.__dict__["_kept"] = {}
         return other
+
+    def keep(self, what: str, key: object, found: Any) -> None:
+        """Keep what was found out about these rows, for whoever asks the same again: one thing of each kind.
+
+        It must not refer to these logs: they would be freed late.
+        """
+        self._kept[what] = (key, found)
+
+    def recall(self, what: str, key: object) -> Any | None:
+        """What was kept of a kind, if it was found in this way; a file that has changed meanwhile is an error."""
+        known, found = self._kept.get(what, (None, None))
+        if found is None or known != key:
+            return None
+        self.refuse_changed()
+        return found
+
+    def forget(self) -> None:
+        """Drop what was kept: the memory is free, and the next question reads all rows again."""
+        self._kept.clear()
+
+    def twin(self) -> Logs:
+        """The same logs, with nothing kept."""
+        found = object.__new__(Logs)
+        found.__dict__.update({**self.__dict__, "_kept": {}})
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}
 
     @property
     def in_memory(self) -> bool:
@@ -152,8 +186,8 @@ class Logs:
         """The same logs, read with no more than this; these themselves where nothing is said."""
         if (memory_limit, threads) in (self.bounds, (None, None)):
             return self
-        found = object.__new__(Logs)
-        found.__dict__.update({**self.__dict__, "bounds": (memory_limit, threads)})
+        found = self.twin()
+        found.__dict__["bounds"] = (memory_limit, threads)
         return found
 
     def connect(self) -> AbstractContextManager[Any]:
@@ -218,7 +252,7 @@ class Logs:
         part = object.__new__(Logs)
         sources = tuple(plan.source for plan in plans)
         known = {"step_base": self.step_base, "bounds": self.bounds, "schema": self.schema, "notes": self.notes}
-        part.__dict__.update(sources=sources, plans=tuple(plans), assumed=self.assumed, **known)
+        part.__dict__.update(sources=sources, plans=tuple(plans), assumed=self.assumed, _kept={}, **known)
         return part
 
     def batches(self, columns: Sequence[str] | None = None, rows: int = 65_536) -> Iterator[Any]:
