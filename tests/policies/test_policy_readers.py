@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -158,6 +163,53 @@ def test_dates_and_words_in_csv_are_text(tmp_path: Path) -> None:
     policy = read_policy(tmp_path / "p.csv")
     assert policy.states.tolist() == ["2024-01-01", "2024-01-02"]
     assert policy.actions.tolist() == ["false", "true"]
+
+
+TEXT = "observation,action,prob\nä,0,.25\nä,1,.75\n"
+KEPT: dict[str, tuple[str, Callable[[str], bytes]]] = {
+    "UTF-16": ("p.csv", lambda text: text.encode("utf-16")),
+    "a byte-order mark": ("p.csv", lambda text: text.encode("utf-8-sig")),
+    "gzip": ("p.csv.gz", lambda text: gzip.compress(text.encode())),
+    "tabs in gzip": ("p.tsv.gz", lambda text: gzip.compress(text.replace(",", "\t").encode())),
+    "semicolons": ("p.csv", lambda text: text.replace(",", ";").encode()),
+    "JSON lines": ("p.jsonl", lambda text: b"\n".join(map(json_line, text.split("\n")[1:-1]))),
+    "JSON lines in gzip": ("p.ndjson.gz", lambda text: gzip.compress(KEPT["JSON lines"][1](text))),
+    "Parquet by its short name": ("p.pq", lambda text: written(pyarrow.parquet.write_table, text)),
+    "Arrow by its long name": ("p.ipc", lambda text: written(pyarrow.feather.write_feather, text)),
+}
+
+
+def json_line(row: str) -> bytes:
+    state, action, prob = row.split(",")
+    return json.dumps({"observation": state, "action": int(action), "prob": float(prob)}).encode()
+
+
+def written(write: Callable[[pa.Table, Any], None], text: str) -> bytes:
+    write(pyarrow.csv.read_csv(io.BytesIO(text.encode())), file := io.BytesIO())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_tables_are_kept_as_logs_are(name: str, tmp_path: Path) -> None:
+    called, packed = KEPT[name]
+    (tmp_path / called).write_bytes(packed(TEXT))
+    policy = read_policy(tmp_path / called)
+    assert policy.states.tolist() == ["ä"]
+    np.testing.assert_allclose(policy.probs(["ä"]), [[0.25, 0.75]])
+
+
+def test_integers_of_more_than_64_bits_are_names(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("observation,action,prob\n36893488147419103232,0,1\n1,0,1\n")
+    assert read_policy(tmp_path / "p.csv").states.tolist() == ["1", "36893488147419103232"]
+
+
+def test_text_that_is_not_utf8_names_the_byte_and_no_setting_that_tables_lack(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_bytes(TEXT.encode("latin-1"))
+    with pytest.raises(DataError) as caught:
+        read_policy(tmp_path / "p.csv")
+    assert caught.value.where == str(tmp_path / "p.csv")
+    assert "encoding=" not in str(caught.value)
+    assert "UTF-8" in str(caught.value.hint)
 
 
 def test_options_reach_the_table() -> None:

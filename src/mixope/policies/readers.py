@@ -177,7 +177,7 @@ def _from_classifier(source: Any, wishes: Wishes) -> Policy:
 
 def _from_table(source: Any, wishes: Wishes) -> Policy:
     names = Names.of(wishes.columns, wishes.logs)
-    table = as_table(source, names)
+    table = as_table(source)
     if table is None:
         raise UsageError(f"cannot read columns from {type(source).__name__}")
     return single_policy(table, names, **wishes.some("default", "unknown_actions", "actions", "epsilon"))

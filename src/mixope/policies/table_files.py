@@ -1,6 +1,6 @@
 """Sources with columns as policies: files by extension, data frames, dicts of columns, and rules ``{state: action}``.
 
-One more format is one function and one line in ``FORMATS``. A table without a column prob is a rule: one row for each
+Files are those that logs can be (:mod:`mixope.logs.sources`). A table without a column prob is a rule: one row for each
 state, with the action that is taken there.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,9 @@ from mixope.policies.tables import (
     NamedColumns,
     column_keys,
     from_arrow,
+    from_file,
     from_mapping,
-    read_arrow,
-    read_csv,
     read_listing,
-    read_parquet,
     to_policy,
 )
 from mixope.policies.tabular import TabularPolicy
@@ -38,15 +36,16 @@ from mixope.policies.tabular import TabularPolicy
 if TYPE_CHECKING:
     from mixope.logs import Logs
 
-FORMATS: Mapping[str, Callable[[Path, Names], NamedColumns]] = {
-    ".csv": read_csv,
-    ".csv.gz": read_csv,
-    ".tsv": read_csv,
-    ".tsv.gz": read_csv,
-    ".parquet": read_parquet,
-    ".arrow": read_arrow,
-    ".feather": read_arrow,
+FORMATS: Mapping[str, str] = {
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+    **dict.fromkeys((".tsv", ".tsv.gz"), "tsv"),
+    ".parquet": "parquet",
+    **dict.fromkeys((".arrow", ".feather"), "arrow"),
+    ".pq": "parquet",
+    ".ipc": "arrow",
+    **dict.fromkeys((".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"), "jsonl"),
 }
+"""Endings of file names → formats of logs that hold a table."""
 NETWORKS = (".onnx",)
 
 
@@ -65,7 +64,7 @@ def read_policies(
     may be called as in the ``logs``.
     """
     names = Names.of(columns, logs)
-    table = as_table(source, names)
+    table = as_table(source)
     if table is None:
         raise UsageError(f"several policies are read from a table, got {type(source).__name__}")
     roles = assign_roles(table.names, names, table.where)
@@ -173,20 +172,18 @@ def _note_rule(roles: Roles, where: str) -> None:
         warnings.warn(MixopeWarning(note), stacklevel=4)
 
 
-def as_table(source: Any, names: Names) -> NamedColumns | None:
+def as_table(source: Any) -> NamedColumns | None:
     """Columns, if the source has any."""
     if isinstance(source, Mapping):
         return from_mapping(source)
     if hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, type(source).__name__)
     if isinstance(source, str | os.PathLike):
-        return _read_file(existing(Path(source)), names)
+        return _read_file(existing(Path(source)))
     return None
 
 
-def _read_file(path: Path, names: Names) -> NamedColumns:
-    import pyarrow as pa
-
+def _read_file(path: Path) -> NamedColumns:
     known = extension(path)
     if path.suffix == ".py":
         raise UsageError(f"{path} is code, not a table; name the function in it: {path.stem}:NAME")
@@ -196,11 +193,7 @@ def _read_file(path: Path, names: Names) -> NamedColumns:
             f"an array (S, A) from {', '.join(ARCHIVES)}; a network from {', '.join(NETWORKS)}; "
             f"with trust a model from {', '.join(PICKLED)}; or a callable as module:name"
         )
-    try:
-        return FORMATS[known](path, names)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise DataError(f"the file cannot be read as {known[1:]}", where=str(path), got=said) from None
+    return from_file(path, FORMATS[known])
 
 
 def extension(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Policies as files and frames of columns: CSV, Parquet, Arrow, data frames, dicts, one (state, action, prob) per row.
 
-Whatever the source, it becomes a :class:`NamedColumns`: names, and NumPy columns on demand. Its columns get their roles
+Files are opened by the readers of logs (:mod:`mixope.logs.sources`). Whatever the source, it becomes a
+:class:`NamedColumns`: names, and NumPy columns on demand. Its columns get their roles
 (:mod:`~mixope.policies.table_roles`). Read and checked it is a :class:`Listing`, from which :func:`to_policy` makes the
 policy. A pair that is not listed has probability 0; that is only believed of states whose listed probabilities sum to
 one. Errors name rows of the source, because that is what the user can open and mend. PyArrow is imported only when a
@@ -9,20 +10,22 @@ source needs it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from mixope.base.cells import bare, bare_column
-from mixope.base.errors import DataError
-from mixope.logs.sources.text import read_header
+from mixope.base.errors import DataError, Setting
+from mixope.logs.sources.found import Finds, Found
+from mixope.logs.sources.text import DelimitedFiles
+from mixope.logs.types import Field
 from mixope.policies.keys import SHOWN, KeyIndex, Keys, as_actions, as_array, as_keys, first_rows
 from mixope.policies.laws import TOLERANCE, Default, UnknownActions, as_numbers, looks_like_logs
-from mixope.policies.table_roles import Names, Roles, assign_roles
+from mixope.policies.table_roles import Roles
 from mixope.policies.tabular import TabularPolicy
 
 
@@ -94,48 +97,39 @@ def _to_numpy(column: Any, name: str, where: str) -> AnyArray:
     return array
 
 
-def read_parquet(path: Path, names: Names) -> NamedColumns:
-    """A Parquet file."""
-    import pyarrow.parquet as pq
+def from_file(path: Path, format_: str) -> NamedColumns:
+    """A file, opened as logs are: ids that all look like integers are integers, otherwise text, dates included."""
+    from mixope.logs.sources.encodings import in_utf8
+    from mixope.logs.sources.files import open_files
 
-    table = pq.read_table(path, page_checksum_verification=True)
-    table.validate(full=True)
-    return from_arrow(table, str(path))
-
-
-def read_arrow(path: Path, names: Names) -> NamedColumns:
-    """An Arrow IPC file (.arrow, .feather) or stream."""
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as source:
-        try:
-            table = pa.ipc.open_file(source).read_all()
-        except pa.ArrowInvalid:
-            source.seek(0)
-            table = pa.ipc.open_stream(source).read_all()
-        table.validate(full=True)  # Arrow checks no offsets as it reads, and would follow them out of the file
-    return from_arrow(table, str(path))
+    where = str(path)
+    try:
+        (piece,) = open_files(in_utf8(Finds((Found(where, format=format_),)), None, None).files, None)
+        if isinstance(piece, DelimitedFiles):
+            fields = {
+                name: _WORDS if field.kind == "bool" or field.wide else field for name, field in piece.fields.items()
+            }
+            piece = replace(piece, fields=fields)
+        table = piece.table(tuple(piece.fields))
+    except DataError as error:
+        raise _of_table(error, format_) from None
+    return from_arrow(table, where)
 
 
-def read_csv(path: Path, names: Names) -> NamedColumns:
-    """A text file with a header. Ids that all look like integers are integers, otherwise text, dates included."""
-    import pyarrow as pa
-    from pyarrow import csv
+_WORDS = Field("string", "text", exact=True, text=True)
+"""True and false are names like others, and so are integers of more than 64 bits."""
 
-    _, delimiter = read_header(str(path), tabs=path.name.lower().removesuffix(".gz").endswith(".tsv"), log=False)
-    parsing = csv.ParseOptions(delimiter=delimiter)
-    # Only an empty cell is missing ("NA" may be a state), and true and false are words like others.
-    options = csv.ConvertOptions(null_values=[""], strings_can_be_null=True, true_values=[], false_values=[])
-    table = csv.read_csv(path, parse_options=parsing, convert_options=options)
-    ids = assign_roles(table.column_names, names, str(path)).ids
-    dates = [name for name in ids if pa.types.is_temporal(table.schema.field(name).type)]
-    if dates:
-        options.column_types = dict.fromkeys(dates, pa.string())
-        table = csv.read_csv(path, parse_options=parsing, convert_options=options)
-    for position, column in enumerate(table.schema):
-        if pa.types.is_string(column.type):
-            table = table.set_column(position, bare(column.name), bare_column(table.column(position)))
-    return from_arrow(table, str(path))
+
+def _of_table(error: DataError, format_: str) -> DataError:
+    """What is wrong with a file, said of a table instead of a log, whose format and encoding cannot be said."""
+    problem = error.problem.replace("The log cannot be read", f"the file cannot be read as {format_}")
+    error.problem = re.sub(r"Expected Number of Columns: (\d+) Found:", r"Expected \1 columns, found", problem)
+    if error.expected == "at least one row":
+        error.expected = "one row per state and action"
+    if any(isinstance(part, Setting) for part in getattr(error.hint, "parts", ())):
+        error.hint = "check that the file is whole, of the format that its name says, and text in UTF-8 if it is text"
+    error.args = (error.text(),)
+    return error
 
 
 @dataclass(frozen=True)

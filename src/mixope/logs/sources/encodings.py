@@ -111,11 +111,8 @@ def _opened(name: str, path: str) -> Iterator[Any]:
         yield gzip.GzipFile(fileobj=file) if _is_packed(name) else file
 
 
-def first_line(name: str, path: str, *, log: bool = True) -> str:
-    """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole.
-
-    ``log``: it is one, and its encoding can be said.
-    """
+def first_line(name: str, path: str) -> str:
+    """The first line as text; of an old Macintosh, all lines are one. A compressed file is checked as a whole."""
     with reading(name), _opened(name, path) as content:
         line = content.readline(LONGEST_HEADER)
     try:
@@ -123,7 +120,7 @@ def first_line(name: str, path: str, *, log: bool = True) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise not_utf8(name, path, log=log)
+        raise not_utf8(name, path)
     if _is_packed(name):
         _check_gzip(name, path)
     return text
@@ -139,7 +136,7 @@ def _check_gzip(name: str, path: str) -> None:
             raise OSError(str(error)) from error
 
 
-def not_utf8(name: str, path: str, *, log: bool = True) -> DataError:
+def not_utf8(name: str, path: str) -> DataError:
     """The error for text that is not UTF-8: where it is not, and which encoding reads the file."""
     with reading(name), _opened(name, path) as content:
         start = content.read(BLOCK)
@@ -147,7 +144,7 @@ def not_utf8(name: str, path: str, *, log: bool = True) -> DataError:
         stray, line = (None, 1) if wide or b"\0" in start else _first_stray(io.BytesIO(start), content)
         readable = wide or (stray is not None and _guess(name, path))
     hint = Advice("save it as UTF-8, or ", Setting("format"), " if it is not a CSV file")
-    if readable and log:
+    if readable:
         hint = Advice(f"it can be read as {readable}: ", Setting("encoding", readable), "; or save it as UTF-8")
     got = None if stray is None else f"the byte 0x{stray:02x} in line {line:,}"
     return DataError("The file is not UTF-8 text", where=name, got=got, hint=hint)

@@ -183,9 +183,9 @@ def _file_column(header: Sequence[str]) -> str:
     return name
 
 
-def read_header(name: str, *, tabs: bool, store: Store | None = None, log: bool = True) -> tuple[tuple[str, ...], str]:
+def read_header(name: str, *, tabs: bool, store: Store | None = None) -> tuple[tuple[str, ...], str]:
     """The column names of the first line, and the delimiter: the commonest of , ; tab | there."""
-    text = first_line(name, here(name, store), log=log)
+    text = first_line(name, here(name, store))
     if not text.strip():
         raise DataError("The file is empty", where=name, expected="a header line and at least one row")
     delimiter = "\t" if tabs else max(",;\t|", key=text.count)
