@@ -39,6 +39,7 @@ from mixope.checks.absorbing import parked_on_counts
 from mixope.checks.coverage import coverage_shift, is_middling, is_small, lone_shift
 from mixope.checks.evidence import Readings
 from mixope.checks.replay import replay_logs
+from mixope.checks.state import carried
 from mixope.estimand import Estimand
 from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
@@ -64,8 +65,10 @@ from mixope.problem import Problem
 from mixope.questions import Question, ask, naming_targets, target_named
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
+from mixope.requests.pasts import Pasts, pasts_of
 from mixope.requests.replay import Replays
 from mixope.requests.scores import ScoreTable
+from mixope.requests.trajectories import MOST_ORDERED
 from mixope.requests.transitions import ENDED
 from mixope.requests.weights import WeightBin
 from mixope.resampling import refit_of, refitted_uncertainty
@@ -184,6 +187,11 @@ class LogFacts:
         return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
 
     @cached_property
+    def pasts(self) -> Pasts | None:
+        """What happened before every row; None where nothing was counted, or rows are not in order."""
+        return pasts_of(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+
+    @cached_property
     def in_turn(self) -> IntArray:
         """The episodes or units, the loggers in turn."""
         return loggers_in_turn(self.survey.episodes.logger[self.clusters.first])
@@ -275,9 +283,15 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
         coverage_shift=problem.once(coverage_shift) if is_small(solution.uncovered_mass) else None,
         lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
         effective_ends=ends,
+        carried=problem.once(carried) if _rests_on_the_state(problem, found) else None,
     )
     band = problem.once(problem_band) if _open_ended(solution) else None
     return FlowReadings(checks, band, visits(problem.logged, weights))
+
+
+def _rests_on_the_state(problem: Problem, found: CountedSolution) -> bool:
+    """Whether rows follow each other by their states only, and are few enough to be put in order."""
+    return found.visits is not None and problem.logged.n_rows <= MOST_ORDERED
 
 
 def _open_ended(solution: Solution) -> bool:
@@ -339,6 +353,7 @@ def _estimate(
         readings.checks,
         None if solution.is_reference else logs.replays,
         clusters,
+        None if solution.is_reference else logs.pasts,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes

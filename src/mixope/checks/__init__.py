@@ -19,6 +19,7 @@ from mixope.checks.order import rewards_in_step, rewards_of_others, states_in_st
 from mixope.checks.possible import within_possible
 from mixope.checks.repeats import episodes_are_new
 from mixope.checks.replay import model_replays_logs
+from mixope.checks.state import state_is_all
 from mixope.checks.steadiness import logs_are_steady, value_is_steady
 from mixope.checks.verdicts import Diagnostic, Verdict, verdict
 from mixope.checks.width import interval_says_something
@@ -42,6 +43,7 @@ CHECKS: tuple[Callable[[Evidence], Diagnostic | tuple[Diagnostic, ...] | None], 
     lambda evidence: evidence.of_logs,
     value_is_steady,
     model_replays_logs,
+    state_is_all,
     absorbing_states,
     few_decide,
     rare_ends,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mixope.base.arrays import FloatArray
+from mixope.base.arrays import BoolArray, FloatArray
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimand import Estimand
 from mixope.estimators.features.problem import FeatureProblem
@@ -13,6 +13,7 @@ from mixope.estimators.solution import Measures, Solution
 from mixope.problem import Problem
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
+from mixope.requests.pasts import Pasts
 from mixope.requests.replay import Replays
 from mixope.survey import Survey
 from mixope.uncertainty import Interval, Uncertainty
@@ -30,6 +31,21 @@ class Parked:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """How a target lives on the counts: ω by state, ρ by logged pair, what every logged transition has before it.
+
+    ``kept`` are the logged transitions that the target can be followed through; ``mass`` is 1, or the length of an
+    episode.
+    """
+
+    omega: FloatArray
+    ratio: FloatArray
+    tail: FloatArray
+    kept: BoolArray
+    mass: float
+
+
+@dataclass(frozen=True)
 class Readings:
     """What checks need of the flow behind a solution on counts: read off while it is there, for it takes much memory.
 
@@ -40,6 +56,7 @@ class Readings:
     coverage_shift: float | None = None
     lone_shift: float | None = None
     effective_ends: float | None = None
+    carried: Carried | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,8 @@ class Evidence:
     """What the counts predict of the logs themselves, beside what was seen."""
     clusters: Clusters | None = None
     """What ``scores`` are by, where it is units."""
+    pasts: Pasts | None = None
+    """What happened before every row, and whether it tells more than the state."""
 
     @property
     def n_clusters(self) -> int:

@@ -42,6 +42,7 @@ CHECKS = {
     "value over loggers": "stationarity",
     "value over steps": "stationarity",
     "rewards over steps": "stationarity",
+    "state": "data",
     "replay": "stationarity",
     "replay, by logger": "stationarity",
     "replay, later steps": "stationarity",

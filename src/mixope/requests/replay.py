@@ -65,10 +65,21 @@ class Laid:
     fold: IntArray
     """Of every row."""
     fold_of_episode: IntArray
+    group: IntArray
+    """The number of a row's transition, as it was counted."""
     n_states: int
     n_pairs: int
     n_cells: int
     n_loggers: int
+    cluster: IntArray | None = None
+    """The unit of every episode, where they are named."""
+
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Values of rows by episode, or by unit."""
+        n = len(self.fold_of_episode)
+        if self.cluster is None:
+            return sum_by(self.episode, values, n)
+        return sum_by(self.cluster[self.episode], values, int(self.cluster.max(initial=-1)) + 1)
 
     @cached_property
     def ones(self) -> FloatArray:
@@ -110,10 +121,12 @@ def lay(
         logger=logger[episode],
         fold=fold[episode],
         fold_of_episode=fold,
+        group=group,
         n_states=t.n_states,
         n_pairs=t.n_pairs,
         n_cells=int(cell.max(initial=-1)) + 1,
         n_loggers=len(t.loggers),
+        cluster=unit,
     )
 
 

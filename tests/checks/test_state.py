@@ -1,0 +1,91 @@
+"""What happened before tells what comes next only where the state leaves something out; how far the value moves."""
+
+import numpy as np
+import pytest
+
+import mixope
+
+ACTIONS, STATES = 3, 6
+
+
+def written(episodes, seed, *, wear=0.0, again=0.0, trait=0.0, steps=30, ends=0.0):
+    """A chain of ids. ``wear`` grows with action 0 and costs, ``again`` pays a repeated action, ``trait`` is kept."""
+    world, g = np.random.default_rng(3), np.random.default_rng([seed, 11])
+    moves = world.dirichlet(np.ones(STATES), size=(STATES, ACTIONS)).cumsum(axis=2)
+    mean = world.normal(size=(STATES, ACTIONS))
+    law = world.dirichlet(np.full(ACTIONS, 2.0), size=(2, STATES)).cumsum(axis=2)
+    rows = []
+    for e in range(episodes):
+        s, level, before, own = int(g.integers(STATES)), 0.0, None, g.normal()
+        for t in range(steps):
+            a = min(int(np.searchsorted(law[e % 2, s], g.random())), ACTIONS - 1)
+            reward = mean[s, a] + g.normal() - wear * level + again * (a == before) + trait * own
+            over = bool(g.random() < ends)
+            later = min(int(np.searchsorted(moves[s, a], g.random())), STATES - 1)
+            rows.append((e, t, s, a, reward, later, over, t == steps - 1 and not over, e % 2))
+            if over:
+                break
+            level, before, s = 0.8 * level + (a == 0), a, later
+    names = ("episode_id", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated")
+    return dict(zip((*names, "policy_id"), map(np.array, zip(*rows, strict=True)), strict=True))
+
+
+TARGET = mixope.TabularPolicy(np.tile([0.8, 0.1, 0.1], (STATES, 1)))
+
+
+def state_of(columns, target=TARGET, **asked):
+    found = mixope.evaluate(columns, target, **asked)
+    return next((check for check in found.diagnostics if check.name == "state"), None)
+
+
+@pytest.mark.parametrize("asked", [{}, {"gamma": 0.9}, {"horizon": 20}])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_chain_whose_state_is_all_passes(asked, seed):
+    assert state_of(written(120, seed), **asked).status == "pass"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_chain_that_ends_passes(seed):
+    assert state_of(written(200, seed, ends=0.1), estimand="episode").status == "pass"
+
+
+@pytest.mark.parametrize("asked", [{}, {"gamma": 0.95}, {"horizon": 25}])
+def test_wear_that_the_target_drives_fails(asked):
+    check = state_of(written(200, 0, wear=0.7), **asked)
+    assert (check.status, check.value > 2) == ("fail", True)
+
+
+def test_an_action_that_pays_when_repeated_fails():
+    assert state_of(written(200, 0, again=1.0)).status == "fail"
+
+
+def test_the_size_is_that_of_the_bias():
+    columns = written(400, 0, again=1.0)
+    found = mixope.evaluate(columns, TARGET, "emp")
+    half = (found.interval.high - found.interval.low) / 2
+    size = next(check for check in found.diagnostics if check.name == "state").value * half
+    law = np.array([0.8, 0.1, 0.1])
+    world = np.random.default_rng(3)
+    world.dirichlet(np.ones(STATES), size=(STATES, ACTIONS))
+    world.normal(size=(STATES, ACTIONS))
+    logged = world.dirichlet(np.full(ACTIONS, 2.0), size=(2, STATES)).mean(axis=(0, 1))
+    expected = float(law @ (law - logged))
+    assert 0.5 * expected < size < 2.0 * expected
+
+
+def test_a_trait_that_nobody_can_move_is_no_reason_to_doubt_the_value():
+    check = state_of(written(200, 0, trait=1.0))
+    assert (check.status, "not all" in str(check.sentence)) == ("pass", True)
+
+
+def test_what_never_drives_the_target_is_not_judged():
+    assert state_of(written(60, 0), estimator="is-step", horizon=5) is None
+
+
+def test_users_of_several_episodes_are_one_cluster_each():
+    columns = written(120, 0)
+    columns["unit"] = columns["episode_id"] // 6
+    assert state_of(columns).status == "pass"
+    columns = written(240, 0, wear=0.7)
+    columns["unit"] = columns["episode_id"] // 4
+    assert state_of(columns).status == "fail"
