@@ -42,7 +42,7 @@ from resuming import Results, holds
 from tables import markdown
 
 LEVEL = 0.95
-FIELDS = ("corruption", "world", "repetition", "truth", "value", "low", "high", "verdict", "reasons", "checks")
+FIELDS = ("corruption", "world", "repetition", "truth", "value", "low", "high", "verdict", "reasons")
 SIZES = {"gridworld-slip": 80, "machines-factors": 80, "sessions": 400, "queue": 200, "linear-quadratic": 40}
 """Episodes: ids and factors that go on, ids and factors that end, vectors."""
 STATES = {"gridworld-slip": "ids", "machines-factors": "factors", "sessions": "sessions", "queue": "factors that end"}
@@ -115,7 +115,7 @@ def judged(columns: Columns, here: Setup, estimator: str = "auto") -> dict[str, 
         found = mixope.evaluate(columns, here.target, estimator, estimand=asked.kind, gamma=asked.gamma, level=LEVEL)
     except MixopeError as error:
         said = str(error).splitlines()[0]
-        return {"value": "nan", "low": -np.inf, "high": np.inf, "verdict": "refused", "reasons": said, "checks": ""}
+        return {"value": "nan", "low": -np.inf, "high": np.inf, "verdict": "refused", "reasons": said}
     low, high = (-np.inf, np.inf) if found.interval is None else (found.interval.low, found.interval.high)
     return {
         "value": f"{found.value:.6g}",
@@ -123,7 +123,6 @@ def judged(columns: Columns, here: Setup, estimator: str = "auto") -> dict[str, 
         "high": f"{high:.6g}",
         "verdict": str(found.verdict),
         "reasons": "; ".join(d.name for d in found.diagnostics if d.status != "pass"),
-        "checks": "; ".join(f"{d.name}={d.value:.3g}" for d in found.diagnostics),
     }
 
 
