@@ -18,8 +18,8 @@ import numpy as np
 
 import mixope
 from mixope import worlds
-from mixope.resampling import prepare, resample
-from mixope.seen import count
+from mixope.answers.resampling import prepare, resample
+from mixope.session.session import count
 from tables import markdown
 
 

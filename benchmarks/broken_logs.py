@@ -16,8 +16,8 @@ import numpy as np
 
 import mixope
 from mixope import worlds
+from mixope.base.estimand import Estimand
 from mixope.behaviours import Behaviour, FittedBehaviour
-from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
 from mixope.requests.rows import Rows
 

@@ -30,14 +30,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from efficiency import Case, policy, truth_and_bound, world
 from mixope import worlds
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import DoublyRobust, state_ratio
 from mixope.estimators.counts.completed_part import part_to_complete
 from mixope.estimators.counts.completion import complete
 from mixope.estimators.counts.kriging import Likeness
 from mixope.estimators.counts.solution import without_scores
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from tables import markdown
 
 CELLS = ((1, 50), (1, 200), (4, 50), (4, 200))

@@ -36,7 +36,7 @@ import broken_values
 import mixope
 from broken_rows import HARMLESS, INVISIBLE, Columns
 from mixope.base.errors import MixopeError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds import continuous, linear_quadratic
 from resuming import Results, holds
 from tables import markdown

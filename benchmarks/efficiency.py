@@ -35,12 +35,12 @@ import numpy as np
 
 import mixope
 from mixope import worlds
-from mixope.answering import answer as run
+from mixope.answers.answering import answer as run
 from mixope.base.errors import MixopeError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import ClassifierMixture
-from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, Estimator, state_ratio
-from mixope.seen import count
+from mixope.session.session import count
 from tables import markdown
 
 RESULTS = Path(__file__).parent / "results"

@@ -32,11 +32,11 @@ import numpy as np
 
 import mixope
 from mixope.base.errors import MixopeError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import REGISTRY, make
 from mixope.estimators.counts.solution import without_scores
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from tables import markdown
 
 Step = Callable[[np.ndarray, np.ndarray, int, np.random.Generator], np.ndarray]

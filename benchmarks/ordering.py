@@ -23,7 +23,7 @@ from broken_rows import Columns, first_of, following, renumbered, states, taken
 from mixope import worlds
 from mixope.base.errors import MixopeError
 from mixope.checks import check_logs
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.worlds import continuous, linear_quadratic
 from tables import markdown
 

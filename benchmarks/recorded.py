@@ -24,8 +24,8 @@ from benchmarks.worlds.cells import CELLS, Cell
 from benchmarks.worlds.write import SEEDS, path, read
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.behaviours import Behaviour, Logged
-from mixope.estimand import Estimand
 from mixope.estimators.doubly_robust import DoublyRobust
 from mixope.worlds import cartpole, continuous, linear_quadratic, pendulum
 

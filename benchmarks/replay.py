@@ -19,7 +19,7 @@ import numpy as np
 from mixope import worlds
 from mixope.backtesting.judging import earned
 from mixope.checks.replay import farthest, judge_replays, replay_logs
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.uncertainty import clustered_interval
 from tables import markdown
 

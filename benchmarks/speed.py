@@ -27,13 +27,13 @@ import numpy as np
 
 import mixope
 from mixope import worlds
-from mixope.answering import answer as run
+from mixope.answers.answering import answer as run
+from mixope.base.estimand import Estimand
 from mixope.engines import MemoryEngine
-from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
 from mixope.estimators.counts.solution import without_scores
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from tables import markdown
 
 RESULTS = Path(__file__).parent / "results"

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import linprog
 
 import mixope
+from mixope.answers.confounding import FACTORS, Confounded, Reported, confounding_of
 from mixope.base.errors import UsageError
-from mixope.confounding import FACTORS, Confounded, Reported, confounding_of
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.counts.occupancy import pooled
-from mixope.seen import look
+from mixope.session.session import look
 from uncertainty.logs import chain_log, ending_log
 
 ESTIMANDS = [Estimand(), Estimand("discounted", gamma=0.8), Estimand("horizon", horizon=4)]
@@ -19,7 +19,7 @@ ESTIMANDS = [Estimand(), Estimand("discounted", gamma=0.8), Estimand("horizon", 
 
 def problem_of(columns, law, estimand):
     """The encoded question of a tabular target."""
-    from mixope.questions import ask
+    from mixope.session.questions import ask
 
     seen = look(columns)
     (question,) = ask(seen.logs, seen.labels, {"target": mixope.TabularPolicy(law)}, estimand=estimand)

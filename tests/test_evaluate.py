@@ -9,11 +9,11 @@ import pytest
 import mixope
 from engine_list import IN_PROCESS
 from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.engines import MemoryEngine, memory
-from mixope.estimand import Estimand
 from mixope.estimators import state_ratio
 from mixope.logs.succession import explain_episodes
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.worlds import simulate, singlepath, walk
 
 TARGET = np.random.default_rng(0).dirichlet([3, 3], size=5)

@@ -12,7 +12,7 @@ from mixope import LinearGaussianPolicy, Logs, TabularPolicy, read
 from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.engines import MemoryEngine
 from mixope.inspection import coverage_of, inspect
-from mixope.seen import look
+from mixope.session.session import look
 
 
 def logs(**changes):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.uncertainty import IntervalChoice
 
 CAP = 60

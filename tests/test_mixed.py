@@ -16,7 +16,7 @@ from mixope.estimators import REGISTRY
 from mixope.features import ColumnFeatures, NormalisedBumps
 from mixope.logs import write
 from mixope.policies import on_columns, sklearn_policy
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.worlds import hospital
 
 pytestmark = pytest.mark.filterwarnings("ignore::mixope.base.errors.MixopeWarning")

@@ -17,6 +17,9 @@ from mixope.worlds import LongRunTruth
         ("mixope.trials.records", "mixope.experiments.records"),
         ("mixope.errors", "mixope.base.errors"),
         ("mixope.policies.onnx_adapter", "mixope.adapters.onnx"),
+        ("mixope.seen", "mixope.session"),
+        ("mixope.estimate", "mixope.answers.estimate"),
+        ("mixope.estimand", "mixope.base.estimand"),
     ],
 )
 def test_an_old_name_is_the_module_of_the_new_one(old, new):
@@ -34,7 +37,7 @@ def test_what_never_was_is_not_found():
 @pytest.mark.parametrize(
     ("module", "name", "new"),
     [
-        ("mixope.estimate", "Advantage", Difference),
+        ("mixope.answers.estimate", "Advantage", Difference),
         ("mixope.experiments", "Effect", Difference),
         ("mixope.experiments.records", "Effect", Difference),
         ("mixope.estimators", "Model", CertaintyEquivalence),
@@ -48,4 +51,4 @@ def test_an_old_name_is_the_class_of_the_new_one(module, name, new):
 
 def test_a_module_with_renamed_names_has_no_others():
     with pytest.raises(AttributeError, match="has no attribute 'Loss'"):
-        import_module("mixope.estimate").Loss  # noqa: B018
+        import_module("mixope.answers.estimate").Loss  # noqa: B018

@@ -27,7 +27,7 @@ from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.doubly_robust import _scores, _weights
 from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import solve_on_counts
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 
 SHARE = 0.7
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 
+from mixope.answers.resampling import FeatureRefit, Refit, prepare
 from mixope.base.arrays import FloatArray
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import Estimator, make
-from mixope.questions import ask
-from mixope.resampling import FeatureRefit, Refit, prepare
-from mixope.seen import Counted, Sampled
+from mixope.session.questions import ask
+from mixope.session.session import Counted, Sampled
 from mixope.uncertainty import quantile
 
 

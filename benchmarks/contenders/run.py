@@ -27,14 +27,14 @@ from benchmarks.contenders.weighted import Networks, WeightedValue
 from benchmarks.contenders.worlds import World
 from benchmarks.resuming import Results, holds
 
-from mixope.answering import answer
-from mixope.choosing import answer_automatically
-from mixope.estimand import Estimand
+from mixope.answers.answering import answer
+from mixope.answers.choosing import answer_automatically
+from mixope.base.estimand import Estimand
 from mixope.estimators import Estimator, Solution, state_ratio
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust
-from mixope.problem import Problem
-from mixope.seen import Counted, Sampled, look
+from mixope.requests.problem import Problem
+from mixope.session.session import Counted, Sampled, look
 from mixope.uncertainty import IntervalChoice
 
 KEYS = ("world", "repetition", "estimator")

@@ -26,7 +26,7 @@ from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.features.scores import Weigher, score
 from mixope.estimators.solution import Measures, Solution
 from mixope.estimators.state_ratio import state_ratio, state_ratio_solution
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.rows import Rows
 from mixope.requests.transitions import BASIS
 

@@ -31,8 +31,8 @@ from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import equal_weights, state_ratio, state_ratio_solution
 from mixope.features.encoding import StateEncoding
 from mixope.features.pairs import PairInputs
-from mixope.problem import Problem
 from mixope.requests.moments import Moments
+from mixope.requests.problem import Problem
 from mixope.requests.rows import Rows
 from mixope.solvers.fitted_q import FittedQSettings, fit_networks
 

@@ -17,14 +17,14 @@ from mixope.base.moved import keep_old_names
 from mixope.version import __version__
 
 if TYPE_CHECKING:
+    from mixope.answers.estimate import Estimate
     from mixope.backtesting import Backtest, backtest
     from mixope.base.errors import DataError, MixopeError, MixopeWarning, UsageError
+    from mixope.base.estimand import Estimand
     from mixope.checks import Verdict
     from mixope.comparison import compare, compare_targets
     from mixope.differences import Comparison
     from mixope.distributions import Returns, returns
-    from mixope.estimand import Estimand
-    from mixope.estimate import Estimate
     from mixope.evaluation import evaluate
     from mixope.experiments import Experiment, experiment
     from mixope.inspection import Inspection, inspect
@@ -48,8 +48,8 @@ _HOME = {
     "CallablePolicy": "mixope.policies",
     "Comparison": "mixope.differences",
     "DataError": "mixope.base.errors",
-    "Estimand": "mixope.estimand",
-    "Estimate": "mixope.estimate",
+    "Estimand": "mixope.base.estimand",
+    "Estimate": "mixope.answers.estimate",
     "Experiment": "mixope.experiments",
     "GaussianPolicy": "mixope.policies",
     "Inspection": "mixope.inspection",

@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mixope.answering import Refusal, Skipped, answer
+from mixope.answers.answering import Refusal, Skipped, answer
+from mixope.answers.choosing import answer_automatically, in_common
+from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
-from mixope.choosing import answer_automatically, in_common
+from mixope.base.estimand import Estimand, Kind
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.estimand import Estimand, Kind
-from mixope.estimate import Estimate
 from mixope.estimators import Estimator, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
-from mixope.questions import as_estimand
-from mixope.seen import Counted, Sampled, look
+from mixope.session.questions import as_estimand
+from mixope.session.session import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequence_around
 

@@ -21,21 +21,21 @@ from typing import Any
 
 import numpy as np
 
-from mixope.answering import answer
+from mixope.answers.answering import answer
+from mixope.answers.estimate import Estimate
 from mixope.base.arrays import FloatArray, is_number
 from mixope.base.errors import Advice, DataError, Setting, UsageError
+from mixope.base.estimand import Estimand, Kind
 from mixope.base.rendering import Record, Rows
 from mixope.checks import Diagnostic, Verdict, verdict
 from mixope.checks.verdicts import graded
 from mixope.engines import Engine
-from mixope.estimand import Estimand, Kind
-from mixope.estimate import Estimate
 from mixope.estimators.trajectory import weighted
 from mixope.estimators.whole_returns import episode_returns, episode_weights
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
-from mixope.questions import as_estimand, check_level
-from mixope.seen import Counted, Sampled, look
+from mixope.session.questions import as_estimand, check_level
+from mixope.session.session import Counted, Sampled, look
 from mixope.uncertainty import Interval, clustered_interval, degrees_of_freedom, quantile, standard_error
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -9,21 +9,21 @@ from functools import partial
 from math import isfinite
 from typing import Any
 
-from mixope.answering import answer
+from mixope.answers.answering import answer
+from mixope.answers.choosing import answer_automatically
+from mixope.answers.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
+from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, Setting, UsageError
+from mixope.base.estimand import Estimand, Kind
 from mixope.checks import Verdict
-from mixope.choosing import answer_automatically
-from mixope.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
 from mixope.engines import Engine
-from mixope.estimand import Estimand, Kind
-from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
-from mixope.questions import as_estimand, ask
-from mixope.seen import Counted, Sampled, look
+from mixope.session.questions import as_estimand, ask
+from mixope.session.session import Counted, Sampled, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import IntervalChoice, choose_interval
 
@@ -57,7 +57,7 @@ def evaluate(
     :param target: whatever :func:`mixope.read_policy` takes, or what it gave.
     :param estimator: a name (``mixope estimators`` lists them) or an object. ``"auto"`` is doubly robust EMP where
         states have factors or are vectors, and EMP for opaque ids; EMP is shown beside it. Where vectors do not support
-        its weights, a learned value stands before it (:mod:`mixope.choosing`).
+        its weights, a learned value stands before it (:mod:`mixope.answers.choosing`).
     :param estimand: ``"average"`` (in the long run), ``"discounted"`` (with ``gamma``), ``"horizon"`` (the first
         ``horizon`` steps) or ``"episode"`` (the total until its end); ``gamma`` or ``horizon`` alone name theirs.
     :param level: of the interval.

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
+from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, DataError, UsageError
 from mixope.base.rendering import Record, Rows
 from mixope.checks import Verdict
 from mixope.comparison import compare
 from mixope.differences import Comparison
-from mixope.estimate import Estimate
 from mixope.estimators import Estimator
 from mixope.experiments.arms import compare_arms, difference_of
 from mixope.experiments.design import Absent, ExperimentDesign, Period, names_of
@@ -33,7 +33,7 @@ from mixope.experiments.lengths import errors_by_length
 from mixope.experiments.panel import make_panel
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
-from mixope.questions import check_level
+from mixope.session.questions import check_level
 from mixope.uncertainty import degrees_of_freedom, quantile, sequence_reach, standard_error
 
 SURE = 0.9

@@ -16,7 +16,7 @@ from mixope.checks import Evidence, Verdict, diagnose, verdict
 from mixope.checks.verdicts import graded
 from mixope.estimators import Solution
 from mixope.policies import uniform
-from mixope.survey import LoggerSummary, Survey
+from mixope.session.survey import LoggerSummary, Survey
 from mixope.uncertainty import Interval, Uncertainty
 
 from .test_lost_rows import HALF, ROWS, TARGET, arrays

@@ -133,6 +133,6 @@ def test_a_table_for_states_that_are_real_numbers_is_refused_before_the_work(tmp
     logs = mixope.Logs.from_arrays(
         observation=np.linspace(0, 1, 40), action=np.arange(40) % 2, reward=np.ones(40), ends="truncated"
     )
-    monkeypatch.setattr("mixope.answering.build", None)
+    monkeypatch.setattr("mixope.answers.answering.build", None)
     with pytest.raises(DataError, match="a table can only hold ids"):
         mixope.evaluate(logs, np.full((2, 2), 0.5))

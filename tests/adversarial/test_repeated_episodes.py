@@ -9,7 +9,7 @@ from mixope.checks import check_logs
 from mixope.requests.episodes import score_lookup
 from mixope.requests.grouping import Grouped
 from mixope.requests.repeats import common_divisor, grouped_alike, make_marks
-from mixope.seen import count, look
+from mixope.session.session import count, look
 
 TARGET = mixope.TabularPolicy(worlds.target(worlds.make("singlepath"), seed=0))
 

@@ -14,12 +14,12 @@ from mixope import worlds
 from mixope.backtesting import Backtest, BacktestRow, backtest, counted_policy, strange_rows, without
 from mixope.backtesting.records import BEYOND_CHANCE, WARN, judged_together, share_interval
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.logs import write
 from mixope.report.document import document
 from mixope.report.html import render
 from mixope.report.words import demand, kind, outcome
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.uncertainty import probability_words
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import mixope
 from cli.running import run
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 
 STEPS, STAY = 12, (0.55, 0.8)
 """The longest episode; how likely it is that an episode goes on, by action."""

@@ -10,7 +10,7 @@ from mixope.backtesting import backtest, from_counts, without
 from mixope.backtesting.others import merge
 from mixope.estimators import REGISTRY, StateRatio, ignores_loggers, make
 from mixope.requests.transitions import noise_by_action, transition_cells
-from mixope.seen import count
+from mixope.session.session import count
 
 pytestmark = pytest.mark.long
 

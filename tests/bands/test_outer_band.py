@@ -7,10 +7,10 @@ import pytest
 
 import mixope
 from mixope import worlds
-from mixope.bands import outer_band
+from mixope.answers.bands import outer_band
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
-from mixope.seen import count
+from mixope.base.estimand import Estimand
+from mixope.session.session import count
 
 ESTIMANDS = [Estimand(), Estimand("discounted", gamma=0.8), Estimand("horizon", horizon=4)]
 N, A = 3, 3

@@ -4,7 +4,7 @@ import numpy as np
 
 import mixope
 from mixope.engines import MemoryEngine
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import encode, transition_grouping
 
 S, A = 5, 3

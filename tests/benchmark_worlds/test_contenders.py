@@ -8,14 +8,14 @@ from benchmarks.contenders.blend import least_error
 from benchmarks.contenders.truncated import cut, estimated_errors
 from benchmarks.contenders.weighted import WeightedValue
 
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.counts.completed_part import part_to_complete
 from mixope.estimators.counts.completion import Completed
 from mixope.estimators.counts.kriging import first_guess
 from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.state_ratio import state_ratio
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from mixope import worlds
 from mixope.checks.agreement import Parts, disagreement, halves_agree, loggers_agree
-from mixope.seen import count
+from mixope.session.session import count
 
 
 @cache

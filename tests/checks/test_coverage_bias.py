@@ -5,10 +5,10 @@ import pytest
 
 import mixope
 from mixope import worlds
+from mixope.base.estimand import Estimand
 from mixope.checks.coverage import action_spread, coverage_bias, coverage_shift
-from mixope.estimand import Estimand
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 
 
 def problem(columns, target, estimand=None):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.checks.checks import mean_weight, reward_range
 from mixope.checks.evidence import Evidence
-from mixope.estimand import Estimand
 from mixope.estimators import Solution
 from mixope.estimators.solution import Measures
 from mixope.uncertainty import Interval, Uncertainty

@@ -9,7 +9,7 @@ import mixope
 from mixope.checks.learning import STRETCHED, WARN, about_learning, loggers_learned, stretch_of
 from mixope.requests.learning import luck_followed
 from mixope.requests.trajectories import NumberedSteps
-from mixope.seen import count
+from mixope.session.session import count
 
 ARMS = np.array([0.0, 0.1, 0.2])
 WIDER = 1 + 1 / np.sqrt(2)

@@ -8,7 +8,7 @@ import mixope
 from mixope import worlds
 from mixope.checks.ends import lengths_fit, trend_in
 from mixope.requests.episodes import EpisodeTotals
-from mixope.seen import count
+from mixope.session.session import count
 
 pytestmark = pytest.mark.long
 

@@ -8,11 +8,11 @@ import mixope
 from mixope import worlds
 from mixope.checks.known_policies import misfit_of_propensities
 from mixope.checks.order import excess, rewards_in_step
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.shifts import RewardShifts, reward_shifts
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import transition_cells
-from mixope.seen import count
+from mixope.session.session import count
 
 pytestmark = pytest.mark.long
 
@@ -122,7 +122,7 @@ def test_where_nothing_tells_rows_apart_nothing_is_said():
 
 
 def test_long_logs_are_not_put_in_order(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 1_000)
+    monkeypatch.setattr("mixope.session.session.MOST_ORDERED", 1_000)
     assert "rewards in step" not in judged(logs())
 
 

@@ -9,7 +9,7 @@ import mixope
 from mixope.backtesting import backtest
 from mixope.checks.replay import farthest, judge_replays, replay_logs
 from mixope.requests.replay import FOLDS, dealt, lay, replay, replay_by_logger
-from mixope.seen import count
+from mixope.session.session import count
 
 COLUMNS = (
     "episode_id", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated", "policy_id",
@@ -289,7 +289,7 @@ def test_a_backtest_replays_the_logs_that_loggers_predict_alike():
 
 
 def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
-    for limit in ("mixope.seen.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
+    for limit in ("mixope.session.session.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
         monkeypatch.setattr(limit, 0)
     steady = checks(wander(120, 20, 4, loggers=2))
     assert {name: check.status for name, check in steady.items()} == {"replay": "pass"}
@@ -300,7 +300,7 @@ def test_long_logs_are_replayed_from_sums_by_episode(monkeypatch):
 
 
 def test_the_sums_by_episode_are_those_of_the_residuals(monkeypatch):
-    for limit in ("mixope.seen.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
+    for limit in ("mixope.session.session.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
         monkeypatch.setattr(limit, 0)
     columns = wander(40, 12, 15, ends=0.05)
     # of a bandit nothing lies ahead: residuals are rewards less the mean of their action
@@ -348,7 +348,7 @@ def cut_without_next(seed, episodes=3000, steps=5):
 def test_ends_on_the_rows_where_the_recorder_stopped_are_no_more_frequent_than_elsewhere(monkeypatch, summed):
     """Of the last rows those that ended tell what came, and those that went on do not: none of them counts."""
     if summed:
-        for limit in ("mixope.seen.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
+        for limit in ("mixope.session.session.MOST_ORDERED", "mixope.requests.joined.MOST_ROWS"):
             monkeypatch.setattr(limit, 100)
     off = []
     for seed in range(6):

@@ -5,7 +5,7 @@ import pytest
 
 from mixope import checks
 from mixope.checks.steadiness import value_over_loggers, welch
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.worlds import cartpole, continuous, linear_quadratic, pendulum
 
 WORLDS = {

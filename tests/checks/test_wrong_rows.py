@@ -9,7 +9,7 @@ from mixope.checks.ends import surplus_in
 from mixope.checks.order import rewards_of_others, states_in_step
 from mixope.requests.shifts import RewardShifts, Shifts
 from mixope.requests.stale import Staleness, pearson_within, predicted
-from mixope.seen import count, look
+from mixope.session.session import count, look
 
 GENERATOR = np.random.default_rng(7)
 STATES, ACTIONS = 6, 3
@@ -234,7 +234,7 @@ def test_a_surplus_of_rare_events_is_poissons():
 
 
 def test_long_logs_are_not_put_in_order(monkeypatch):
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", 100)
+    monkeypatch.setattr("mixope.session.session.MOST_ORDERED", 100)
     assert not {"states in step", "rewards of others", "ends at cuts"} & set(checked(logs()))
     assert count(logs()).transitions.n_rows > 100
 

@@ -57,7 +57,7 @@ def test_an_interruption_is_one_line_and_130(failure, monkeypatch):
         raise failure
 
     import_module("mixope.inspection")  # it keeps the function that it finds when it is first imported
-    monkeypatch.setattr("mixope.seen.count", interrupted)
+    monkeypatch.setattr("mixope.session.session.count", interrupted)
     result = run("evaluate", *WALK)
     assert result.exit_code == 130
     assert result.stderr == "interrupted: stopped before the end; no file is left half-written\n"
@@ -68,7 +68,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
         raise ZeroDivisionError
 
     import_module("mixope.inspection")
-    monkeypatch.setattr("mixope.seen.count", broken)
+    monkeypatch.setattr("mixope.session.session.count", broken)
     with pytest.raises(ZeroDivisionError):
         run("evaluate", *WALK)
 

@@ -56,6 +56,6 @@ def test_an_interruption_is_told_to_programs_too(monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixope.seen.count", interrupted)
+    monkeypatch.setattr("mixope.session.session.count", interrupted)
     result = run("evaluate", *WALK, "--json")
     assert json.loads(result.stdout)["error"]["exit_code"] == result.exit_code == 130

@@ -13,14 +13,14 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import mixope
-from mixope.answering import answer
+from mixope.answers.answering import answer
 from mixope.behaviours import ClassifierMixture, HeteroscedasticGaussian, known
 from mixope.engines import MemoryEngine
 from mixope.estimators import REGISTRY
 from mixope.estimators.learned import LearnedValue
 from mixope.features import ColumnFeatures, NormalisedBumps, OneHot
-from mixope.questions import as_estimand
-from mixope.seen import look
+from mixope.session.questions import as_estimand
+from mixope.session.session import look
 from mixope.solvers.fitted_q import FittedQSettings
 from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model

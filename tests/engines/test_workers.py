@@ -23,7 +23,7 @@ from mixope.logs.writing import write
 from mixope.requests.grouping import Aggregate, Grouped, Grouping
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import transition_grouping
-from mixope.seen import count
+from mixope.session.session import count
 
 from .workers import engine as workers
 from .workers import parameter

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.bands import problem_band
+from mixope.answers.bands import problem_band
 from mixope.checks.coverage import coverage_shift
 from mixope.estimators import make
 from mixope.estimators.counts import occupancy
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope import choosing
+from mixope.answers import choosing
 from mixope.checks import Verdict
 from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps

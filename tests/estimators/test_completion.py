@@ -6,12 +6,12 @@ import pytest
 import mixope
 from mixope import worlds
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import DoublyRobust
 from mixope.estimators.counts.completed_part import part_to_complete
 from mixope.estimators.counts.completion import complete
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 ROWS, COLUMNS, ACTIONS = 4, 3, 3

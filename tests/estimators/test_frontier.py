@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture
-from mixope.estimand import Estimand
 from mixope.estimators.counts.flow import follow
 from mixope.policies import uniform
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 
 OPTIONS = [{}, {"estimand": "discounted", "gamma": 0.95}, {"estimand": "horizon", "horizon": 26}]
 ONE_ACTION = ["emp", "emp-single", "kl-emp", "model", "sadl", "mwl", "dualdice", "dr", "lstdq"]

@@ -12,8 +12,8 @@ from mixope.behaviours import kl_weights, logger_weights
 from mixope.estimators import LstdQ
 from mixope.estimators.counts.value_model import _MOST_COLUMNS
 from mixope.inspection import coverage
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 SIDE = 46

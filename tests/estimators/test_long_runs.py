@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import make
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from mixope.solvers.components import long_runs
 from mixope.worlds import engagement
 from solving import solved

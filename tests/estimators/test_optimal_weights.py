@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.answering import answer as run
+from mixope.answers.answering import answer as run
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.optimal_weights import fit_log_noise
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.worlds import make, simulate
 from mixope.worlds.first_order import FutureLogs, asymptotic_variance
 

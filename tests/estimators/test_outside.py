@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture
-from mixope.estimand import Estimand
 from mixope.estimators import make
 from mixope.estimators.paper_form import solve_paper_form
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 HOME, OUT, FAR, CORNER = 0, 1, 2, 3

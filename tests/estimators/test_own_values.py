@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.estimand import Estimand
 from mixope.estimators.asking import all_or_nothing
 from mixope.estimators.counts.on_policy import FROM_CHAIN, FROM_EPISODES, FROM_STEPS
 from mixope.features import NormalisedBumps
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.worlds import cartpole, continuous
 from rounds import worlds
 

@@ -10,7 +10,7 @@ import pytest
 
 import mixope
 from mixope.base.errors import DataError, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.experiments import ordering
 from mixope.experiments.absences import Watch, coming_back_check, leaving_check
 from mixope.experiments.counts import KEYS, SUMS, count

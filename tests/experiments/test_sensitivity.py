@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.checks import Verdict
-from mixope.estimand import Estimand
 from mixope.experiments import Experiment, outcomes, sensitivity
 from mixope.experiments.chains import chain_of
 from mixope.experiments.counts import Counts, count, jackknife

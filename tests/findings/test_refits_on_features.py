@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.estimand import Estimand
+from mixope.answers.resampling import FeatureRefit
+from mixope.base.estimand import Estimand
 from mixope.estimators import make
 from mixope.estimators.features import value as feature_value
 from mixope.estimators.state_ratio import StateRatio
 from mixope.features import NormalisedBumps, OneHot
-from mixope.questions import ask
-from mixope.resampling import FeatureRefit
-from mixope.seen import look
+from mixope.session.questions import ask
+from mixope.session.session import look
 from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model
 from rounds import worlds

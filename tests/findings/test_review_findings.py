@@ -9,9 +9,9 @@ import pytest
 
 import mixope
 from mixope.base.errors import DataError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import HeteroscedasticGaussian, Logged
 from mixope.checks import Verdict
-from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY, neural
 from mixope.estimators.features import ratio as feature_ratio
 from mixope.estimators.neural import NeuralRatio
@@ -19,9 +19,9 @@ from mixope.estimators.solution import Measures, combine_measures
 from mixope.estimators.state_ratio import StateRatio
 from mixope.features import NormalisedBumps, Standardise
 from mixope.policies import CallablePolicy, GaussianPolicy
-from mixope.questions import ask
 from mixope.requests.request import content_key
-from mixope.seen import look
+from mixope.session.questions import ask
+from mixope.session.session import look
 from rounds import worlds
 from rounds.worlds import features, policy
 
@@ -162,7 +162,7 @@ def rare(actions):
 
 @pytest.mark.parametrize("name", ["emp", "bch-pooled", "dr"])
 def test_2_a_logger_that_the_sample_misses_keeps_its_weight(name, monkeypatch):
-    monkeypatch.setattr("mixope.seen.SAMPLE_ROWS", 60)
+    monkeypatch.setattr("mixope.session.session.SAMPLE_ROWS", 60)
     columns = rare("discrete")
     seeds = [seed for seed in range(12) if "rare" not in look(columns, seed=seed).rows.sample.logger]
     assert seeds
@@ -173,7 +173,7 @@ def test_2_a_logger_that_the_sample_misses_keeps_its_weight(name, monkeypatch):
 
 
 def test_2_a_logger_alone_that_the_sample_misses_is_named(monkeypatch):
-    monkeypatch.setattr("mixope.seen.SAMPLE_ROWS", 60)
+    monkeypatch.setattr("mixope.session.session.SAMPLE_ROWS", 60)
     columns = rare("discrete")
     seed = next(seed for seed in range(12) if "rare" not in look(columns, seed=seed).rows.sample.logger)
     with pytest.raises(UsageError, match=r"logger 'rare' has 2 of .* rows, none of which is in the sample"):

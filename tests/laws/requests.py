@@ -9,7 +9,8 @@ from functools import cache
 import numpy as np
 
 import mixope
-from mixope.answering import answer
+from mixope.answers.answering import answer
+from mixope.answers.resampling import episode_counts_request
 from mixope.engines import MemoryEngine
 from mixope.estimators.features.estimators import LogRatios, RewardSums
 from mixope.estimators.features.scores import ScoreSums
@@ -17,7 +18,6 @@ from mixope.estimators.features.value import ValueSums
 from mixope.estimators.learned import LearnedValue
 from mixope.features import NormalisedBumps
 from mixope.inspection.passes import Measure
-from mixope.questions import as_estimand
 from mixope.requests.checksum import Checksum
 from mixope.requests.episodes import EpisodeShape, score_lookup
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
@@ -28,8 +28,8 @@ from mixope.requests.sample import Sample
 from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import BASIS, transition_grouping
-from mixope.resampling import episode_counts_request
-from mixope.seen import count, sample
+from mixope.session.questions import as_estimand
+from mixope.session.session import count, sample
 from mixope.solvers.fitted_q import FittedQSettings
 from mixope.worlds import continuous, linear_quadratic, simulate, walk
 

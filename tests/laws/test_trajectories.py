@@ -8,7 +8,7 @@ from hypothesis import given
 
 from mixope.engines import MemoryEngine
 from mixope.requests.trajectories import NumberedSteps, RatioColumns, Trajectories
-from mixope.seen import count
+from mixope.session.session import count
 
 from .small_logs import raw_columns, read
 

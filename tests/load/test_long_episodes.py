@@ -8,7 +8,7 @@ import pytest
 import mixope
 from mixope.engines import EmbeddedEngine, MemoryEngine, embedded
 from mixope.requests.trajectories import NumberedSteps
-from mixope.seen import count
+from mixope.session.session import count
 
 from .logs import chain_log
 

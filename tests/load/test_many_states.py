@@ -8,10 +8,10 @@ import pytest
 import mixope
 from mixope.estimators import make
 from mixope.estimators.counts.flow import Flow
-from mixope.problem import Problem
 from mixope.requests.episodes import score_lookup
 from mixope.requests.joined import Joined
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from solving import solved
 
 from .logs import chain_log

@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixope
-from mixope import sizes
 from mixope.base.errors import MixopeWarning, UsageError
 from mixope.engines import EmbeddedEngine
 from mixope.logs import database
 from mixope.logs.stretches import stretches
-from mixope.sizes import Number, foresee, guess, refuse_too_large
+from mixope.session import sizes
+from mixope.session.sizes import Number, foresee, guess, refuse_too_large
 
 STATES, EPISODES, STEPS = 300, 2000, 20
 

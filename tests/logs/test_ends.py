@@ -19,7 +19,7 @@ import mixope
 from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.checks import Verdict
 from mixope.logs import earnings, explain_rows, jumps
-from mixope.seen import look
+from mixope.session.session import look
 
 ADS = mixope.TabularPolicy(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array(["home", "cart"]), np.array(["ad", "none"]))
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -61,7 +61,7 @@ def test_the_question_says_what_hangs_on_it(source: Any, log: dict[str, list[Any
 
 
 def test_large_logs_are_asked_without_being_read(monkeypatch: pytest.MonkeyPatch, log: dict[str, list[Any]]) -> None:
-    monkeypatch.setattr("mixope.survey.QUICK_ROWS", 10)
+    monkeypatch.setattr("mixope.session.survey.QUICK_ROWS", 10)
     with pytest.raises(DataError, match="how the episodes end") as caught:
         mixope.evaluate(pa.table(log), ADS)
     assert caught.value.got is None

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture
 from mixope.engines import MemoryEngine
-from mixope.estimand import Estimand
 from mixope.estimators.counts.flow import follow
 from mixope.estimators.counts.occupancy import occupy
 from mixope.estimators.state_ratio import state_ratio
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import encode, transition_grouping
 
 from .worlds import closed_walk, counted_policy, random_policy, world

@@ -7,7 +7,7 @@ import pytest
 
 from mixope.estimators import state_ratio
 from mixope.policies import TabularPolicy
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import Transitions
 from mixope.worlds import from_outcomes, logged_law, paper_form_bias, singlepath, truth
 from mixope.worlds.efficiency import last_law

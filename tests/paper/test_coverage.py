@@ -10,7 +10,7 @@ import pytest
 
 import mixope
 from mixope import worlds
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.paper.coverage import SIZES, draw, plan, show, summarise
 from mixope.paper.coverage_logs import NEAR, TARGET, CoveredLog, asked, called, policies, truths
 from mixope.paper.reproduction import read_lines

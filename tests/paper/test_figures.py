@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import mixope
 from mixope import worlds
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import REGISTRY, make
 from mixope.paper import cases, reproduction
 from mixope.paper import experiment as experiments
@@ -18,8 +18,8 @@ from mixope.paper.figure1 import learned_law, weight_of_states
 from mixope.paper.mean_squared_errors import ErrorSettings, Evaluated, Sweep, plan, summarise
 from mixope.paper.reproduction import read_lines, reproduce
 from mixope.paper.runner import key_of
-from mixope.problem import Problem
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 from mixope.worlds import truth
 from solving import solved
 

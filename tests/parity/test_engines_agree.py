@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from engine_list import IN_PROCESS
 from laws.requests import assert_same, examples, id_logs, vector_logs
 from laws.small_logs import episode_grouping, raw_columns, read
-from mixope.answering import answer as run
+from mixope.answers.answering import answer as run
 from mixope.base.errors import MixopeError
+from mixope.base.estimand import Estimand
 from mixope.engines import ENGINES, EmbeddedEngine, MemoryEngine
-from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.requests.episodes import cluster_scores, episode_sums
 from mixope.requests.grouping import Aggregate, Grouping
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import encode, transition_grouping
-from mixope.seen import count
+from mixope.session.session import count
 
 from .sources import FORMATS, KINDS, columns, policy, written
 

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from mixope.answers.estimate import Earned, Estimate, LoggerShare, Provenance
+from mixope.answers.pictures import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
 from mixope.backtesting import Backtest, BacktestRow
+from mixope.base.estimand import Estimand
 from mixope.checks import Diagnostic, Verdict
 from mixope.differences import (
     Comparison,
@@ -17,12 +20,9 @@ from mixope.differences import (
     ranks,
     regrets,
 )
-from mixope.estimand import Estimand
-from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators.solution import Measures
 from mixope.inspection import Cell, Grid
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
-from mixope.pictures import Grown, Pictures, Reliability, ReliabilityBin, ReturnBar, Visit, Visits
 from mixope.requests.weights import weight_bins
 from mixope.uncertainty import Interval
 

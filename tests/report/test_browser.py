@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from mixope.answers.estimate import LoggerShare
 from mixope.checks import Verdict
 from mixope.differences import Comparison, Rank
-from mixope.estimate import LoggerShare
 from mixope.report.document import document
 from mixope.report.html import render
 

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from mixope.answers.estimate import Earned
 from mixope.checks import Diagnostic, Verdict
 from mixope.differences import Comparison, JointScores, pairwise
-from mixope.estimate import Earned
 from mixope.report.decision import choice, decision, title
 from mixope.report.document import document
 from mixope.report.html import render

@@ -6,9 +6,9 @@ from functools import cache
 import matplotlib as mpl
 import pytest
 
+from mixope.answers.estimate import LoggerShare, Provenance
+from mixope.base.estimand import Estimand
 from mixope.checks import Diagnostic, Verdict
-from mixope.estimand import Estimand
-from mixope.estimate import LoggerShare, Provenance
 from mixope.report import write_html
 from mixope.report.document import document
 from mixope.report.html import render

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 import mixope
+from mixope.answers.pictures import Pictures, growth, loggers_in_turn, reliability, returns
 from mixope.engines import MemoryEngine
 from mixope.inspection import coverage_of
-from mixope.pictures import Pictures, growth, loggers_in_turn, reliability, returns
-from mixope.problem import Problem
 from mixope.report.document import document
 from mixope.report.figures import figures
-from mixope.seen import count
+from mixope.requests.problem import Problem
+from mixope.session.session import count
 
 from . import records
 

@@ -31,7 +31,7 @@ def test_plain_values_keep_their_kind_and_twelve_digits():
 
 
 def test_a_record_finds_its_rendering_when_it_is_asked():
-    code = "import sys, mixope.estimate, mixope.differences, mixope.backtesting, mixope.inspection\n"
+    code = "import sys, mixope.answers.estimate, mixope.differences, mixope.backtesting, mixope.inspection\n"
     code += "print('mixope.report' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

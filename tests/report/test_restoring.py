@@ -7,11 +7,11 @@ import pytest
 
 import mixope
 from mixope import worlds
+from mixope.answers.estimate import Estimate
 from mixope.backtesting import Backtest
 from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.differences import Comparison
-from mixope.estimand import Estimand
-from mixope.estimate import Estimate
 from mixope.estimators.solution import Measures
 from mixope.inspection import Inspection
 from mixope.inspection.records import Remark

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mixope.base.estimand import Estimand
 from mixope.checks import Verdict
 from mixope.distributions import Amount, Returns, TargetReturns
-from mixope.estimand import Estimand
 from mixope.report.returned import headline
 from mixope.report.risk_graph import MOST_NAMED, PixelBox, places, risk_and_return
 from mixope.report.svg import Sheet, own_style

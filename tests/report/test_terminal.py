@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from mixope.answers.estimate import LoggerShare
 from mixope.base.errors import Advice, Setting
 from mixope.cli.output import on_command_line
 from mixope.differences import Rank
-from mixope.estimate import LoggerShare
 from mixope.report.terminal import WIDTH, view
 
 from . import records
@@ -127,6 +127,8 @@ def test_remedies_in_notes_have_the_words_of_each_surface():
 
 
 def test_the_heavy_parts_are_loaded_on_demand():
-    code = "import sys, mixope.report, mixope.estimate; print({'matplotlib', 'jinja2', 'rich'} & set(sys.modules))"
+    code = (
+        "import sys, mixope.report, mixope.answers.estimate; print({'matplotlib', 'jinja2', 'rich'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "set()"

@@ -12,7 +12,7 @@ import mixope
 from mixope.logs import Logs
 from mixope.requests.followed import Followed, follow_up
 from mixope.requests.transitions import UNFOLLOWED, Transitions
-from mixope.seen import count
+from mixope.session.session import count
 
 END = "end"
 """What stands for the next state of a row that ended its episode; None: nobody knows it."""

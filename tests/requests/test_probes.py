@@ -7,7 +7,7 @@ from mixope import worlds
 from mixope.requests.episodes import cluster_scores, episode_sums, score_lookup
 from mixope.requests.probes import make_probes
 from mixope.requests.transitions import BASIS
-from mixope.seen import count
+from mixope.session.session import count
 
 
 def columns(noise=1.0):

@@ -6,7 +6,7 @@ import pytest
 from mixope.engines import embedded, memory
 from mixope.requests.quantities import above, quantity
 from mixope.requests.spread import KNOTS, Spread, useful_knots
-from mixope.seen import count
+from mixope.session.session import count
 
 
 def log(reward, seed=0):

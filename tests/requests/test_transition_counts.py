@@ -6,8 +6,8 @@ from hypothesis import given
 
 from laws.small_logs import counted, raw_columns, read
 from mixope.base.errors import MixopeError
-from mixope.problem import restrict
 from mixope.requests.grouping import GroupSums
+from mixope.requests.problem import restrict
 from mixope.requests.transitions import encode, transition_grouping
 
 

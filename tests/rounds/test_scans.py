@@ -17,7 +17,7 @@ from mixope.base.errors import DataError
 from mixope.policies import CallablePolicy
 from mixope.requests.checksum import Checksum
 from mixope.requests.request import content_key
-from mixope.seen import look
+from mixope.session.session import look
 
 from . import worlds
 from .worlds import Watching, features, known, policy, read
@@ -60,7 +60,7 @@ def test_floats_take_four_scans_for_four_targets_and_six_estimators(actions, giv
 @pytest.mark.parametrize("longest", [0, 200_000])
 def test_ids_take_two_scans_for_any_number_of_targets_and_estimators(states, n, longest, monkeypatch):
     """And where there are not many rows, one look at them in the order of their steps."""
-    monkeypatch.setattr("mixope.seen.MOST_ORDERED", longest)
+    monkeypatch.setattr("mixope.session.session.MOST_ORDERED", longest)
     engine = Watching()
     found = compared(engine, states, "discrete", ON_COUNTS, n)
     assert len(found) == n * len(ON_COUNTS)

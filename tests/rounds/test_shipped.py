@@ -13,16 +13,16 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from mixope.answering import answer
+from mixope.answers.answering import answer
 from mixope.base.errors import MixopeError
+from mixope.base.estimand import Estimand
 from mixope.engines import MemoryEngine
 from mixope.engines.protocol import put_back
-from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators.learned import LearnedValue
 from mixope.requests.grouping import Aggregate, Grouped, Grouping
 from mixope.requests.request import merge_in_order, partials
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.solvers.fitted_q import FittedQSettings
 from mixope.uncertainty import choose_interval
 

@@ -10,7 +10,7 @@ from mixope.base.errors import UsageError
 from mixope.comparison import compare_targets
 from mixope.differences import JointScores, contest, pairwise, ranks
 from mixope.features import NormalisedBumps
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.worlds import continuous, linear_quadratic, simulate, truth
 
 from .logs import chain_log

@@ -9,11 +9,11 @@ import pytest
 from scipy import optimize, stats
 
 import mixope
+from mixope.answers.resampling import prepare
 from mixope.base.errors import DataError, UnknownName, UsageError
 from mixope.base.pool import shared
 from mixope.estimators import LoggedMean
-from mixope.resampling import prepare
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.uncertainty import INTERVALS, IntervalChoice, choose_interval
 from mixope.worlds import simulate, truth
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.uncertainty import (
     SCORE_INTERVALS,
     IntervalChoice,

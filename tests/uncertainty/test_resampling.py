@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.base.errors import DataError, UsageError
-from mixope.estimand import Estimand
-from mixope.estimators import LoggedMean, make
-from mixope.requests.scores import ScoreTable
-from mixope.resampling import (
+from mixope.answers.resampling import (
     episode_counts,
     episode_counts_request,
     influence,
     prepare,
     resample,
 )
-from mixope.seen import count
+from mixope.base.errors import DataError, UsageError
+from mixope.base.estimand import Estimand
+from mixope.estimators import LoggedMean, make
+from mixope.requests.scores import ScoreTable
+from mixope.session.session import count
 from mixope.worlds import simulate
 from solving import solved
 

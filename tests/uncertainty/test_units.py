@@ -11,10 +11,10 @@ import pytest
 from benchmarks.units import SIZES, TARGET, held, log
 
 import mixope
+from mixope.answers.resampling import prepare
 from mixope.base.errors import DataError, MixopeWarning, UsageError
 from mixope.requests.clusters import Clusters
-from mixope.resampling import prepare
-from mixope.seen import count
+from mixope.session.session import count
 from mixope.uncertainty import standard_error
 
 from .logs import chain_log, factored_log

@@ -41,7 +41,7 @@ def test_numbers_that_are_not_finite_are_named(name, column, bad):
 
 @pytest.mark.parametrize("column", ["observation", "next_observation", "reward", "action", "action_logp"])
 def test_a_bad_row_beyond_the_sample_is_found_too(column, monkeypatch):
-    monkeypatch.setattr("mixope.seen.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("mixope.session.session.SAMPLE_ROWS", 50)
     with pytest.raises(DataError, match=column.removeprefix("next_")):
         ask(logs(**spoilt(column, np.nan, row=359)), "bch", engine=MemoryEngine(fragment_rows=50))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds import cartpole
 
 pytestmark = pytest.mark.long

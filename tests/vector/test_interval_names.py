@@ -5,13 +5,13 @@ import pytest
 from scipy import stats
 
 import mixope
+from mixope.answers.resampling import FeatureRefit
 from mixope.base.errors import UsageError
 from mixope.behaviours import Logged
 from mixope.engines import EmbeddedEngine, MemoryEngine
 from mixope.estimators import StateRatio, make
 from mixope.estimators.kernel import KernelRatio
 from mixope.features import OneHot
-from mixope.resampling import FeatureRefit
 from mixope.uncertainty import likelihood_interval
 from mixope.worlds import linear_quadratic
 from uncertainty.logs import resampled
@@ -62,7 +62,7 @@ def test_longer_pieces_leave_value_and_blocks_nearly_as_they_are(monkeypatch):
     """Logs beyond memory are summed in pieces of several steps before they are cut into blocks."""
     logs = lq_logs(episodes=1, horizon=2000)
     plain = ask(logs)
-    monkeypatch.setattr("mixope.seen.MOST_PIECES", 500)
+    monkeypatch.setattr("mixope.session.session.MOST_PIECES", 500)
     pieces = ask(logs)
     assert pieces.value == pytest.approx(plain.value, rel=1e-12)
     assert pieces.standard_error == pytest.approx(plain.standard_error, rel=0.3)

@@ -16,8 +16,8 @@ from mixope.estimators.features import value as feature_value
 from mixope.estimators.features.ratio import RatioSystem
 from mixope.estimators.features.value import ValueSystem
 from mixope.features import OneHot
-from mixope.questions import as_estimand, ask
-from mixope.seen import sample
+from mixope.session.questions import as_estimand, ask
+from mixope.session.session import sample
 from mixope.solvers.linear import solve_ratio
 from mixope.worlds import continuous, linear_quadratic, simulate
 from random_worlds import random_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mixope.base.errors import DataError, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.logs import Logs
 from mixope.worlds import cartpole, continuous
 from mixope.worlds.cartpole import CartPole

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from mixope.base.errors import UnknownName, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds import engagement
 from mixope.worlds.engagement import drawing
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds import BUILDERS, from_outcomes, make, simulate, soft_q, truth
 from mixope.worlds.efficiency import logged_law
 from mixope.worlds.games import dealer_law

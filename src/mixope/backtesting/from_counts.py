@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from mixope.answers.resampling import episode_counts, episode_counts_request
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.others import Others, others_of
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import DataError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import Estimator, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
 from mixope.policies import Policy, TabularPolicy
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.transitions import BASIS, Transitions, empty_scores
-from mixope.resampling import episode_counts, episode_counts_request
-from mixope.seen import Counted
-from mixope.survey import Survey
+from mixope.session.session import Counted
+from mixope.session.survey import Survey
 
 MOST_SCORES = 10_000_000
 """Scores of groups that are held at once: about half a gigabyte with all that a scan makes of them."""

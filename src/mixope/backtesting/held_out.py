@@ -8,7 +8,7 @@ from typing import Any
 
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import Solution
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.policies import Policy

@@ -29,18 +29,18 @@ from typing import Any
 
 import numpy as np
 
-from mixope.answering import build
+from mixope.answers.answering import build
+from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.judging import Distance, LoggerEarnings, distance, earned, earned_by, independent_predictions
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
+from mixope.base.estimand import Estimand, Kind
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.estimand import Estimand, Kind
-from mixope.estimate import Estimate, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
@@ -48,12 +48,12 @@ from mixope.estimators.features.problem import FeatureProblem
 from mixope.features import FeatureMap
 from mixope.logs import UNLABELLED, LogSource
 from mixope.policies import Policy, PolicySource
-from mixope.questions import Question, as_estimand, check_level, known_policies
 from mixope.requests.episodes import EpisodeSums, EpisodeTotals
 from mixope.requests.repeats import Repeats
 from mixope.requests.request import OfLoggers
-from mixope.seen import Counted, Sampled, look
-from mixope.survey import Survey
+from mixope.session.questions import Question, as_estimand, check_level, known_policies
+from mixope.session.session import Counted, Sampled, look
+from mixope.session.survey import Survey
 from mixope.uncertainty import (
     IntervalChoice,
     Scores,

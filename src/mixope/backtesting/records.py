@@ -18,11 +18,11 @@ from typing import Any
 
 from scipy.special import betaincinv, chdtrc, ndtr, ndtri
 
+from mixope.answers.estimate import Estimate, Provenance
+from mixope.base.estimand import Estimand
 from mixope.base.rendering import ReportedRecord, Rows, plain
 from mixope.base.restoring import restore
 from mixope.checks import Diagnostic, Verdict, verdict
-from mixope.estimand import Estimand
-from mixope.estimate import Estimate, Provenance
 
 WARN = 3.0
 """Standard deviations of a normal law beyond which the predictions are not off by chance."""

@@ -1,7 +1,7 @@
 """Rooms, modules and names that moved: the old ones import what is there now, with a warning, for a minor version.
 
 from mixope.environments import taxi          the module mixope.worlds.taxi
-from mixope.estimate import Advantage         the class mixope.uncertainty.Difference
+from mixope.answers.estimate import Advantage         the class mixope.uncertainty.Difference
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ MOVED = {
     "diagnostics": "checks",
     "environments": "worlds",
     "errors": "base.errors",
+    "estimand": "base.estimand",
+    "estimate": "answers.estimate",
     "intervals": "uncertainty",
     "policies.d3rlpy_adapter": "adapters.d3rlpy",
     "policies.onnx_adapter": "adapters.onnx",
     "policies.sb3_adapter": "adapters.sb3",
     "policies.torch_adapter": "adapters.torch",
+    "seen": "session",
     "statistics": "requests",
     "trials": "experiments",
 }

@@ -19,7 +19,7 @@ from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.behaviours.defaults import DefaultMixture
 from mixope.behaviours.protocol import ask
 from mixope.policies import ContinuousPolicy, DiscretePolicy, Policy
-from mixope.problem import Problem, align_actions, state_probabilities
+from mixope.requests.problem import Problem, align_actions, state_probabilities
 from mixope.requests.rows import Rows
 from mixope.requests.transitions import Transitions
 

@@ -19,7 +19,7 @@ from mixope.base.errors import Advice, MixopeError, Setting
 from mixope.checks.evidence import Evidence, Parked
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.occupancy import pooled
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import Transitions
 
 LEAST_ROWS = 10

@@ -30,7 +30,7 @@ from mixope.checks.evidence import Evidence
 from mixope.checks.known_policies import misfit_of_policies, misfit_of_propensities
 from mixope.checks.verdicts import Diagnostic, graded
 from mixope.estimators.state_ratio import solve_on_counts
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 
 WARN, FAIL = SUSPECT, 25.0
 """Standard deviations: the first raises the question, the second is for values that nothing can be held against."""

@@ -1,8 +1,9 @@
 """How far could the actions that were never logged move the value?
 
-The outer band (:mod:`mixope.bands`) answers for the worst world there could be, and is far wider than any interval as
-soon as a little is uncovered. This is the answer for a world like the one that was logged: if the actions never logged
-in a state differ from the logged ones as these differ from each other, all of them to the same side, the value moves by
+The outer band (:mod:`mixope.answers.bands`) answers for the worst world there could be, and is far wider than any
+interval as soon as a little is uncovered. This is the answer for a world like the one that was logged: if the actions
+never logged in a state differ from the logged ones as these differ from each other, all of them to the same side, the
+value moves by
 
     shift = Σ_s d(s) u(s) · σ,      σ² = Σ_s d(s) Var_a q(s, a) / Σ_s d(s),
 
@@ -30,7 +31,7 @@ from mixope.checks.verdicts import Diagnostic, graded
 from mixope.estimators.counts.flow import Flow, follow
 from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.solution import Solution
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 
 WARN, FAIL = 0.5, 20.0
 """Shares of the half-width; see the table in docs/trust.md."""

@@ -25,7 +25,7 @@ from mixope.checks.evidence import Evidence
 from mixope.checks.verdicts import Diagnostic, graded
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.logs import Jumps
-from mixope.survey import Dropped
+from mixope.session.survey import Dropped
 
 SHARE = 0.2, 0.5
 """Where the share of rows that is gone, or of whole episodes, warns, and where it fails."""

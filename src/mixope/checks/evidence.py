@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mixope.base.arrays import BoolArray, FloatArray
+from mixope.base.estimand import Estimand
 from mixope.checks.verdicts import Diagnostic
-from mixope.estimand import Estimand
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
-from mixope.problem import Problem
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.pasts import Pasts
+from mixope.requests.problem import Problem
 from mixope.requests.replay import Replays
-from mixope.survey import Survey
+from mixope.session.survey import Survey
 from mixope.uncertainty import Interval, Uncertainty
 
 ROUNDING = 1e-9

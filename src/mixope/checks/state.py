@@ -30,8 +30,8 @@ from mixope.checks.steadiness import LEAST, normal_of_t
 from mixope.checks.verdicts import Diagnostic, graded
 from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.state_ratio import state_ratio
-from mixope.problem import Problem
 from mixope.requests.pasts import Pasts, Trace, earlier_sums, told_of
+from mixope.requests.problem import Problem
 from mixope.requests.replay import FOLDS, Laid
 
 TOLD = 3.0

@@ -55,7 +55,7 @@ def command(
     predicted (with --strict).
     """
     from mixope.backtesting import backtest
-    from mixope.seen import look
+    from mixope.session.session import look
 
     check_page(html)
     inputs.check_checkpoint(checkpoint)

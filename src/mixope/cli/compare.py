@@ -52,7 +52,7 @@ def command(
     """
     from mixope.comparison import compare
     from mixope.inspection import coverage_of
-    from mixope.seen import look
+    from mixope.session.session import look
 
     everything = "all" in estimator
     if everything and len(estimator) > 1:

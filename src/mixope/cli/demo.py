@@ -22,13 +22,13 @@ from mixope.cli.output import console, show, tell, working, write_page
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixope.answers.estimate import Estimate
     from mixope.backtesting import Backtest
     from mixope.base.folders import ClaimedFolder
     from mixope.differences import Comparison
-    from mixope.estimate import Estimate
     from mixope.inspection import Inspection
     from mixope.policies import Policy
-    from mixope.seen import Counted
+    from mixope.session.session import Counted
     from mixope.worlds.datasets import Dataset, Settings
 
 YEAR = 2026
@@ -98,7 +98,7 @@ class Demonstration:
     @cached_property
     def seen(self) -> Counted:
         """The logs, counted once for all steps."""
-        from mixope.seen import count
+        from mixope.session.session import count
 
         return count(str(self.files[0]))
 

@@ -56,7 +56,7 @@ def command(
     from mixope.checks import Verdict
     from mixope.evaluation import evaluate
     from mixope.inspection import coverage_of
-    from mixope.seen import look
+    from mixope.session.session import look
 
     asked = answering.question
     chosen = inputs.check_answering(answering, outputs, [target])

@@ -76,7 +76,7 @@ def command(
     --control, --unit, --time and --metric. The number comes with a range, because the pilot's own spread is uncertain.
     """
     from mixope.planning import plan, plan_experiment
-    from mixope.seen import look
+    from mixope.session.session import look
 
     if (target is None) == (pilot.arm is None):
         raise UsageError("say what is planned for: --target for logs, or --arm for the table of an experiment")

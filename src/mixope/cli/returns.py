@@ -44,7 +44,7 @@ def command(
     target or several. Whole episodes are weighed, so that they should be short, or the targets close to the loggers.
     """
     from mixope.distributions import returns
-    from mixope.seen import look
+    from mixope.session.session import look
 
     check_picture(picture)
     named = inputs.name_targets(target)

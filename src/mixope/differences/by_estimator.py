@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mixope.answers.estimate import Estimate
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice
 from mixope.checks import Verdict
@@ -22,7 +23,6 @@ from mixope.differences.joint import JointScores
 from mixope.differences.pairs import MOST_PAIRED, against, pairwise, with_best
 from mixope.differences.records import Differences, Rank, Selection
 from mixope.differences.selection import Contest, contest, ranks, regrets
-from mixope.estimate import Estimate
 from mixope.uncertainty import Difference, Interval, block_scores, few_episodes, quantile
 
 UNCOVERED = 0.01

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from mixope.answers.estimate import Estimate
+from mixope.base.estimand import Estimand
 from mixope.base.rendering import Record, ReportedRecord, Rows
 from mixope.distributions import Returns
-from mixope.estimand import Estimand
-from mixope.estimate import Estimate
 from mixope.uncertainty import Difference, Interval, probability_words
 
 MOST_LISTED = 12

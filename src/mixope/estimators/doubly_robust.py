@@ -49,7 +49,7 @@ from mixope.estimators.state_ratio import (
     state_ratio,
     state_ratio_solution,
 )
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import BASIS, empty_scores
 
 

@@ -13,7 +13,7 @@ from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.features.estimators import logged_mean_on_features
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Solution, Weights
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import BASIS
 
 

@@ -20,7 +20,7 @@ from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.solution import Solution
 from mixope.estimators.state_ratio import state_ratio_solution
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.solvers.chain import Chain
 
 

@@ -33,7 +33,7 @@ from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.counts.solution import CountedSolution, dressed
 from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import state_ratio_solution
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.trajectories import Trajectories
 from mixope.requests.transitions import BASIS

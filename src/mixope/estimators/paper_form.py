@@ -21,7 +21,7 @@ from mixope.behaviours.protocol import Behaviour
 from mixope.estimators.counts.outside import leaving
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.solution import Measures, Solution, Weights
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.solvers.outcome import Solved
 from mixope.solvers.quadratic import minimise_on_simplex
 

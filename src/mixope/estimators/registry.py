@@ -30,7 +30,8 @@ class Estimator(Protocol):
         ...
 
     def solve(self, problem: Any) -> Solution | Asking[Solution]:
-        """Solve a :class:`~mixope.problem.Problem` or a :class:`~mixope.estimators.features.problem.FeatureProblem`."""
+        """Solve a problem on counts (:class:`~mixope.requests.problem.Problem`) or on features
+        (:class:`~mixope.estimators.features.problem.FeatureProblem`)."""
         ...
 
 

@@ -170,7 +170,7 @@ class Solution:
     """The value with a behaviour that is estimated from the rows instead: asked for where the given one does not fit
     them."""
     readings: Any = field(default=None, repr=False, compare=False)
-    """What whoever asked read off the flow behind it, while that was there (:attr:`mixope.problem.Problem.reader`)."""
+    """What whoever asked read off the flow behind it, while that was there (``reader`` of the problem)."""
 
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:

@@ -39,7 +39,7 @@ from mixope.estimators.features.estimators import pair_ratio_on_features, sadl_o
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_ratio import left_out, pair_baseline
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import BASIS, empty_scores
 from mixope.solvers.chain import Resolvent, Side
 from mixope.solvers.outcome import Outcome, Solved

@@ -42,7 +42,7 @@ from mixope.estimators.features.estimators import state_ratio_on_features
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.paper_form import solve_paper_form
 from mixope.estimators.solution import Given, Measures, Solution, Weights
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import BASIS, empty_scores, noise_by_action
 
 Form = Literal["general", "paper"]

@@ -25,14 +25,14 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.base.errors import Advice, UsageError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture, PerLogger
-from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.counts.solution import uncovered_mass
 from mixope.estimators.features.estimators import trajectory_on_features
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Given, Measures, Solution
-from mixope.problem import Problem, pair_probabilities
+from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.scores import ClusterScores
 from mixope.requests.trajectories import RatioColumns, Trajectories
 from mixope.requests.transitions import Transitions

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from mixope.answers.estimate import Estimate
 from mixope.base.errors import DataError
+from mixope.base.estimand import Estimand
 from mixope.checks import Diagnostic, Verdict, verdict
 from mixope.comparison import compare
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, Engine
-from mixope.estimand import Estimand
-from mixope.estimate import Estimate
 from mixope.experiments.absences import about_the_lost, coming_back_check, leaving_check
 from mixope.experiments.counts import Counts, Histories, count
 from mixope.experiments.drift import drift_check

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from mixope.answers.estimate import Provenance
 from mixope.base.errors import DataError
-from mixope.estimate import Provenance
 from mixope.experiments.absences import away, watch_of, with_units
 from mixope.experiments.classes import coded_state, season_state
 from mixope.experiments.design import ExperimentDesign

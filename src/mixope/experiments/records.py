@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
+from mixope.answers.estimate import Provenance
 from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
-from mixope.estimate import Provenance
 from mixope.uncertainty import Difference
 
 SURE = 0.95

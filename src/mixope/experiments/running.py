@@ -8,8 +8,8 @@ from typing import Literal
 
 from mixope.base.arrays import is_whole
 from mixope.base.errors import UsageError
+from mixope.base.estimand import Estimand
 from mixope.engines import Engine
-from mixope.estimand import Estimand
 from mixope.experiments.absences import about_absences
 from mixope.experiments.arms import FOR_EVER, Asked, on_metric
 from mixope.experiments.design import Absent, ExperimentDesign, Period, names_of
@@ -19,7 +19,7 @@ from mixope.experiments.records import ArmResult, Experiment, Subgroup, as_cost
 from mixope.experiments.subgroups import groups_of
 from mixope.experiments.watching import about_looking, as_planned_rows, at_all_times
 from mixope.logs import LogSource
-from mixope.questions import as_estimand, check_level
+from mixope.session.questions import as_estimand, check_level
 from mixope.uncertainty import one_look_level
 
 Kind = Literal["average", "discounted", "horizon", "day"]

@@ -26,9 +26,9 @@ from functools import cache, cached_property
 import numpy as np
 from scipy.sparse import find
 
+from mixope.answers.confounding import FACTORS, MOST_FACTOR, entered, factor_words
 from mixope.base.arrays import FloatArray, IntArray, sum_by
-from mixope.confounding import FACTORS, MOST_FACTOR, entered, factor_words
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.experiments.chains import RETURN, chain_of, stuck
 from mixope.experiments.counts import Counts
 from mixope.experiments.outcomes import CLASSES, Outcomes, pairs_of

@@ -10,7 +10,7 @@ from mixope.inspection.grids import factor_names, grid_of
 from mixope.inspection.records import Coverage, Gap, LoggerCoverage
 from mixope.policies import DiscretePolicy, Policy
 from mixope.policies.own_code import asking
-from mixope.problem import align_actions, state_probabilities
+from mixope.requests.problem import align_actions, state_probabilities
 from mixope.requests.transitions import Transitions
 
 SHOWN_GAPS = 10

@@ -49,14 +49,14 @@ from mixope.logs import (
     missing_states,
 )
 from mixope.policies import PolicySource
-from mixope.questions import as_logs, resolve_policy
 from mixope.requests.episodes import SURVEYED
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.requests.request import Batch, Request
 from mixope.requests.transitions import Transitions
-from mixope.seen import Counted, Sampled, count, first_count, first_scan, no_rows
-from mixope.sizes import refuse_too_large
-from mixope.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
+from mixope.session.questions import as_logs, resolve_policy
+from mixope.session.session import Counted, Sampled, count, first_count, first_scan, no_rows
+from mixope.session.sizes import refuse_too_large
+from mixope.session.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
 _SEVERITY = {"pass": "note", "warn": "warning", "fail": "warning"}
 """Rows that are dropped stop no inspection."""

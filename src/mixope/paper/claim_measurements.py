@@ -24,14 +24,14 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope import worlds
-from mixope.answering import answer
+from mixope.answers.answering import answer
 from mixope.base.arrays import FloatArray, IntArray
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.features import NormalisedBumps
 from mixope.paper.cases import PENDULUM, PaperCase, log_seed, world
 from mixope.paper.experiment import Row
-from mixope.seen import look
+from mixope.session.session import look
 from mixope.worlds import Model, efficiency_bound, from_outcomes, logged_law, paper_form_bias, pendulum
 from mixope.worlds.first_order import ESTIMATORS, FutureLogs, asymptotic_variance, sum_variance
 

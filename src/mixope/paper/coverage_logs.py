@@ -5,9 +5,9 @@
     refits    bca, percentile: from the same refits on resampled episodes
     blocks    batch means: one episode by the last logger, as long as the episodes together
 
-Scores come from :func:`mixope.answering.answer`, once for all targets and estimators, and intervals from them as
-``evaluate`` makes them, widened by what the estimate thinks it is off. The behaviour is not told. States are logged as
-ids, as factors, or as vectors of floats. The truth is that of the estimand; where that is the long-run average,
+Scores come from :func:`mixope.answers.answering.answer`, once for all targets and estimators, and intervals from them
+as ``evaluate`` makes them, widened by what the estimate thinks it is off. The behaviour is not told. States are logged
+as ids, as factors, or as vectors of floats. The truth is that of the estimand; where that is the long-run average,
 trajectory weights, which estimate the mean of the first steps, are held against that.
 """
 
@@ -21,18 +21,18 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope import worlds
-from mixope.answering import answer
+from mixope.answers.answering import answer
+from mixope.answers.estimate import Estimate
+from mixope.answers.resampling import episode_counts_request, prepare, resample
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import MixopeError
+from mixope.base.estimand import Estimand
 from mixope.differences import JointScores, pairwise
-from mixope.estimand import Estimand
-from mixope.estimate import Estimate
 from mixope.estimators import REGISTRY
 from mixope.paper.cases import CARTPOLE, log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import DiscreteCallablePolicy, Mixture, Policy, TabularPolicy
-from mixope.resampling import episode_counts_request, prepare, resample
-from mixope.seen import Counted, Sampled, look
+from mixope.session.session import Counted, Sampled, look
 from mixope.uncertainty import Interval, IntervalChoice, Scores, judge_scores, widen
 
 LEVEL = 0.95

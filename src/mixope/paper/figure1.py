@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mixope.estimators.counts.solution import CountedSolution
-    from mixope.problem import Problem
+    from mixope.requests.problem import Problem
 
 METHODS = ("bch", "emp")
 SMALLEST = 1e-6
@@ -63,10 +63,10 @@ class Stationary:
 
     def measure(self) -> list[Row]:
         """The distance of every method; where wanted, a row per state besides."""
-        from mixope.estimand import Estimand
+        from mixope.base.estimand import Estimand
         from mixope.estimators.counts.solution import without_scores
-        from mixope.problem import Problem
-        from mixope.seen import count
+        from mixope.requests.problem import Problem
+        from mixope.session.session import count
 
         here = world(self.environment, 1)
         seed = log_seed(self.seed, self.repetition, self.environment, self.episodes, self.horizon)

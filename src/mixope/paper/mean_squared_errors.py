@@ -23,16 +23,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from mixope.base.errors import MixopeError
+from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
-from mixope.estimand import Estimand
 from mixope.estimators import REGISTRY
 from mixope.estimators import make as make_estimator
 from mixope.estimators.asking import together
 from mixope.features import NormalisedBumps
 from mixope.paper.cases import PENDULUM, TRAINED, PaperCase, log_seed, world
 from mixope.paper.experiment import Row, number
-from mixope.questions import ask
-from mixope.seen import Counted, Sampled, look
+from mixope.session.questions import ask
+from mixope.session.session import Counted, Sampled, look
 
 Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"

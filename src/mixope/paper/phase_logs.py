@@ -23,14 +23,14 @@ import numpy as np
 from mixope import worlds
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import MixopeError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators import make
 from mixope.estimators.counts.solution import without_scores
 from mixope.paper.cases import log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import TabularPolicy
-from mixope.problem import Problem
-from mixope.seen import Counted, count
+from mixope.requests.problem import Problem
+from mixope.session.session import Counted, count
 from mixope.worlds.first_order import FutureLogs, asymptotic_variance
 from mixope.worlds.simulation import Columns, share_episodes
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 from itertools import count
 
+from mixope.answers.estimate import Estimate
 from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.checks import Diagnostic
 from mixope.differences import Comparison, Differences, Selection
-from mixope.estimate import Estimate
 from mixope.experiments.records import Experiment
 from mixope.inspection import Contents, Inspection
 from mixope.logs import Logs

@@ -20,10 +20,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
+from mixope.answers.estimate import Estimate
 from mixope.backtesting import Backtest
 from mixope.base.errors import UsageError, clean
 from mixope.differences import Comparison, Differences, Selection
-from mixope.estimate import Estimate
 from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection
 from mixope.logs import Logs

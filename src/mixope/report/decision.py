@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mixope.answers.estimate import Estimate
 from mixope.checks import Verdict
 from mixope.differences import Comparison, Differences, Selection
-from mixope.estimate import Estimate
 from mixope.report.difference_words import chance_words
 from mixope.report.words import judged, level_words, rounded
 from mixope.uncertainty import Difference, Interval

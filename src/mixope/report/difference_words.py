@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mixope.estimate import Earned
+from mixope.answers.estimate import Earned
 from mixope.report.words import NO_CONCLUSION, around, rounded
 from mixope.uncertainty import Difference, probability_words
 

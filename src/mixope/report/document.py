@@ -14,13 +14,13 @@ from functools import cached_property, singledispatch
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.base.rendering import ReportedRecord
 from mixope.checks import Diagnostic
 from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
-from mixope.estimate import Estimate, Provenance
 from mixope.experiments.records import Experiment
 from mixope.inspection import Coverage
 from mixope.report.decision import choice, title

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mixope.answers.estimate import Estimate, Provenance
 from mixope.checks import Diagnostic
 from mixope.differences import Differences, Selection
 from mixope.distributions import Returns
-from mixope.estimate import Estimate, Provenance
 from mixope.inspection import Contents, Inspection
 from mixope.logs import CANONICAL
 from mixope.report.difference_words import difference_words

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from mixope.confounding import ConfoundingPoint
+from mixope.answers.confounding import ConfoundingPoint
+from mixope.answers.pictures import Grown, Reliability, ReturnBar
 from mixope.experiments.records import SensitivityPoint
 from mixope.inspection import Grid
-from mixope.pictures import Grown, Reliability, ReturnBar
 from mixope.report.plots import AXIS, EDGE, fits, shortened, size, tick_words, width
 from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE, Sheet
 from mixope.requests.weights import WeightBin

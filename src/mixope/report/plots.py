@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from mixope.answers.estimate import Earned, Estimate
 from mixope.backtesting import BacktestRow
 from mixope.base.errors import clean
 from mixope.differences import Rank
-from mixope.estimate import Earned, Estimate
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Sheet
 from mixope.report.words import kind, rounded, signed, whole
 

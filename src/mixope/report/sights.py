@@ -1,6 +1,6 @@
 """Figures of what lies behind a number: weights, the log as it grows, behaviour, visits, coverage, returns.
 
-Each is there only where its data is; :mod:`mixope.pictures` makes it with the estimate.
+Each is there only where its data is; :mod:`mixope.answers.pictures` makes it with the estimate.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from mixope.confounding import THRESHOLD, Confounding
-from mixope.estimate import Estimate
+from mixope.answers.confounding import THRESHOLD, Confounding
+from mixope.answers.estimate import Estimate
+from mixope.answers.pictures import Reliability, Visits
 from mixope.inspection import Grid
-from mixope.pictures import Reliability, Visits
 from mixope.report import graphs, plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, sized, twice

@@ -15,12 +15,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from mixope.answers.confounding import Confounding
+from mixope.answers.estimate import Estimate
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Phrase, clean, in_python, phrased
-from mixope.confounding import Confounding
 from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
-from mixope.estimate import Estimate
 from mixope.estimators import Entry
 from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection

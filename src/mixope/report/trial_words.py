@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mixope.base.estimand import Estimand
 from mixope.checks import Verdict
-from mixope.estimand import Estimand
 from mixope.experiments.records import ArmResult, Experiment, Guardrail, Sensitivity
 from mixope.report.difference_words import amount, chance_sentence, effect_words
 

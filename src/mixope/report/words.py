@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mixope.answers.estimate import Earned, Estimate
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Advice
 from mixope.checks import Diagnostic, Verdict
 from mixope.differences.records import Rank
-from mixope.estimate import Earned, Estimate
 from mixope.uncertainty import Interval
 
 SYMBOL = {"good": "✓", "caution": "!", "bad": "✕", "reference": "○"}

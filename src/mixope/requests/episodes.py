@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.requests.checksum import Sums, signature
 from mixope.requests.clusters import Clusters, units_of

@@ -4,7 +4,7 @@
     likelihood   empirical likelihood over episodes
     sequences    valid at all times together, for a test that is watched while it runs
     blocks       batch means for one long episode
-    refits       percentile and BCa from the replicates of :mod:`mixope.resampling`
+    refits       percentile and BCa from the replicates of :mod:`mixope.answers.resampling`
     difference   of two values, with its interval, its probability and its conclusion
     choice       which of them, and the way to it
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, is_whole
 from mixope.base.errors import UnknownName, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.uncertainty.blocks import SHORTEST, block_length, block_scores
 from mixope.uncertainty.clustered import (
     Interval,
@@ -44,7 +44,7 @@ SCORE_INTERVALS: dict[str, FromScores] = {
 }
 """Made from the value, the scores of the episodes and the level."""
 REFIT_INTERVALS = ("bca", "percentile")
-"""Made by refitting on resampled episodes: :func:`mixope.resampling.refitted_uncertainty`."""
+"""Made by refitting on resampled episodes: :func:`mixope.answers.resampling.refitted_uncertainty`."""
 AUTO, BLOCKS, SEQUENCE = "auto", "blocks", "sequence"
 INTERVALS = (AUTO, *SCORE_INTERVALS, BLOCKS, *REFIT_INTERVALS)
 ALIASES = {"clustered": "t", "bootstrap": "bca"}

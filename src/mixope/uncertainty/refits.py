@@ -5,7 +5,7 @@
 
 z₀ = Φ⁻¹(share of replicates below the estimate) corrects the median; a = Σ u³ / (6 (Σ u²)^{3/2}), u the influence of
 each episode, corrects for a spread that changes with the value (Efron 1987). Where the replicates come from is in
-:mod:`mixope.resampling`.
+:mod:`mixope.answers.resampling`.
 """
 
 from __future__ import annotations

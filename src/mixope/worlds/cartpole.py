@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray
 from mixope.base.errors import DataError, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.policies.callables import DiscreteCallablePolicy
 from mixope.policies.protocol import Policy
 from mixope.worlds import continuous

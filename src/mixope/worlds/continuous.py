@@ -20,7 +20,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.policies.protocol import ContinuousPolicy, DiscretePolicy, Policy
 from mixope.worlds.simulation import Columns, logger_names, share_episodes, truncated
 

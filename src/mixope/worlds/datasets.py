@@ -24,8 +24,8 @@ import numpy as np
 from mixope import worlds
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import Advice, Setting, UnknownName, UsageError
+from mixope.base.estimand import Estimand
 from mixope.base.folders import ClaimedFolder, claim
-from mixope.estimand import Estimand
 from mixope.logs import write
 from mixope.version import __version__
 from mixope.worlds import cartpole, linear_quadratic, pendulum

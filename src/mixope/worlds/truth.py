@@ -37,7 +37,7 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds.model import TOLERANCE, Model
 
 ANCHOR_STEPS = 64

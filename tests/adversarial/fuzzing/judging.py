@@ -24,13 +24,13 @@ import duckdb
 import numpy as np
 
 import mixope
+from mixope.answers.estimate import Estimate
 from mixope.backtesting import Backtest
 from mixope.base.errors import MixopeError, MixopeWarning
 from mixope.differences import Comparison
 from mixope.engines import EmbeddedEngine, MemoryEngine
-from mixope.estimate import Estimate
 from mixope.logs import Logs, explain_episodes, explain_rows
-from mixope.seen import count
+from mixope.session.session import count
 
 from . import folders, policies, questions
 from . import logs as drawn

@@ -21,7 +21,7 @@ from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.estimators.counts.flow import no_ends, starts_inside
 from mixope.estimators.counts.kriging import number_factors
 from mixope.estimators.counts.worlds import world_of_states
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import Transitions
 from mixope.solvers.components import long_runs, reached_from, states_that_go_on
 

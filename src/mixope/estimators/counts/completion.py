@@ -27,7 +27,7 @@ from scipy import linalg, sparse
 
 from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError, must_fit
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.counts.completed_part import CompletedPart
 from mixope.estimators.counts.kriging import NEIGHBOURS, Kriging, Likeness, Places, first_guess, measure_likeness
 from mixope.requests.transitions import noise_by_action

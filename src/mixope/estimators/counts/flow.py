@@ -26,12 +26,12 @@ from scipy import sparse
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, DataError, Setting
+from mixope.base.estimand import NEARLY_ONE, Estimand
 from mixope.behaviours.calibration import misfit, state_factors
 from mixope.behaviours.defaults import as_behaviour
 from mixope.behaviours.protocol import Behaviour
-from mixope.estimand import NEARLY_ONE, Estimand
 from mixope.estimators.counts.solution import uncovered
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import Transitions
 from mixope.solvers.chain import Chain
 from mixope.solvers.components import heaviest_component, long_runs, reached_from

@@ -22,7 +22,7 @@ import numpy as np
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.counts.flow import Flow
 from mixope.estimators.counts.occupancy import Occupancy
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import Transitions
 
 _PRIOR = 10.0

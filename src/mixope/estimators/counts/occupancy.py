@@ -22,7 +22,7 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import must_fit
 from mixope.behaviours import CountedMixture
 from mixope.estimators.counts.flow import Flow, follow
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.solvers.outcome import Outcome, Solved
 
 

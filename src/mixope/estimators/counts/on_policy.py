@@ -26,16 +26,16 @@ import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.errors import MixopeError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture
-from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.policies import uniform
-from mixope.problem import Problem
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSurvey, EpisodeTotals
 from mixope.requests.grouping import Lookup
+from mixope.requests.problem import Problem
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.trajectories import NumberedSteps, OrderedRows
 from mixope.requests.transitions import Transitions, empty_scores, restrict

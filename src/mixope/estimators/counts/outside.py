@@ -25,7 +25,7 @@ import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
 from mixope.estimators.counts.flow import Flow, restarting_edges
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.solvers.components import closed_classes, reached_from
 
 _ROUNDING = 1e-9

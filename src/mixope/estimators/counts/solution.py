@@ -10,7 +10,7 @@ target in every state:
     uncovered mass    Σ_s d(s) (1 − Σ_{a logged in s} π(a|s)) / Σ_s d(s)
 
 While the rows are read, nothing of the flow is held: what checks look at is read off before
-(:attr:`mixope.problem.Problem.reader`), and weights are summed by logger.
+(:attr:`mixope.requests.problem.Problem.reader`), and weights are summed by logger.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.estimators.asking import Answer, Asking, answered
 from mixope.estimators.solution import Solution, Weights, average, combine, combine_weights
-from mixope.problem import Problem
 from mixope.requests.followed import Followed
+from mixope.requests.problem import Problem
 from mixope.requests.request import Request
 from mixope.requests.scores import ScoreTable
 from mixope.requests.transitions import Transitions, start_error

@@ -22,7 +22,7 @@ from mixope.base.errors import DataError
 from mixope.estimators.counts.flow import by_starts
 from mixope.estimators.counts.solution import CountedSolution, combine_counted
 from mixope.estimators.solution import Weights
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.transitions import BASIS
 
 MOST_WORLDS = 100

@@ -18,9 +18,9 @@ from scipy.special import logsumexp
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.errors import DataError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import Behaviour, DefaultMixture, FittedBehaviour, Logged, PerLogger
 from mixope.behaviours.propensities import SUSPECT, misfit_of_laws, misfit_of_ratio
-from mixope.estimand import Estimand
 from mixope.estimators.asking import Asking, all_or_nothing
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.features.ratio import RatioReport, calibration_requests, log_target, solve_ratios

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray
 from mixope.base.errors import MixopeError, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.counts.on_policy import ChainValue, OnPolicyValues, RewardPieces, on_policy_values, settled
 from mixope.estimators.features.estimators import RewardSums

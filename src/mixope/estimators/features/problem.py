@@ -16,8 +16,8 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray, IntArray, runs
 from mixope.base.errors import UsageError
+from mixope.base.estimand import Estimand
 from mixope.behaviours import Behaviour, FittedBehaviour
-from mixope.estimand import Estimand
 from mixope.estimators.counts.flow import no_ends
 from mixope.features import ColumnFeatures, FeatureMap, FittedMap, NormalisedBumps, default_size, fit_encoded
 from mixope.features.actions import DiscreteActions, QuadraticActions

@@ -30,7 +30,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.errors import DataError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.asking import Asking
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.features.ratio import RatioReport

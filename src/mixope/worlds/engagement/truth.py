@@ -27,7 +27,7 @@ from scipy.sparse import csgraph
 
 from mixope.base.arrays import FloatArray, is_number
 from mixope.base.errors import UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.worlds.engagement.designs import Choices, Design, check_exposure, check_whole
 from mixope.worlds.engagement.settings import world_of
 from mixope.worlds.engagement.world import TOLERANCE, World

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mixope.base.errors import DataError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.base.files import replacing
 from mixope.base.folders import claim
-from mixope.estimand import Estimand
 from mixope.logs.writing import ROW_GROUP_SIZE
 from mixope.version import __version__
 from mixope.worlds.engagement import truth

@@ -27,13 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from mixope.answering import Skipped, answer
+from mixope.answers.answering import Skipped, answer
+from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice
 from mixope.checks import Verdict
-from mixope.estimate import Estimate
 from mixope.estimators import Estimator
-from mixope.seen import Counted, Sampled
-from mixope.survey import Survey
+from mixope.session.session import Counted, Sampled
+from mixope.session.survey import Survey
 from mixope.uncertainty import IntervalChoice
 
 LEARNED: str | Estimator = "fqe"

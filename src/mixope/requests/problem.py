@@ -11,7 +11,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, DataError, Setting, UsageError, must_fit
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from mixope.answers.confounding import Confounding
+from mixope.answers.pictures import Pictures
 from mixope.base.arrays import FloatArray
+from mixope.base.estimand import Estimand
 from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
-from mixope.confounding import Confounding
-from mixope.estimand import Estimand
 from mixope.estimators.solution import Measures
-from mixope.pictures import Pictures
 from mixope.requests.episodes import EpisodeTotals
 from mixope.requests.weights import WeightBin
 from mixope.uncertainty import Difference, Interval

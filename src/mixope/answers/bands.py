@@ -24,12 +24,12 @@ from scipy import sparse
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.base.errors import UnknownName, UsageError
-from mixope.estimand import Estimand
+from mixope.base.estimand import Estimand
 from mixope.estimators.counts.flow import Flow, with_restart
 from mixope.estimators.counts.occupancy import pooled
-from mixope.problem import Problem
-from mixope.questions import resolve_policy
-from mixope.seen import Counted
+from mixope.requests.problem import Problem
+from mixope.session.questions import resolve_policy
+from mixope.session.session import Counted
 from mixope.solvers.bounds import Leaky, Side, average_bound, discounted_bound, horizon_bound
 
 Continuation = Literal["worst", "alike"]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixope.answers.pictures.records import Visit, Visits
 from mixope.base.arrays import sum_by
 from mixope.estimators import Weights
-from mixope.pictures.records import Visit, Visits
 from mixope.requests.transitions import Transitions
 
 MOST_STATES = 12

@@ -9,7 +9,7 @@ from typing import Any
 
 from mixope.base.arrays import is_number, is_whole
 from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, about
-from mixope.estimand import Estimand, Kind
+from mixope.base.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
 from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy, with_names
 from mixope.solvers.devices import Device

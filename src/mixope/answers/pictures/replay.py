@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mixope.answers.pictures.records import ReplayedMean
 from mixope.checks.replay import steps_of
-from mixope.pictures.records import ReplayedMean
 from mixope.requests.replay import Replay, Replays
 
 

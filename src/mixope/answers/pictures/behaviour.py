@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixope.answers.pictures.records import Reliability, ReliabilityBin
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.behaviours.classifier import FittedClassifier
 from mixope.checks.known_policies import LEAST
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
-from mixope.pictures.records import Reliability, ReliabilityBin
 from mixope.policies.protocol import Policy
-from mixope.problem import Problem, pair_probabilities
+from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.transitions import Transitions, restrict
 
 BINS = 10

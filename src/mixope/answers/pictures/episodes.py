@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
+from mixope.answers.pictures.records import Grown, ReturnBar
 from mixope.base.arrays import FloatArray, IntArray
-from mixope.pictures.records import Grown, ReturnBar
 from mixope.uncertainty import degrees_of_freedom, quantile, standard_error
 
 POINTS = 24

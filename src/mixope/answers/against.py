@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mixope.answers.estimate import Earned
 from mixope.base.arrays import FloatArray
-from mixope.estimand import Estimand
-from mixope.estimate import Earned
+from mixope.base.estimand import Estimand
 from mixope.estimators import Solution
 from mixope.estimators.counts.on_policy import OnPolicyValue
 from mixope.uncertainty import (

@@ -34,7 +34,7 @@ from mixope.base.arrays import FloatArray, IntArray, is_number, sum_by
 from mixope.base.errors import UsageError
 from mixope.estimators.counts.flow import Flow
 from mixope.estimators.counts.occupancy import pooled
-from mixope.problem import Problem
+from mixope.requests.problem import Problem
 from mixope.requests.spread import Spread
 from mixope.solvers.bounds import Side
 from mixope.solvers.reweighted import Average, Extreme, NodeOutcomes, Room, Total, extreme

@@ -22,8 +22,8 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, must_fit
+from mixope.base.estimand import Estimand
 from mixope.base.processes import Progress, run_tasks
-from mixope.estimand import Estimand
 from mixope.estimators import Estimator, Solution, make
 from mixope.estimators.asking import Rounds, answered
 from mixope.estimators.counts.solution import without_scores
@@ -32,16 +32,16 @@ from mixope.logs import EPISODE_KEYS, Logs
 from mixope.policies import Policy, TabularPolicy
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
-from mixope.problem import Problem, pair_probabilities
-from mixope.questions import ask
 from mixope.requests.by_episode import first_of_runs
 from mixope.requests.grouping import Grouped, Grouping, GroupSums
+from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.request import Request, merge_in_order, partials
 from mixope.requests.rows import TIMES, episode_hash, unfollowed_of
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.trajectories import TRANSITION, NumberedSteps, OrderedRows
 from mixope.requests.transitions import Transitions, restrict, transition_grouping
-from mixope.seen import Counted, Sampled
+from mixope.session.questions import ask
+from mixope.session.session import Counted, Sampled
 from mixope.uncertainty import Interval, IntervalChoice, Uncertainty, bca_interval, few_episodes, percentile_interval
 from mixope.uncertainty.refits import Method
 

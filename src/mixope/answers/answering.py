@@ -1,11 +1,11 @@
 """From questions to estimates: every estimator on every target, in rounds of scans that all of them share.
 
-    1  what is known already (:mod:`mixope.seen`)
+    1  what is known already (:mod:`mixope.session.session`)
     2  estimators ask in rounds; each round is one scan, however many asked
     3  scores by episode, which also tells whether the rows of every episode fit together
     4  interval, checks, verdict, outer band: an estimate is built once
 
-The same path carries counts and features: what differs is the problem that :mod:`mixope.seen` makes.
+The same path carries counts and features: what differs is the problem that :mod:`mixope.session.session` makes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixope.against import TargetScores
-from mixope.bands import Band, problem_band
+from mixope.answers.against import TargetScores
+from mixope.answers.bands import Band, problem_band
+from mixope.answers.estimate import Earned, Estimate, LoggerShare, Provenance
+from mixope.answers.pictures import (
+    Pictures,
+    ReturnBar,
+    Visits,
+    growth,
+    loggers_in_turn,
+    reliability,
+    replayed_means,
+    returns,
+    visits,
+)
+from mixope.answers.resampling import refit_of, refitted_uncertainty
 from mixope.base.arrays import FloatArray, IntArray
 from mixope.base.errors import Advice, MixopeError, Setting
+from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
 from mixope.checks import (
     Diagnostic,
@@ -40,8 +54,6 @@ from mixope.checks.coverage import coverage_shift, is_middling, is_small, lone_s
 from mixope.checks.evidence import Readings
 from mixope.checks.replay import replay_logs
 from mixope.checks.state import carried
-from mixope.estimand import Estimand
-from mixope.estimate import Earned, Estimate, LoggerShare, Provenance
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
@@ -50,31 +62,19 @@ from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.trajectory import Trajectory
 from mixope.logs import UNLABELLED
-from mixope.pictures import (
-    Pictures,
-    ReturnBar,
-    Visits,
-    growth,
-    loggers_in_turn,
-    reliability,
-    replayed_means,
-    returns,
-    visits,
-)
-from mixope.problem import Problem
-from mixope.questions import Question, ask, naming_targets, target_named
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.pasts import Pasts, pasts_of
+from mixope.requests.problem import Problem
 from mixope.requests.replay import Replays
 from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import MOST_ORDERED
 from mixope.requests.transitions import ENDED
 from mixope.requests.weights import WeightBin
-from mixope.resampling import refit_of, refitted_uncertainty
-from mixope.seen import Counted, Sampled
+from mixope.session.questions import Question, ask, naming_targets, target_named
+from mixope.session.session import Counted, Sampled
+from mixope.session.survey import Survey
 from mixope.solvers.devices import Device
-from mixope.survey import Survey
 from mixope.uncertainty import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
 from mixope.version import __version__
 

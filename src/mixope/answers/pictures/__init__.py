@@ -6,9 +6,9 @@ behaviour    probabilities of actions against their frequencies
 replay       levels that the counts predict of the logs themselves, beside those that were seen
 """
 
-from mixope.pictures.behaviour import reliability
-from mixope.pictures.episodes import growth, loggers_in_turn, returns
-from mixope.pictures.records import (
+from mixope.answers.pictures.behaviour import reliability
+from mixope.answers.pictures.episodes import growth, loggers_in_turn, returns
+from mixope.answers.pictures.records import (
     Grown,
     Pictures,
     Reliability,
@@ -18,8 +18,8 @@ from mixope.pictures.records import (
     Visit,
     Visits,
 )
-from mixope.pictures.replay import replayed_means
-from mixope.pictures.states import visits
+from mixope.answers.pictures.replay import replayed_means
+from mixope.answers.pictures.states import visits
 
 __all__ = [
     "Grown",

@@ -18,9 +18,9 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
 from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
 from mixope.engines import CheckpointedEngine, Engine, MemoryEngine, bounded, choose, settings_of, with_checkpoint
-from mixope.estimand import Estimand
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
 from mixope.estimators.device_sums import DeviceSums
@@ -28,8 +28,6 @@ from mixope.estimators.features.on_policy import on_policy_on_features
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
 from mixope.logs import LARGE, UNIT, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
-from mixope.problem import Problem, Reader
-from mixope.questions import Question, as_logs, check_seed
 from mixope.requests.checksum import Checksum, Sums
 from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
@@ -37,6 +35,7 @@ from mixope.requests.joined import Joined
 from mixope.requests.limits import limit_of
 from mixope.requests.moments import Moments
 from mixope.requests.odd_rewards import odd_in_sample
+from mixope.requests.problem import Problem, Reader
 from mixope.requests.repeats import repeats_of_rows
 from mixope.requests.request import Request
 from mixope.requests.sample import SAMPLE_ROWS, Sample
@@ -48,9 +47,10 @@ from mixope.requests.stale import stale_vectors
 from mixope.requests.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.requests.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.requests.values import CategoryValues
-from mixope.sizes import refuse_too_large
+from mixope.session.questions import Question, as_logs, check_seed
+from mixope.session.sizes import refuse_too_large
+from mixope.session.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.solvers.devices import Device
-from mixope.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.uncertainty import IntervalChoice
 from mixope.uncertainty.choice import BLOCKS
 
