@@ -30,7 +30,7 @@ from mixope.checks.steadiness import LEAST, normal_of_t
 from mixope.checks.verdicts import Diagnostic, graded
 from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.state_ratio import state_ratio
-from mixope.requests.pasts import Pasts, Trace, earlier_sums, told_of
+from mixope.requests.pasts import ACTION, ALIKE, STATE, WHOLE, Pasts, Trace, earlier_sums, told_of
 from mixope.requests.problem import Problem
 from mixope.requests.replay import FOLDS, Laid
 
@@ -103,17 +103,27 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
     if largest is not None and abs(largest.deviates) > MOVES and not evidence.is_rounding(largest.size):
         size = abs(largest.size) / half
         fail = FAIL if abs(largest.deviates) > SURELY else np.inf
-        said += f"; by {largest.past} the value would move by {largest.size:+.3g}, {size:.2g} half-widths"
-        return graded("state", size, WARN, fail, said + (_REMEDY if size > WARN else ""))
+        there = f"{evidence.value + largest.size:.3g}, {size:.2g} half-widths away"
+        said += f"; counting what was done in {largest.past}, the value would be about {there}"
+        return graded("state", size, WARN, fail, said + (_remedy(trace) if size > WARN else ""))
     explained = [] if delta is None else [t for t in _explained(pasts, delta) if (_z(t) or 0.0) > TOLD]
-    share, by = max(((t.share or 0.0, t.past) for t in explained), default=(0.0, ""))
+    share, by = max(((t.share or 0.0, t) for t in explained), key=lambda found: found[0], default=(0.0, trace))
     if share > EXPLAINED:
-        said += f"; {by} explains {share:.0%} of what the value hangs on and the state leaves over{_REMEDY}"
+        said += f"; {by.past} explains {share:.0%} of what the value hangs on and the state leaves over{_remedy(by)}"
         return Diagnostic("state", share, EXPLAINED, "warn", said)
     return Diagnostic("state", 0.0, WARN, "pass", f"{said}; it is not seen to move the value")
 
 
-_REMEDY = ". Put it into the state, or ask for no more steps than were logged"
+_REMEDIES = {
+    ACTION: "the action before (or how often each was taken lately)",
+    STATE: "the state before (or a finer record of it)",
+    WHOLE: "the mean of what came before",
+    ALIKE: "who this is",
+}
+
+
+def _remedy(trace: Trace) -> str:
+    return f". Put {_REMEDIES[trace.past]} into the state"
 
 
 def _whether(told: float, trace: Trace) -> str:
