@@ -27,8 +27,8 @@ from mixope.base.arrays import FloatArray, is_number
 from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.base.rendering import Record, Rows
-from mixope.checks import Diagnostic, Verdict, verdict
-from mixope.checks.verdicts import graded
+from mixope.checks import Check, Diagnostic, Verdict, verdict
+from mixope.checks.check import FAR
 from mixope.engines import Engine
 from mixope.estimators.trajectory import weighted
 from mixope.estimators.whole_returns import episode_returns, episode_weights
@@ -43,6 +43,12 @@ MOST_POINTS = 200
 """Of the distribution, as it is kept."""
 WARN, FAIL = 20.0, 5.0
 """Effective episodes behind the tail."""
+TAIL = Check(
+    "episodes in the tail",
+    "weights",
+    FAR,
+    "a larger share (alpha), more episodes, a nearer target",
+)
 
 
 @dataclass(frozen=True)
@@ -218,7 +224,7 @@ def _of_target(mean: Estimate, w: FloatArray, y: FloatArray, alpha: float, level
     tail, q = _tail(w, y, alpha, level)
     size = _effective(w * (y <= q))
     said = f"the worst {alpha:.3g} of the target's episodes rest on {size:,.1f} effective episodes of the logs"
-    checks = (graded("episodes in the tail", size, WARN, FAIL, said, high_is_bad=False), *mean.diagnostics)
+    checks = (TAIL.graded(size, WARN, FAIL, said, high_is_bad=False), *mean.diagnostics)
     return TargetReturns(
         target=mean.target,
         mean=_amount("mean", float(w @ y), w * (y - w @ y), level),

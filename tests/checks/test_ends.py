@@ -8,8 +8,9 @@ import pytest
 
 import mixope
 from mixope.base.estimand import Estimand
-from mixope.checks.checks import mean_weight, reward_range
 from mixope.checks.evidence import Evidence
+from mixope.checks.value import reward_range
+from mixope.checks.weights import mean_weight
 from mixope.estimators import Solution
 from mixope.estimators.solution import Measures
 from mixope.uncertainty import Interval, Uncertainty

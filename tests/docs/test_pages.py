@@ -9,6 +9,7 @@ import pytest
 from documents import PAGES, ROOT, anchors, first_cells, links, page_name
 
 import mixope
+from mixope.checks import CHECKS, checks
 from mixope.estimators import REGISTRY
 from mixope.logs import CANONICAL
 from mixope.logs.names import ALIASES
@@ -110,14 +111,42 @@ def test_the_reference_has_every_public_name_once() -> None:
     assert sorted(shown) == sorted(set(mixope.__all__) - {"__version__"})
 
 
-def test_every_check_is_listed() -> None:
-    folder = ROOT / "src" / "mixope" / "checks"
-    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
-    names = set(re.findall(r'(?:Check|Diagnostic|_?graded|_judged)\(\s*"([^"]+)"', code))
-    assert names
-    for page in ("results.md", "verdicts.md"):
-        text = (DOCS / page).read_text(encoding="utf-8")
-        assert [name for name in sorted(names) if f"\n| {name} |" not in text] == [], page
+def _checks_of(page: Path) -> dict[str, tuple[str, str]]:
+    """Of every check that a table of the page lists: the anchor of the heading above it, and the last cell."""
+    found: dict[str, tuple[str, str]] = {}
+    anchor = ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            anchor = re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", line.lstrip("# ").lower()))
+        elif line.startswith("| "):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            found.setdefault(cells[0].strip(), (anchor, cells[-1].strip()))
+    return found
+
+
+def _said(words: str) -> str:
+    """Without links and without marks of code."""
+    return re.sub(r"[`'\"]", "", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", words))
+
+
+def test_every_check_is_listed_with_its_remedy_where_it_says() -> None:
+    listed = _checks_of(DOCS / "verdicts.md")
+    assert [name for name in checks() if name not in listed] == []
+    anchors_of = anchors(DOCS / "verdicts.md")
+    for name, check in checks().items():
+        anchor, words = listed[name]
+        page, _, place = check.page.partition("#")
+        assert (ROOT / page).is_file()
+        assert place in anchors_of
+        assert place == anchor or name in place.replace("-", " "), f"{name} is under {anchor}"
+        assert _said(words).startswith(_said(check.remedy)), (
+            f"{name}: the page says {words!r}, the check {check.remedy!r}"
+        )
+
+
+def test_every_check_of_an_estimate_is_listed_with_its_thresholds() -> None:
+    text = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert [name for name in CHECKS if f"\n| {name} |" not in text] == []
 
 
 def test_every_benchmark_is_listed() -> None:

@@ -22,11 +22,18 @@ from mixope.answers.estimate import Estimate, Provenance
 from mixope.base.estimand import Estimand
 from mixope.base.rendering import ReportedRecord, Rows, plain
 from mixope.base.restoring import restore
-from mixope.checks import Diagnostic, Verdict, verdict
+from mixope.checks import Check, Diagnostic, Verdict, verdict
+from mixope.checks.check import WORLDS
 
 WARN = 3.0
 """Standard deviations of a normal law beyond which the predictions are not off by chance."""
 BEYOND_CHANCE = float(ndtr(-WARN))
+BACKTEST = Check(
+    "backtest",
+    "backtest",
+    WORLDS,
+    "see the row of that logger: another population, another time, or a recorder's error",
+)
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class Backtest(ReportedRecord):
             return None
         least = min([together, *(row.chance for row in judged if row.chance is not None)])
         off = float(-ndtri(min(max(least, 1e-300), 1.0 - 1e-16)))
-        return Diagnostic("backtest", off, WARN, "warn" if off > WARN else "pass", self._sentence(together))
+        return BACKTEST.diagnostic(off, WARN, "warn" if off > WARN else "pass", self._sentence(together))
 
     def _sentence(self, together: float) -> str:
         """What the check says: of the logger that is beyond chance, of all of them, of one that is not."""

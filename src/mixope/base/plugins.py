@@ -38,6 +38,16 @@ WINGS: dict[str, dict[str, str]] = {
         "onnx_policy": "mixope.adapters.onnx:onnx_policy",
         "sb3_policy": "mixope.adapters.sb3:sb3_policy",
     },
+    "checks": {
+        "backtest": "mixope.backtesting.records:BACKTEST",
+        "coming back": "mixope.experiments.absences:COMING_BACK",
+        "drift": "mixope.experiments.drift:DRIFT",
+        "episodes in the tail": "mixope.distributions:TAIL",
+        "history": "mixope.experiments.history:HISTORY",
+        "later levels": "mixope.experiments.forecast:LATER_LEVELS",
+        "later periods": "mixope.experiments.forecast:LATER_PERIODS",
+        "leaving": "mixope.experiments.absences:LEAVING",
+    },
     "commands": {},
     "estimators": {},
     "formats": {

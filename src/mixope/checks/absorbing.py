@@ -16,6 +16,7 @@ import numpy as np
 
 from mixope.base.arrays import BoolArray, sum_by
 from mixope.base.errors import Advice, MixopeError, Setting
+from mixope.checks.check import FAR, Check
 from mixope.checks.evidence import Evidence, Parked
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.occupancy import pooled
@@ -65,11 +66,18 @@ def absorbing_states(evidence: Evidence) -> Diagnostic | None:
         return None
     much = parked.share > SHARE
     words = f"{parked.share:.1%} of the target's steps are in states that no row leaves and that always earn the same"
-    remedy = (
-        "; if episodes end there, mark the row that leads there as terminated (",
+    return ABSORBING.diagnostic(parked.share, SHARE, "warn" if much else "pass", words)
+
+
+ABSORBING = Check(
+    "absorbing states",
+    "data",
+    FAR,
+    Advice(
+        "mark the row that leads there as terminated (",
         Setting("columns", {"terminated": ...}),
-        "), or drop the padding; otherwise ask for a discounted value: ",
+        "), or drop the padding; if nothing really happens there, ask for a discounted value: ",
         Setting("estimand", "discounted"),
-    )
-    said = Advice(words, *(remedy if much else ()))
-    return Diagnostic("absorbing states", parked.share, SHARE, "warn" if much else "pass", said)
+    ),
+    absorbing_states,
+)

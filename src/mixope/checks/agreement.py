@@ -34,8 +34,10 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.checks.check import WORLDS, Check
+from mixope.checks.evidence import LogEvidence
 from mixope.checks.steadiness import late_half
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.trajectories import OrderedRows
 from mixope.requests.transitions import ENDED, UNFOLLOWED, Transitions, transition_cells
 
@@ -86,7 +88,7 @@ def loggers_agree(transitions: Transitions) -> Diagnostic | None:
     found = disagreement(Parts(t.logger, t.pair, cell, t.rows, t.reward, t.lowest, t.highest, known, ended))
     if found is None:
         return None
-    return _judged("loggers agree", "loggers", found, "a label, a reward or the world may differ between them")
+    return _judged(LOGGERS, "loggers", found, "a label, a reward or the world may differ between them")
 
 
 def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArray) -> Diagnostic | None:
@@ -103,10 +105,10 @@ def halves_agree(transitions: Transitions, ordered: OrderedRows, logger: IntArra
     if found is None:
         return None
     cause = "the world may have changed meanwhile, or something that is not in the state tells episodes apart"
-    return _judged("episodes agree", "early and late episodes", found, cause)
+    return _judged(EPISODES, "early and late episodes", found, cause)
 
 
-def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
+def _judged(check: Check, who: str, found: Disagreement, cause: str) -> Diagnostic:
     about = "rewards" if found.rewards >= found.dynamics else "next states"
     words = (
         f"{who} agree on the same actions in the same states ({found.worst:.1f} standard deviations)"
@@ -114,7 +116,7 @@ def _judged(name: str, who: str, found: Disagreement, cause: str) -> Diagnostic:
         else f"{who} disagree on the {about} of the same actions in the same states, by {found.worst:.1f} standard"
         f" deviations; {cause}"
     )
-    return graded(name, found.worst, WARN, FAIL, words)
+    return check.graded(found.worst, WARN, FAIL, words)
 
 
 def disagreement(parts: Parts) -> Disagreement | None:
@@ -272,3 +274,25 @@ def normal_of_chi_squared(statistic: float, degrees: float) -> float:
         return 0.0
     tail = float(chdtrc(degrees, max(statistic, 0.0)))
     return float(-ndtri(min(max(tail, 1e-300), 1.0 - 1e-16)))
+
+
+def _early_and_late(logs: LogEvidence) -> Diagnostic | None:
+    if logs.transitions is None or logs.sums.ordered is None:
+        return None
+    return halves_agree(logs.transitions, logs.sums.ordered, logs.sums.totals.logger)
+
+
+LOGGERS = Check(
+    "loggers agree",
+    "data",
+    WORLDS,
+    "evaluate one logger's rows, or put what differs into the state",
+    judge_logs=lambda logs: None if logs.transitions is None else loggers_agree(logs.transitions),
+)
+EPISODES = Check(
+    "episodes agree",
+    "data",
+    WORLDS,
+    "find the date; evaluate the rows of the world that will be",
+    judge_logs=_early_and_late,
+)

@@ -6,6 +6,7 @@ actions that were never logged.
 
 from __future__ import annotations
 
+from mixope.checks.check import LITTLE, Check
 from mixope.checks.evidence import Evidence
 from mixope.checks.verdicts import Diagnostic
 
@@ -26,7 +27,7 @@ def approximation(evidence: Evidence) -> Diagnostic | None:
     words = f"{cause}; an error of approximation of {error:.2g} makes {share:.0%} of the variance behind the interval"
     much = share > MOST
     said = f"{words}, more than twice as much as chance" if much else words
-    return Diagnostic("approximation", share, MOST, "warn" if much else "pass", said)
+    return APPROXIMATION.diagnostic(share, MOST, "warn" if much else "pass", said)
 
 
 def correction(evidence: Evidence) -> Diagnostic | None:
@@ -39,4 +40,14 @@ def correction(evidence: Evidence) -> Diagnostic | None:
     much = reach > 1.0
     where = "outside the interval: use 'dr'" if much else "inside the interval"
     words = f"corrected by the value model the value would be {corrected:.4g}, {where}"
-    return Diagnostic("correction", reach, 1.0, "warn" if much else "pass", words)
+    return CORRECTION.diagnostic(reach, 1.0, "warn" if much else "pass", words)
+
+
+APPROXIMATION = Check(
+    "approximation",
+    "coverage",
+    LITTLE,
+    "more rows; other features (features=); a learned value ('fqe') beside it",
+    approximation,
+)
+CORRECTION = Check("correction", "coverage", LITTLE, "trust 'dr' more than 'emp'; look at both", correction)

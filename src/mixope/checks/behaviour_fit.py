@@ -26,9 +26,10 @@ import numpy as np
 from mixope.base.errors import MixopeError
 from mixope.behaviours import Behaviour, CountedMixture, KnownMixture
 from mixope.behaviours.propensities import SUSPECT
+from mixope.checks.check import BEHAVIOUR, Check
 from mixope.checks.evidence import Evidence
 from mixope.checks.known_policies import misfit_of_policies, misfit_of_propensities
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.state_ratio import solve_on_counts
 from mixope.requests.problem import Problem
 
@@ -116,20 +117,20 @@ def _judged(misfit: Misfit, evidence: Evidence) -> Diagnostic:
     off = f"{misfit.deviations:.1f} standard deviations"
     if not misfit.strange:
         words = f"{misfit.what} fit the actions that were logged ({off})"
-        return graded("behaviour fit", misfit.deviations, *misfit.limits, words)
+        return FIT.graded(misfit.deviations, *misfit.limits, words)
     said = f"{misfit.what} do not fit the actions that were logged, by {off}"
     if not misfit.used:
         return _column(misfit, said)
     moved = _half_widths(misfit, evidence)
     if moved is None:
-        return graded("behaviour fit", misfit.deviations, *misfit.limits, f"{said}; {misfit.cause}")
+        return FIT.graded(misfit.deviations, *misfit.limits, f"{said}; {misfit.cause}")
     if moved <= MOVED and misfit.share > GROSS:
-        return Diagnostic("behaviour fit", misfit.deviations, misfit.limits[0], "warn", f"{said}; {misfit.cause}")
+        return FIT.diagnostic(misfit.deviations, misfit.limits[0], "warn", f"{said}; {misfit.cause}")
     if moved <= MOVED:
         said += f", but that moves the value by {moved:.2g} of the half-width of its interval only"
     else:
         said += f"; divided by others, the value would move by {moved:.2g} half-widths of its interval; {misfit.cause}"
-    return graded("behaviour fit", moved, MOVED, LOST, said)
+    return FIT.graded(moved, MOVED, LOST, said)
 
 
 def _column(misfit: Misfit, said: str) -> Diagnostic:
@@ -138,7 +139,7 @@ def _column(misfit: Misfit, said: str) -> Diagnostic:
         said += f", but are off by {misfit.share:.1%} only, as roundings are; the value does not rest on them"
     else:
         said += f"; {misfit.cause}. {_UNUSED}"
-    return graded("behaviour fit", misfit.share, ROUNDED, np.inf, said)
+    return FIT.graded(misfit.share, ROUNDED, np.inf, said)
 
 
 def _half_widths(misfit: Misfit, evidence: Evidence) -> float | None:
@@ -168,3 +169,13 @@ def _moved(misfit: Misfit, evidence: Evidence) -> float | None:
     if measures.uncorrected is not None and measures.plug_in is not None:
         return min(abs(value - measures.uncorrected), abs(value - measures.plug_in))
     return None
+
+
+FIT = Check(
+    "behaviour fit",
+    "data",
+    BEHAVIOUR,
+    "use 'emp' or 'dr', which estimate the behaviour; find the version of the policy that the propensities belong to,"
+    " and look whether actions have the same names throughout",
+    behaviour_fit,
+)

@@ -26,8 +26,9 @@ import numpy as np
 from mixope.base.arrays import sum_by
 from mixope.base.errors import MixopeError
 from mixope.behaviours import CountedMixture
+from mixope.checks.check import FAR, Check
 from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.flow import Flow, follow
 from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.solution import Solution
@@ -41,10 +42,12 @@ REFUSED, HARMLESS = 0.10, 0.35
 """The uncovered mass that fails, and that fails though like gaps move the value by less than the half-width."""
 THIN_ROWS, THIN_SHARE = 5, 0.8
 """Rows for each action below which a state is thin, and the share of a gap that lies there where chance left it."""
-OUTSIDE = 0.05
-"""Of the target, outside the part that was solved; where there is more, a gap is never harmless."""
+OUTSIDE, LOST = 0.05, 0.5
+"""Of the target, outside the part that was solved; where there is more than the first, a gap is never harmless."""
 CORRECTED = 0.05, 0.25
 """The limits where a value model on the factors stands in for what was never logged."""
+DISTANT = 0.25, 0.75
+"""Of what the target would do, the share that is far from all rows."""
 
 
 def coverage_shift(problem: Problem) -> float:
@@ -78,6 +81,46 @@ def lone_shift(problem: Problem) -> float:
     if not (other.solved.ok and wider > gap + ROUNDING):
         return float("nan")
     return abs(other.value - occupancy.value) * gap / (wider - gap)
+
+
+def uncovered_mass(evidence: Evidence) -> Diagnostic | None:
+    """The target's probability of actions never logged where it would be; vectors are not counted."""
+    if evidence.on_features:
+        return None
+    mass = evidence.solution.uncovered_mass
+    words = f"{mass:.2%} of the target's steps are actions never logged in their state{_besides(evidence)}"
+    return UNCOVERED.graded(mass, *gap_limits(evidence), words)
+
+
+def _besides(evidence: Evidence) -> str:
+    """What is known of a gap besides its size."""
+    if evidence.solution.corrects_coverage:
+        return " (the value model on the factors corrects for it as far as they tell)"
+    reach = gap_reach(evidence)
+    if reach is None:
+        return ""
+    return f"; by the actions that were logged once, a gap like this moves the value by {reach:.2g} half-widths"
+
+
+def mass_outside(evidence: Evidence) -> Diagnostic | None:
+    """How much of the target lies outside the part of the logs that was solved; vectors have no parts."""
+    if evidence.on_features:
+        return None
+    mass = evidence.solution.outside_mass
+    words = f"{mass:.2%} of the target may lie outside the part of the logs where it is followed"
+    return ELSEWHERE.graded(mass, OUTSIDE, LOST, words)
+
+
+def pairs_far_away(evidence: Evidence) -> Diagnostic | None:
+    """A learned value is a guess where nobody went, and all networks may guess alike."""
+    share = evidence.measures.far_pairs
+    if share is None:
+        return None
+    words = (
+        f"{share:.0%} of what the target would do lies farther from what was logged than 95 % of the logged rows lie"
+        " from other episodes"
+    )
+    return FAR_AWAY.graded(share, *DISTANT, words)
 
 
 def gap_limits(evidence: Evidence) -> tuple[float, float]:
@@ -143,4 +186,28 @@ def coverage_bias(shift: float, half_width: float | None) -> Diagnostic | None:
         if shift == 0
         else f"actions never logged could move the value by about {shift:.3g}, {share:.2g} of the interval's half-width"
     )
-    return graded("coverage bias", share, WARN, FAIL, words)
+    return BIAS.graded(share, WARN, FAIL, words)
+
+
+UNCOVERED = Check(
+    "uncovered mass",
+    "coverage",
+    FAR,
+    "record the state as several columns, so that others like it can tell; read the outer band; log these actions",
+    uncovered_mass,
+)
+ELSEWHERE = Check(
+    "mass outside",
+    "coverage",
+    FAR,
+    "ask for a horizon or a discount",
+    mass_outside,
+)
+FAR_AWAY = Check("pairs far away", "coverage", FAR, "log there; ask about a nearer target", pairs_far_away)
+BIAS = Check(
+    "coverage bias",
+    "coverage",
+    FAR,
+    "record the state as several columns, so that others like it can tell; log these actions",
+    small_gaps,
+)

@@ -8,6 +8,8 @@ but not for events of which none was seen.
                         γ = 1/√N. Of m symmetric scores it is about m²/6, so that few episodes alone do not make it
                         small. On vectors, where an episode may stand out only because a fit that has not seen it is far
                         off there, the fit on all rows may say that it does not.
+    rare rewards        on vectors, where nearly all rows earn the same: what the others are worth to the target, in
+                        rows. Chance among a few events is larger than their spread between episodes.
     rare ends           the total of an episode is the worth of a step over the chance that it is the last. With few
                         ends that chance is hardly known, and its inverse less so: the ends of the weighted logs count
                         as (Σ w)²/Σ w² over the terminated rows. If they decide, the standard error is the value over
@@ -19,8 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixope.base.errors import Advice, Setting
+from mixope.checks.check import FAR, Check
 from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.skewness import deciding_events
 from mixope.uncertainty import standard_error
 
@@ -29,6 +33,7 @@ FEWEST_EPISODES = 40
 LEAST = 3
 """Events below which the interval cannot be trusted; see docs/trust.md."""
 ENDS = 10
+ROWS = 30
 
 
 def few_decide(evidence: Evidence) -> Diagnostic | None:
@@ -45,7 +50,18 @@ def few_decide(evidence: Evidence) -> Diagnostic | None:
         if worth < LEAST
         else f"no handful of events decides: scores are no more skewed than {worth:,.0f} of one size would make them"
     )
-    return graded("deciding episodes", worth, LEAST, -np.inf, words, high_is_bad=False)
+    return DECIDING.graded(worth, LEAST, -np.inf, words, high_is_bad=False)
+
+
+def rare_rewards(evidence: Evidence) -> Diagnostic | None:
+    """What rows that earn otherwise than the rest are worth; None where rewards differ more than that."""
+    worth = evidence.measures.rare_rewards
+    if worth is None:
+        return None
+    words = f"nearly all rows earn the same; those that do not are worth {worth:,.0f} rows to the target" + (
+        f"; of fewer than {ROWS} no interval can tell how often they happen" if worth < ROWS else ""
+    )
+    return RARE_REWARDS.graded(worth, ROWS, -np.inf, words, high_is_bad=False)
 
 
 def rare_ends(evidence: Evidence) -> Diagnostic | None:
@@ -59,9 +75,31 @@ def rare_ends(evidence: Evidence) -> Diagnostic | None:
     words = f"the ends of episodes that the target reaches are worth {ends:,.1f}" + (
         f"; with fewer than {ENDS} nobody can tell how long its episodes are" if worth < ENDS else ""
     )
-    return graded("rare ends", worth, ENDS, -np.inf, words, high_is_bad=False)
+    return RARE_ENDS.graded(worth, ENDS, -np.inf, words, high_is_bad=False)
 
 
 def _ends_behind(evidence: Evidence) -> float | None:
     measured = evidence.measures.effective_ends
     return measured if evidence.readings.effective_ends is None else evidence.readings.effective_ends
+
+
+RARE_REWARDS = Check(
+    "rare rewards", "data", FAR, "log more of the rare event, or make its chance the reward", rare_rewards
+)
+DECIDING = Check(
+    "deciding episodes",
+    "data",
+    FAR,
+    "log more of the rare event, or make its chance the reward; do not read the value before the event has come a few"
+    " times",
+    few_decide,
+)
+RARE_ENDS = Check(
+    "rare ends",
+    "data",
+    FAR,
+    Advice(
+        "follow episodes longer; ask for a discounted value (", Setting("estimand", "discounted"), "), or for a horizon"
+    ),
+    rare_ends,
+)

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from scipy import special
 
+from mixope.base.errors import Advice, Setting
+from mixope.checks.check import DAMAGED, Check
 from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.logs import Jumps
 from mixope.session.survey import Dropped
@@ -78,7 +80,7 @@ def _ends_beside_cuts(evidence: Evidence) -> Diagnostic | None:
         f" do not: ends seem {lost:.1%} more frequent than they are, which may move the value by {off:.2g}, {reach:.2g}"
         " half-widths of the interval; log next observations"
     )
-    return graded("dropped rows", reach, *ENDS, words) if lost else None
+    return DROPPED.graded(reach, *ENDS, words) if lost else None
 
 
 def judge_dropped(
@@ -103,9 +105,9 @@ def judge_dropped(
     moved = f"would move the {unit} by {shift:.2g}, {_in_words(reach, half_width)}"
     words = f"{_gone(dropped)}; {_beside(jump, moved, known=dropped.mean is not None)}"
     found = [
-        graded("dropped rows", reach, *SHIFT, words),
-        graded("dropped rows", dropped.gone / dropped.of if counted else dropped.share, *SHARE, words),
-        graded("dropped rows", 0.0 if counted else dropped.share_lost, *SHARE, words),
+        DROPPED.graded(reach, *SHIFT, words),
+        DROPPED.graded(dropped.gone / dropped.of if counted else dropped.share, *SHARE, words),
+        DROPPED.graded(0.0 if counted else dropped.share_lost, *SHARE, words),
     ]
     return max(found, key=lambda one: SEVERITY.index(one.status))
 
@@ -143,3 +145,12 @@ def _in_words(reach: float, half_width: float | None) -> str:
     if half_width is None:
         return f"{reach:.2g}% of the range of rewards"
     return f"{reach:.2g} half-widths of the interval" if reach < MANY else f"over {MANY} half-widths of the interval"
+
+
+DROPPED = Check(
+    "dropped rows",
+    "data",
+    DAMAGED,
+    Advice("mark ends (terminated, truncated, ", Setting("ends"), "), log the next observation"),
+    dropped_rows,
+)

@@ -8,8 +8,9 @@ interval, which knows nothing of it.
 
 from __future__ import annotations
 
+from mixope.checks.check import VERDICTS, Check
 from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 
 WARN, FAIL = 0.5, 2.0
 """Shares of the half-width."""
@@ -31,4 +32,14 @@ def edge_of_the_logs(evidence: Evidence) -> Diagnostic | None:
         if span == 0
         else f"; what these earn could move the value by {span:.3g}, {share:.2g} of the interval's half-width"
     )
-    return graded("edge of the logs", share, WARN, FAIL, said + moved)
+    return EDGE.graded(share, WARN, FAIL, said + moved)
+
+
+EDGE = Check(
+    "edge of the logs",
+    "coverage",
+    f"{VERDICTS}#edge-of-the-logs",
+    "ask for what the logs have seen: a horizon of as many steps as episodes have; a discount that is forgotten by"
+    " then; cap the counter where states stop differing; log longer episodes",
+    edge_of_the_logs,
+)

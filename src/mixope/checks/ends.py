@@ -23,14 +23,17 @@ were. Five checks, at no further scan:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy import sparse
 from scipy.special import gammainc, ndtri, pdtr
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, Setting
-from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.check import DAMAGED, Check, Made
+from mixope.checks.evidence import Evidence, LogEvidence
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.episodes import EpisodeTotals
 from mixope.requests.followed import follow_up
 from mixope.requests.limits import Limit
@@ -65,7 +68,7 @@ def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
     ended, cut = Setting("ends", "terminated"), Setting("ends", "truncated")
     remedy = ("say ", ended, " or ", cut, " where the logs are read") if silent else ("mark their last rows",)
     said = f"{n:,} of {m:,} episodes ({share:.1%}) stop without a mark of an end or a cut, and are taken as cut; "
-    return graded("unmarked stops", share, STOPS, 1.0, Advice(said, *remedy))
+    return STOPPED.graded(share, STOPS, 1.0, Advice(said, *remedy))
 
 
 def lengths_fit(transitions: Transitions, episodes: EpisodeTotals) -> Diagnostic | None:
@@ -82,7 +85,7 @@ def lengths_fit(transitions: Transitions, episodes: EpisodeTotals) -> Diagnostic
         if z > LENGTHS[0]
         else f"episodes are as long as the states that they pass lead to expect ({z:.1f} standard deviations)"
     )
-    return graded("episode lengths", z, *LENGTHS, words)
+    return OUTLASTING.graded(z, *LENGTHS, words)
 
 
 def ends_at_a_limit(limit: Limit | None) -> Diagnostic | None:
@@ -97,7 +100,7 @@ def ends_at_a_limit(limit: Limit | None) -> Diagnostic | None:
         if z > STEPS[0]
         else f"the longest episodes end as others do ({z:.1f} standard deviations)"
     )
-    return graded("ends at a limit", z, *STEPS, words)
+    return AT_A_LIMIT.graded(z, *STEPS, words)
 
 
 def _never_cut(episodes: EpisodeTotals) -> float:
@@ -141,7 +144,7 @@ def ends_over_steps(transitions: Transitions, ordered: OrderedRows) -> Diagnosti
     bad = abs(z) > STEPS[0]
     said = f"the same actions in the same states {'do not ' if bad else ''}end episodes as often early as late"
     cause = "; episodes may be selected by their length, or something that is not in the state ends them" if bad else ""
-    return graded("ends over steps", abs(z), *STEPS, f"{said} ({z:+.1f} standard deviations){cause}")
+    return OVER_STEPS.graded(abs(z), *STEPS, f"{said} ({z:+.1f} standard deviations){cause}")
 
 
 def ends_at_cuts(transitions: Transitions, ordered: OrderedRows) -> Diagnostic | None:
@@ -160,7 +163,7 @@ def ends_at_cuts(transitions: Transitions, ordered: OrderedRows) -> Diagnostic |
         if z > CUTS[0]
         else f"episodes do not end more often where others are cut ({z:.1f} standard deviations)"
     )
-    return graded("ends at cuts", z, *CUTS, words)
+    return AT_CUTS.graded(z, *CUTS, words)
 
 
 def surplus_in(stratum: IntArray, weight: FloatArray, happened: FloatArray) -> float | None:
@@ -185,3 +188,51 @@ def trend_in(stratum: IntArray, at: FloatArray, happened: FloatArray) -> float |
     off, late = (x - (sum_by(stratum, x) / np.maximum(n, 1.0))[stratum] for x in (happened, at))
     variance = float(np.sum(sum_by(stratum, late**2) * sum_by(stratum, off**2) / np.maximum(n - 1.0, 1.0)))
     return float(late @ off) / np.sqrt(variance) if variance > 0 else None
+
+
+def _in_order(judge: Callable[[Transitions, OrderedRows], Diagnostic | None]) -> Callable[[LogEvidence], Made]:
+    """The judge of logs whose rows are counted and known in their order."""
+
+    def judged(logs: LogEvidence) -> Diagnostic | None:
+        if logs.transitions is None or logs.sums.ordered is None:
+            return None
+        return judge(logs.transitions, logs.sums.ordered)
+
+    return judged
+
+
+STOPPED = Check(
+    "unmarked stops",
+    "data",
+    DAMAGED,
+    Advice("mark the last rows, or say ", Setting("ends"), " when reading"),
+    unmarked_stops,
+)
+OUTLASTING = Check(
+    "episode lengths",
+    "data",
+    DAMAGED,
+    "find the long episodes that are missing; often a join or a time-out lost them",
+    judge_logs=lambda logs: None if logs.transitions is None else lengths_fit(logs.transitions, logs.sums.totals),
+)
+AT_A_LIMIT = Check(
+    "ends at a limit",
+    "data",
+    DAMAGED,
+    "mark the limit as truncated; or put the time left into the state",
+    judge_logs=lambda logs: ends_at_a_limit(logs.sums.limit),
+)
+OVER_STEPS = Check(
+    "ends over steps",
+    "data",
+    DAMAGED,
+    "mark a limit of time as truncated; or put the time left into the state",
+    judge_logs=_in_order(ends_over_steps),
+)
+AT_CUTS = Check(
+    "ends at cuts",
+    "data",
+    DAMAGED,
+    "mark the cuts as truncated; or put the time left into the state",
+    judge_logs=_in_order(ends_at_cuts),
+)

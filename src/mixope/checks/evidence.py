@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mixope.base.arrays import BoolArray, FloatArray
+from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.estimand import Estimand
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.features.problem import FeatureProblem
@@ -15,6 +15,7 @@ from mixope.requests.episodes import EpisodeSums
 from mixope.requests.pasts import Pasts
 from mixope.requests.problem import Problem
 from mixope.requests.replay import Replays
+from mixope.requests.transitions import Transitions, transition_cells
 from mixope.session.survey import Survey
 from mixope.uncertainty import Interval, Uncertainty
 
@@ -57,6 +58,19 @@ class Readings:
     lone_shift: float | None = None
     effective_ends: float | None = None
     carried: Carried | None = None
+
+
+@dataclass(frozen=True)
+class LogEvidence:
+    """What the logs are, whatever is asked of them: counts of their transitions, where states are counted, and sums."""
+
+    transitions: Transitions | None
+    sums: EpisodeSums
+
+    @cached_property
+    def cells(self) -> IntArray | None:
+        """The number of the (s, a, s′) of every transition."""
+        return None if self.transitions is None else transition_cells(self.transitions)
 
 
 @dataclass(frozen=True)

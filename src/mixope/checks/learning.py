@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.check import WORLDS, Check
+from mixope.checks.verdicts import Diagnostic
 
 STRETCHED, WARN = 2.0, 3.0
 """Standard deviations from which intervals are wider, and from which the verdict asks for caution."""
@@ -27,7 +28,7 @@ def loggers_learned(followed: float | None) -> Diagnostic | None:
         if followed > WARN
         else "what loggers did next does not follow the luck of their rows"
     )
-    return graded("loggers learned", followed, WARN, np.inf, words)
+    return LEARNED.graded(followed, WARN, np.inf, words)
 
 
 def stretch_of(followed: float | None, loggers: int) -> float:
@@ -43,3 +44,12 @@ def about_learning(followed: float | None, stretch: float) -> tuple[str, ...]:
     if stretch > 1.0:
         return (f"{said}; the interval is {stretch:.3g} times as wide for it",)
     return (f"{said}; this interval does not know of it and covers less than it says, the automatic one is wider",)
+
+
+LEARNED = Check(
+    "loggers learned",
+    "data",
+    WORLDS,
+    "the interval is already wider; log some actions at random, or evaluate rows of policies that were fixed before",
+    judge_logs=lambda logs: loggers_learned(logs.sums.learning),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mixope.checks.check import DAMAGED, Check
 from mixope.checks.verdicts import Diagnostic
 from mixope.requests.odd_rewards import AT_LIMIT, DOMINANT, OddRewards
 from mixope.requests.sentinels import Sentinel
@@ -30,7 +31,7 @@ def _sentinel(found: OddRewards) -> Diagnostic | None:
         f" and hardly two others earn the same (the nearest earns {odd.nearest:g}): it may stand for 'missing'; drop"
         " these rows, or record what they earned"
     )
-    return Diagnostic("sentinel rewards", share, 0.0, "warn", words)
+    return SENTINELS.diagnostic(share, 0.0, "warn", words)
 
 
 def _limit(found: OddRewards) -> Diagnostic | None:
@@ -43,7 +44,7 @@ def _limit(found: OddRewards) -> Diagnostic | None:
         f"{odd.rows:,} of {found.looked_at:,} rows ({share:.1%}) earn exactly {odd.value:g}, the {side} reward, and"
         f" hardly two others earn the same: what earned {far} may have been cut off there, and the value with it"
     )
-    return Diagnostic("rewards at a limit", share, AT_LIMIT, "warn", words)
+    return LIMIT.diagnostic(share, AT_LIMIT, "warn", words)
 
 
 def _dominant(found: OddRewards) -> Diagnostic | None:
@@ -56,7 +57,7 @@ def _dominant(found: OddRewards) -> Diagnostic | None:
         f" {odd.value:g}, the next {odd.nearest:g} or less by size): look whether it is real; if it is, the answer is"
         " about it alone"
     )
-    return Diagnostic("dominant rewards", float(odd.rows), float(DOMINANT), "warn", words, "other than")
+    return DOMINANT_ROWS.diagnostic(float(odd.rows), float(DOMINANT), "warn", words, "other than")
 
 
 def states_are_measured(found: Sequence[Sentinel]) -> Diagnostic | None:
@@ -64,4 +65,27 @@ def states_are_measured(found: Sequence[Sentinel]) -> Diagnostic | None:
     if not found:
         return None
     worst = max(found, key=lambda one: one.share)
-    return Diagnostic("sentinel states", worst.share, 0.0, "warn", worst.sentence)
+    return STATES.diagnostic(worst.share, 0.0, "warn", worst.sentence)
+
+
+SENTINELS = Check(
+    "sentinel rewards",
+    "data",
+    DAMAGED,
+    "drop these rows, or find what they earned; if the world does give this value anywhere and often, go on",
+    judge_logs=lambda logs: () if logs.sums.odd is None else rewards_are_real(logs.sums.odd),
+)
+LIMIT = Check("rewards at a limit", "data", DAMAGED, "go back to the raw rewards; if the world has such a limit, go on")
+DOMINANT_ROWS = Check(
+    "dominant rewards",
+    "data",
+    DAMAGED,
+    "look at the row that is named; if it is real, the answer is about it alone",
+)
+STATES = Check(
+    "sentinel states",
+    "data",
+    DAMAGED,
+    "leave the number out (null) where states have columns, or drop these rows",
+    judge_logs=lambda logs: states_are_measured(logs.sums.sentinels),
+)

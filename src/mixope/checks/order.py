@@ -20,10 +20,12 @@ import numpy as np
 from scipy.special import bdtrc, chdtrc, ndtr, ndtri
 
 from mixope.base.arrays import FloatArray
+from mixope.checks.check import DAMAGED, Check
+from mixope.checks.evidence import LogEvidence
 from mixope.checks.steadiness import LEAST, normal_of_t
-from mixope.checks.verdicts import Diagnostic, graded
-from mixope.requests.shifts import RewardShifts, Shifts
-from mixope.requests.stale import Staleness
+from mixope.checks.verdicts import Diagnostic
+from mixope.requests.shifts import RewardShifts, Shifts, reward_echoes, reward_shifts
+from mixope.requests.stale import Staleness, stale_states
 
 WARN, FAIL = 4.0, 10.0
 SOME_WARN = 3.5
@@ -46,7 +48,7 @@ def rewards_in_step(shifts: RewardShifts) -> Diagnostic | None:
         if z > WARN
         else "no neighbouring row explains the rewards better than their own"
     )
-    return graded("rewards in step", z, WARN, FAIL, words)
+    return IN_STEP.graded(z, WARN, FAIL, words)
 
 
 def rewards_of_others(found: RewardShifts | Shifts) -> Diagnostic | None:
@@ -65,7 +67,7 @@ def rewards_of_others(found: RewardShifts | Shifts) -> Diagnostic | None:
         if z > SOME_WARN
         else "rewards follow their own row alone"
     )
-    return graded("rewards of others", z, SOME_WARN, np.inf, words)
+    return OF_OTHERS.graded(z, SOME_WARN, np.inf, words)
 
 
 def _of_episodes(deviates: FloatArray) -> float | None:
@@ -97,7 +99,7 @@ def states_in_step(found: Staleness) -> Diagnostic | None:
         if z > warn
         else "actions were chosen in the states that they stand beside, as far as next states tell"
     )
-    return graded("states in step", z, warn, STALE_FAIL, words)
+    return STATES.graded(z, warn, STALE_FAIL, words)
 
 
 def excess(by_episode: FloatArray) -> float | None:
@@ -111,3 +113,45 @@ def excess(by_episode: FloatArray) -> float | None:
 
 def _ways(shifts: RewardShifts) -> tuple[tuple[FloatArray, str, str], ...]:
     return ((shifts.late, "of the row before", "late"), (shifts.early, "of the row after", "early"))
+
+
+def _rewards_in_step(logs: LogEvidence) -> Diagnostic | None:
+    if logs.sums.shifts is not None:
+        return rewards_in_step(logs.sums.shifts.all_rows)
+    if logs.cells is None or logs.sums.ordered is None:
+        return None
+    return rewards_in_step(reward_shifts(logs.sums.ordered, logs.cells))
+
+
+def _rewards_of_others(logs: LogEvidence) -> Diagnostic | None:
+    if logs.sums.shifts is not None:
+        return rewards_of_others(logs.sums.shifts)
+    if logs.cells is None or logs.sums.ordered is None:
+        return None
+    return rewards_of_others(reward_echoes(logs.sums.ordered, logs.cells))
+
+
+def _states_in_step(logs: LogEvidence) -> Diagnostic | None:
+    found = logs.sums.staleness
+    if logs.transitions is not None and logs.sums.ordered is not None:
+        found = stale_states(logs.transitions, logs.sums.ordered)
+    return None if found is None else states_in_step(found)
+
+
+IN_STEP = Check(
+    "rewards in step", "data", DAMAGED, "shift the column of rewards within episodes", judge_logs=_rewards_in_step
+)
+OF_OTHERS = Check(
+    "rewards of others",
+    "data",
+    DAMAGED,
+    "find these episodes (a version of the recorder, a device); or put what matters into the state",
+    judge_logs=_rewards_of_others,
+)
+STATES = Check(
+    "states in step",
+    "data",
+    DAMAGED,
+    "shift the column of states within episodes, and drop the first row of each",
+    judge_logs=_states_in_step,
+)

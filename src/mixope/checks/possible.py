@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixope.checks.checks import rewards_of_a_step
 from mixope.checks.evidence import ROUNDING, Evidence
+from mixope.checks.value import rewards_of_a_step
 from mixope.uncertainty import Interval
 
 ENOUGH = 20

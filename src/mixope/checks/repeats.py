@@ -6,7 +6,8 @@ there: intervals shrink by the square root of how often they are repeated, and n
 
 from __future__ import annotations
 
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.check import DAMAGED, Check
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.repeats import Repeats
 
 WARN, FAIL = 0.01, 0.25
@@ -25,4 +26,13 @@ def episodes_are_new(repeats: Repeats) -> Diagnostic:
             f"{repeats.copies:,} of {repeats.telling:,} episodes that should differ are {_HOW[repeats.exact]}: {copy}"
             f" is one of {original}. Rows that are counted twice make intervals too narrow"
         )
-    return graded("repeated episodes", repeats.share, WARN, FAIL, words)
+    return REPEATED.graded(repeats.share, WARN, FAIL, words)
+
+
+REPEATED = Check(
+    "repeated episodes",
+    "data",
+    DAMAGED,
+    "drop the copies: they make intervals too narrow",
+    judge_logs=lambda logs: None if logs.sums.repeats is None else episodes_are_new(logs.sums.repeats),
+)

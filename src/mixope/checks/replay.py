@@ -25,9 +25,10 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from mixope.base.arrays import BoolArray, IntArray
+from mixope.checks.check import REPLAYED, Check
 from mixope.checks.evidence import Evidence
 from mixope.checks.steadiness import late_half
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.replay import MOST_LOGGERS, MOST_ROWS, Laid, Replay, Replays, lay, replay, replay_by_logger
 from mixope.requests.trajectories import OrderedRows
@@ -139,19 +140,19 @@ def judge_replays(
     rounding = ROUNDING * max(abs(lowest), abs(highest))
     half = OF_RANGE * (highest - lowest) if half_width is None else half_width / length
     said = (
-        ("replay", found.whole, _path),
-        ("replay, by logger", found.by_logger, _by_logger),
-        ("replay, later steps", found.later_steps, _later_steps),
-        ("replay, later episodes", found.later_episodes, _later_episodes),
+        (REPLAY, found.whole, _path),
+        (BY_LOGGER, found.by_logger, _by_logger),
+        (LATER_STEPS, found.later_steps, _later_steps),
+        (LATER_EPISODES, found.later_episodes, _later_episodes),
     )
     checks = []
-    for name, one, words in said:
+    for check, one, words in said:
         worst = None if one is None else farthest(one)
         if one is None or worst is None:
             continue
         value = max(worst.beyond - rounding, 0.0) / max(half, LEVEL_95 * worst.error, rounding, 1e-300)
         sentence = words(one, worst, found.loggers)
-        checks.append(graded(name, value, WARN, FAIL, sentence + (_cause(name) if value > WARN else "")))
+        checks.append(check.graded(value, WARN, FAIL, sentence + (_cause(check) if value > WARN else "")))
     return tuple(checks)
 
 
@@ -199,9 +200,29 @@ def steps_of(found: Replay, k: int) -> str:
     return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
 
 
-def _cause(name: str) -> str:
-    if name == "replay, by logger":
+def _cause(check: Check) -> str:
+    if check is BY_LOGGER:
         return ": a label, a reward or the world differs between them, or what is not in the state does"
-    if name == "replay, later episodes":
+    if check is LATER_EPISODES:
         return ": the world changed meanwhile, or who was logged did"
     return ": what comes next does not follow from the recorded state alone, or the world drifts"
+
+
+IN_THE_STATE = (
+    "put what differs into the state (the user's history, the step, the season); ask for a horizon no longer than the"
+    " logs"
+)
+REPLAY = Check("replay", "stationarity", REPLAYED, IN_THE_STATE, model_replays_logs)
+BY_LOGGER = Check(
+    "replay, by logger",
+    "stationarity",
+    REPLAYED,
+    "evaluate one logger's rows, or put what differs into the state",
+)
+LATER_STEPS = Check("replay, later steps", "stationarity", REPLAYED, IN_THE_STATE)
+LATER_EPISODES = Check(
+    "replay, later episodes",
+    "stationarity",
+    REPLAYED,
+    "find the date; evaluate the rows of the world that will be",
+)

@@ -25,9 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
+from mixope.base.errors import Advice, Setting
+from mixope.checks.check import WORLDS, Check
 from mixope.checks.evidence import Carried, Evidence
 from mixope.checks.steadiness import LEAST, normal_of_t
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.occupancy import pooled
 from mixope.estimators.state_ratio import state_ratio
 from mixope.requests.pasts import ACTION, ALIKE, STATE, WHOLE, Pasts, Trace, earlier_sums, told_of
@@ -97,7 +99,7 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
     off = max(told, 0.0 if largest is None else abs(largest.deviates))
     if off <= TOLD:
         said = "given state and action, nothing that happened before tells what comes next"
-        return Diagnostic("state", 0.0, WARN, "pass", f"{said} ({off:.1f} standard deviations)")
+        return MARKOV.diagnostic(0.0, WARN, "pass", f"{said} ({off:.1f} standard deviations)")
     said = _whether(told, trace) if told > TOLD else "the state is not all"
     half = max(interval.width / 2, 1e-300)
     if largest is not None and abs(largest.deviates) > MOVES and not evidence.is_rounding(largest.size):
@@ -105,13 +107,13 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
         fail = FAIL if abs(largest.deviates) > SURELY else np.inf
         there = f"{evidence.value + largest.size:.3g}, {size:.2g} half-widths away"
         said += f"; counting what was done in {largest.past}, the value would be about {there}"
-        return graded("state", size, WARN, fail, said + (_remedy(trace) if size > WARN else ""))
+        return MARKOV.graded(size, WARN, fail, said + (_remedy(trace) if size > WARN else ""))
     explained = [] if delta is None else [t for t in _explained(pasts, delta) if (_z(t) or 0.0) > TOLD]
     share, by = max(((t.share or 0.0, t) for t in explained), key=lambda found: found[0], default=(0.0, trace))
     if share > EXPLAINED:
         said += f"; {by.past} explains {share:.0%} of what the value hangs on and the state leaves over{_remedy(by)}"
-        return Diagnostic("state", share, EXPLAINED, "warn", said)
-    return Diagnostic("state", 0.0, WARN, "pass", f"{said}; it is not seen to move the value")
+        return MARKOV.diagnostic(share, EXPLAINED, "warn", said)
+    return MARKOV.diagnostic(0.0, WARN, "pass", f"{said}; it is not seen to move the value")
 
 
 _REMEDIES = {
@@ -206,3 +208,17 @@ def _move(
 def _explained(pasts: Pasts, delta: FloatArray) -> list[Trace]:
     """What one step back explains of δ."""
     return [told_of(pasts.rows, delta, past, kind, pasts.follows) for past, kind in pasts.back]
+
+
+MARKOV = Check(
+    "state",
+    "data",
+    WORLDS,
+    Advice(
+        "put what the sentence names into the state (the action before, a running mean, a finer bin); ask for no more"
+        " steps than were logged (",
+        Setting("estimand", "horizon"),
+        ")",
+    ),
+    state_is_all,
+)

@@ -32,8 +32,9 @@ import numpy as np
 from scipy.special import fdtrc, ndtri, stdtr
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
+from mixope.checks.check import WORLDS, Check
 from mixope.checks.evidence import Evidence
-from mixope.checks.verdicts import Diagnostic, graded
+from mixope.checks.verdicts import Diagnostic
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.probes import EpisodeProbes
 from mixope.uncertainty import standard_error
@@ -103,7 +104,7 @@ def value_over_episodes(scores: FloatArray, logger: IntArray) -> Diagnostic | No
         return None
     variance = float(found.covariance[0, 0])
     z = normal_of_t(float(found.difference[0]) / np.sqrt(variance), found.degrees) if variance > 0 else 0.0
-    return _judged("value over episodes", z, "early and late episodes {}give the same value", _MEANWHILE)
+    return _judged(VALUE_OVER_EPISODES, z, "early and late episodes {}give the same value", _MEANWHILE)
 
 
 def value_over_loggers(scores: FloatArray, logger: IntArray) -> Diagnostic | None:
@@ -116,7 +117,7 @@ def value_over_loggers(scores: FloatArray, logger: IntArray) -> Diagnostic | Non
     bad = z > LOGGERS_WARN
     said = f"the rows of all loggers {'do not ' if bad else ''}give the same value ({z:.1f} standard deviations)"
     cause = "; a unit, a label, or which episodes were kept may differ between them" if bad else ""
-    return graded("value over loggers", z, LOGGERS_WARN, LOGGERS_FAIL, said + cause)
+    return VALUE_OVER_LOGGERS.graded(z, LOGGERS_WARN, LOGGERS_FAIL, said + cause)
 
 
 def welch(parts: Sequence[FloatArray]) -> float:
@@ -142,7 +143,7 @@ def value_over_steps(by_step: FloatArray, scores: FloatArray, rows: FloatArray, 
     z = trend(by_step - steps * scores) if rows.max(initial=0.0) > 1 else None
     if z is None:
         return None
-    return _judged("value over steps", z, "early and late steps of the episodes {}give the same value", _HIDDEN)
+    return _judged(VALUE_OVER_STEPS, z, "early and late steps of the episodes {}give the same value", _HIDDEN)
 
 
 def rewards_over_steps(probes: EpisodeProbes, steps: float) -> Diagnostic | None:
@@ -150,7 +151,7 @@ def rewards_over_steps(probes: EpisodeProbes, steps: float) -> Diagnostic | None
     z = trend(probes.reward_by_step - steps * probes.reward)
     if z is None:
         return None
-    return _judged("rewards over steps", z, "the same transitions {}earn the same at early and late steps", _HIDDEN)
+    return _judged(REWARDS_OVER_STEPS, z, "the same transitions {}earn the same at early and late steps", _HIDDEN)
 
 
 def trend(by_episode: FloatArray) -> float | None:
@@ -171,7 +172,7 @@ def world_over_episodes(probes: EpisodeProbes, logger: IntArray) -> Diagnostic |
     bad = z > WARN
     words = "met different rewards or next states" if bad else "met the same rewards and next states"
     said = f"early and late episodes {words} ({z:.1f} standard deviations){_MEANWHILE if bad else ''}"
-    return graded("world over episodes", z, WARN, FAIL, said)
+    return WORLD.graded(z, WARN, FAIL, said)
 
 
 def rewards_by_episode(probes: EpisodeProbes, units: bool = False) -> Diagnostic | None:
@@ -185,8 +186,7 @@ def rewards_by_episode(probes: EpisodeProbes, units: bool = False) -> Diagnostic
     if spread == 0 or len(excess) < 2 * LEAST:
         return None
     z, who = float(excess.sum()) / spread, "unit" if units else "episode"
-    return graded(
-        "rewards by episode",
+    return BY_EPISODE.graded(
         z,
         SHARED_WARN,
         SHARED_FAIL,
@@ -252,8 +252,27 @@ def _scatter(part: FloatArray) -> FloatArray:
     return np.asarray(centred.T @ centred)
 
 
-def _judged(name: str, z: float, claim: str, cause: str) -> Diagnostic:
+def _judged(check: Check, z: float, claim: str, cause: str) -> Diagnostic:
     """A claim that holds within chance, or its negation and what may be the cause."""
     bad = abs(z) > WARN
     said = f"{claim.format('do not ' if bad else '')} ({z:+.1f} standard deviations){cause if bad else ''}"
-    return graded(name, abs(z), WARN, FAIL, said)
+    return check.graded(abs(z), WARN, FAIL, said)
+
+
+WHAT_CHANGED = "find the date; evaluate the rows of the world that will be"
+THE_STEP = "put the step, or what it stands for, into the state"
+WORLD = Check(
+    "world over episodes", "stationarity", WORLDS, WHAT_CHANGED, judge_logs=lambda logs: logs_are_steady(logs.sums)
+)
+REWARDS_OVER_STEPS = Check("rewards over steps", "stationarity", WORLDS, THE_STEP)
+BY_EPISODE = Check(
+    "rewards by episode", "data", WORLDS, "put what moves whole episodes (a user, a device, a day) into the state"
+)
+VALUE_OVER_EPISODES = Check("value over episodes", "stationarity", WORLDS, WHAT_CHANGED, value_is_steady)
+VALUE_OVER_LOGGERS = Check(
+    "value over loggers",
+    "stationarity",
+    WORLDS,
+    "evaluate one logger's rows, or put what differs into the state",
+)
+VALUE_OVER_STEPS = Check("value over steps", "stationarity", WORLDS, THE_STEP)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 Status = Literal["pass", "warn", "fail"]
 Bound = Literal["at most", "at least", "within", "other than"]
+Section = Literal["weights", "coverage", "stationarity", "data", "backtest"]
+"""The sections of a report that checks belong to."""
 
 
 class Verdict(StrEnum):
@@ -25,6 +27,7 @@ class Diagnostic:
     """One check: what was measured, where it starts to matter, how it came out, in words.
 
     ``bound`` says on which side of the threshold the value should lie; ``"within"`` is within the threshold of 1.
+    ``remedy`` is what to do next, where it did not pass; ``page`` is the page of the documents that explains the check.
     """
 
     name: str
@@ -33,6 +36,9 @@ class Diagnostic:
     status: Status
     sentence: str
     bound: Bound = "at most"
+    section: Section = "data"
+    remedy: str | None = None
+    page: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -7,8 +7,9 @@ what its first step alone can earn and what as many steps as the longest logged 
 
 from __future__ import annotations
 
-from mixope.checks.checks import rewards_of_a_step
+from mixope.checks.check import LITTLE, Check
 from mixope.checks.evidence import Evidence
+from mixope.checks.value import rewards_of_a_step
 from mixope.checks.verdicts import Diagnostic
 
 MOST = 0.75
@@ -27,7 +28,7 @@ def interval_says_something(evidence: Evidence) -> Diagnostic | None:
     what = "logged rewards and lengths" if evidence.estimand.kind == "episode" else "logged rewards"
     words = f"the interval holds {share:.0%} of the values that the {what} allow, {low:.6g} to {high:.6g}"
     said = f"{words}, so that it hardly says anything" if share > MOST else words
-    return Diagnostic("interval width", share, MOST, "warn" if share > MOST else "pass", said)
+    return WIDTH.diagnostic(share, MOST, "warn" if share > MOST else "pass", said)
 
 
 def possible(evidence: Evidence) -> tuple[float, float]:
@@ -38,3 +39,12 @@ def possible(evidence: Evidence) -> tuple[float, float]:
     longest, gamma = float(evidence.survey.episodes.rows.max(initial=1.0)), evidence.estimand.discount
     steps = longest if gamma == 1.0 else (1.0 - gamma**longest) / (1.0 - gamma)
     return (low if low >= 0 else low * steps), (high if high <= 0 else high * steps)
+
+
+WIDTH = Check(
+    "interval width",
+    "data",
+    LITTLE,
+    "more rows; a nearer target or a nearer horizon; it says nothing for or against the target",
+    interval_says_something,
+)

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixope.base.errors import Advice, DataError, Setting
-from mixope.checks import Diagnostic
+from mixope.checks import Check, Diagnostic
+from mixope.checks.check import EXPERIMENT
 from mixope.checks.verdicts import Status
 from mixope.experiments.classes import Coded
 from mixope.experiments.design import ExperimentDesign
@@ -51,6 +52,23 @@ HARDLY = 0.01
 """A share of the rows that units who are away for long may have before that matters."""
 APART = 3.0
 """Standard errors by which the arms may differ in the share of units that leave."""
+LEAVING = Check(
+    "leaving",
+    "data",
+    EXPERIMENT,
+    Advice(
+        "if a unit without a row earned nothing, say ",
+        Setting("absent", "zero"),
+        ", and if it was not watched, ",
+        Setting("absent", "unknown"),
+    ),
+)
+COMING_BACK = Check(
+    "coming back",
+    "data",
+    EXPERIMENT,
+    Advice("ask for the worth of a unit from its entry: ", Setting("estimand", "horizon")),
+)
 
 
 @dataclass(frozen=True)
@@ -171,11 +189,11 @@ def leaving_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
     if apart > APART:
         harm = f"{said} ({apart:.1f} standard errors apart): those who stay are not the same in both arms"
         status: Status = "fail" if most - least > MUCH and design.absent is None else "warn"
-        return Diagnostic("leaving", apart, APART, status, Advice(harm, mend))
+        return LEAVING.diagnostic(apart, APART, status, Advice(harm, mend))
     if most > FEW and design.absent is None:
-        return Diagnostic("leaving", most, FEW, "warn", Advice(said, ": nobody said what that means", mend))
+        return LEAVING.diagnostic(most, FEW, "warn", Advice(said, ": nobody said what that means", mend))
     stay = f"{said}, which is as many in both arms" if most else "all units have rows to the end"
-    return Diagnostic("leaving", apart, APART, "pass", stay)
+    return LEAVING.diagnostic(apart, APART, "pass", stay)
 
 
 def coming_back_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
@@ -190,14 +208,14 @@ def coming_back_check(panel: Panel, treatment: str, control: str) -> Diagnostic:
         said = (
             f"units came back {listed} {after}" if share > HARDLY else f"{share:.1%} of the rows are of units {after}"
         )
-        return Diagnostic("coming back", fewest, limit, "pass", said, "at least")
+        return COMING_BACK.diagnostic(fewest, limit, "pass", said, "at least")
     harm = f"nobody came back {after}" if not sum(came.values()) else f"units came back only {listed} {after}"
     status: Status = "fail" if sum(came.values()) > 0 and fewest < FEW_RETURNS else "warn"
     mend = Advice(
         ": so long a run is not to be seen in this test; for the worth of a unit from its entry, say ",
         *_from_entry(panel),
     )
-    return Diagnostic("coming back", fewest, limit, status, Advice(harm, mend), "at least")
+    return COMING_BACK.diagnostic(fewest, limit, status, Advice(harm, mend), "at least")
 
 
 def _from_entry(panel: Panel) -> tuple[Setting | str, ...]:

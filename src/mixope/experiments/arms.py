@@ -18,7 +18,7 @@ from mixope.experiments.absences import about_the_lost, coming_back_check, leavi
 from mixope.experiments.counts import Counts, Histories, count
 from mixope.experiments.drift import drift_check
 from mixope.experiments.figures import Figures, figures
-from mixope.experiments.forecast import LEAST_DAYS, ByDay, forecast
+from mixope.experiments.forecast import LATER_PERIODS, LEAST_DAYS, ByDay, forecast
 from mixope.experiments.history import history_check
 from mixope.experiments.ordering import BUCKETS
 from mixope.experiments.outcomes import Outcomes, count_outcomes
@@ -204,7 +204,7 @@ class _One:
         tested = self.panel.facts.longest
         if self.early is None:
             said = f"the test has {tested} periods: too few to see whether early ones predict later ones"
-            return (Diagnostic("later periods", float(tested), float(LEAST_DAYS), "warn", said, "at least"),)
+            return (LATER_PERIODS.diagnostic(float(tested), float(LEAST_DAYS), "warn", said, "at least"),)
         found = forecast(self.early, self.seen, *self.pair, _first_half(tested))
         return found.check, found.levels
 

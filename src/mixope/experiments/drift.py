@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.checks import Diagnostic
+from mixope.checks import Check, Diagnostic
+from mixope.checks.check import EXPERIMENT
 from mixope.experiments.chains import ArmChain, chain_of, start_law
 from mixope.experiments.counts import Counts, t_value
 
@@ -25,6 +26,7 @@ WARN = 2.6
 """Of four t values the largest passes this in 4 of 100 tests in which nothing drifts."""
 ALIKE = 1.2
 """Arms that drift in the same direction, and apart by less than this, drift alike."""
+DRIFT = Check("drift", "stationarity", EXPERIMENT, "add to the state what builds up or wears off; run the test longer")
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,16 @@ def drift_check(counts: Counts, treatment: int, control: int) -> Diagnostic:
     most = max(part.most for part in parts)
     if most <= WARN:
         said = f"arms do the same in the same states all through the test ({most:.1f} standard errors at most)"
-        return Diagnostic("drift", most, WARN, "pass", said)
+        return DRIFT.diagnostic(most, WARN, "pass", said)
     apart = [part for part in parts if part.most > WARN and not part.alike]
     worst = max(apart or parts, key=lambda part: part.most)
     name = counts.arms[treatment if abs(worst.treatment) >= abs(worst.control) else control]
     said = f"in the same states {name} does not {worst.does} early and late ({worst.most:.1f} standard errors)"
     if not apart:
         said += "; all arms drift alike, so their difference stands"
-        return Diagnostic("drift", abs(worst.apart), WARN, "pass", said)
+        return DRIFT.diagnostic(abs(worst.apart), WARN, "pass", said)
     said += ": something that the state does not hold builds up or wears off"
-    return Diagnostic("drift", worst.most, WARN, "warn", said)
+    return DRIFT.diagnostic(worst.most, WARN, "warn", said)
 
 
 def _parts(counts: Counts, treatment: int, control: int) -> tuple[_Part, _Part]:

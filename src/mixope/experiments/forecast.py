@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray
-from mixope.checks import Diagnostic
+from mixope.checks import Check, Diagnostic
+from mixope.checks.check import EXPERIMENT
 from mixope.experiments.chains import chain_of, start_law
 from mixope.experiments.counts import Counts, jackknife_error
 
@@ -23,6 +24,18 @@ LEVELS_WARN, LEVELS_SHARE = 4.0, 0.05
 """Standard errors and share of the level by which an arm must be off; in many units what is sure need not matter."""
 LEAST_DAYS = 4
 """A test of fewer periods has no later ones worth the name."""
+LATER_PERIODS = Check(
+    "later periods",
+    "stationarity",
+    EXPERIMENT,
+    "add to the state what builds up or wears off; run the test longer; trust the path no farther than the test",
+)
+LATER_LEVELS = Check(
+    "later levels",
+    "stationarity",
+    EXPERIMENT,
+    "add to the state what builds up or wears off; do not rely on levels, and hardly on differences far ahead",
+)
 
 
 @dataclass(frozen=True)
@@ -50,8 +63,8 @@ class Forecast:
         ahead, after = self.predicted[2], self.seen[2]
         said = f"the first {self.first} periods predict a difference of {ahead:.3g} later on; it was {after:.3g}"
         if off > WARN:
-            return Diagnostic("later periods", off, WARN, "warn", f"{said}: {off:.1f} standard errors off")
-        return Diagnostic("later periods", off, WARN, "pass", said)
+            return LATER_PERIODS.diagnostic(off, WARN, "warn", f"{said}: {off:.1f} standard errors off")
+        return LATER_PERIODS.diagnostic(off, WARN, "pass", said)
 
     @property
     def levels(self) -> Diagnostic:
@@ -63,11 +76,11 @@ class Forecast:
         )
         said = f"{said} {after:.3g} ({off:.1f} standard errors off)"
         if off <= LEVELS_WARN or abs(ahead - after) <= LEVELS_SHARE * abs(after):
-            return Diagnostic("later levels", off, LEVELS_WARN, "pass", said)
+            return LATER_LEVELS.diagnostic(off, LEVELS_WARN, "pass", said)
         alike = abs(self.deviates[2]) <= WARN
         rest = "; so far both arms are off alike, and their difference is not" if alike else ""
         cause = "what units do next does not follow from their state alone, or the world drifts"
-        return Diagnostic("later levels", off, LEVELS_WARN, "warn", f"{said}: {cause}{rest}")
+        return LATER_LEVELS.diagnostic(off, LEVELS_WARN, "warn", f"{said}: {cause}{rest}")
 
 
 def forecast(early: Counts, seen: ByDay, treatment: int, control: int, first: int) -> Forecast:

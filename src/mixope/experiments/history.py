@@ -13,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
-from mixope.checks import Diagnostic
+from mixope.base.errors import Advice, Setting
+from mixope.checks import Check, Diagnostic
+from mixope.checks.check import EXPERIMENT
 from mixope.experiments.chains import chain_of
 from mixope.experiments.counts import SUMS, Counts, Histories, jackknife_error, t_value
 
@@ -24,6 +26,9 @@ GROUPS = 16
 """Buckets are taken together for what takes long to solve."""
 MOST_STATES = 1_500
 """With more states and histories than this the long run is not solved again."""
+HISTORY = Check(
+    "history", "stationarity", EXPERIMENT, Advice("add ", Setting("lags", 1), ", or the column that holds the history")
+)
 
 
 def history_check(histories: Histories, treatment: int, control: int, half_width: float) -> Diagnostic:
@@ -33,16 +38,16 @@ def history_check(histories: Histories, treatment: int, control: int, half_width
     what = "the next state" if next_t >= reward_t else "the metric"
     if not most > SIGNIFICANT:
         said = "the state before adds nothing to the state in predicting the next state or the metric of other units"
-        return Diagnostic("history", most, SIGNIFICANT, "pass", said)
+        return HISTORY.diagnostic(most, SIGNIFICANT, "pass", said)
     move, error = _moved(histories, treatment, control)
     said = f"the state before helps to predict {what} of other units (t = {most:.1f}), so that the state is not all"
     if np.isnan(move):
-        return Diagnostic("history", most, SIGNIFICANT, "warn", f"{said}; too many states to see what that does")
+        return HISTORY.diagnostic(most, SIGNIFICANT, "warn", f"{said}; too many states to see what that does")
     if abs(move) + 2 * error < half_width / 4:
         said += f"; with it in the state the difference moves by {move:+.3g}, which is little against its interval"
-        return Diagnostic("history", most, SIGNIFICANT, "pass", said)
+        return HISTORY.diagnostic(most, SIGNIFICANT, "pass", said)
     said += f"; with it in the state the difference moves by {move:+.3g} (standard error {error:.2g})"
-    return Diagnostic("history", most, SIGNIFICANT, "warn", said)
+    return HISTORY.diagnostic(most, SIGNIFICANT, "warn", said)
 
 
 def _gains(histories: Histories) -> tuple[float, float]:

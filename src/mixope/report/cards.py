@@ -55,6 +55,8 @@ class CardLine:
     kind: str
     name: str
     sentence: str
+    remedy: str = ""
+    """What to do about it."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _(record: Comparison) -> Card:
     several = len({e.target for e in record.estimates}) > 1
     first = tuple(e for e in record.estimates if chosen is None or e.estimator == chosen.estimator)
     urgent = [
-        CardLine(line.kind, f"{e.target}, {line.name}" if several else line.name, line.sentence)
+        CardLine(line.kind, f"{e.target}, {line.name}" if several else line.name, line.sentence, line.remedy)
         for e in first
         for line in map(_check, e.diagnostics)
     ]
@@ -324,7 +326,7 @@ def _(record: Logs) -> Card:
 
 
 def _check(found: Diagnostic) -> CardLine:
-    return CardLine(kind(found), found.name, found.sentence)
+    return CardLine(kind(found), found.name, found.sentence, found.remedy or "")
 
 
 def _most_urgent(lines: Iterable[CardLine]) -> tuple[CardLine, ...]:

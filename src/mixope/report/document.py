@@ -19,13 +19,15 @@ from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.base.rendering import ReportedRecord
 from mixope.checks import Diagnostic
+from mixope.checks.stationarity import HELD_OUT, SOLVER
+from mixope.checks.weights import LARGEST
 from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
 from mixope.experiments.records import Experiment
 from mixope.inspection import Coverage
 from mixope.report.decision import choice, title
 from mixope.report.trial_words import headline
-from mixope.report.words import CHECKS, HELD_OUT, LARGEST_WEIGHT, SYMBOL, by_urgency, judged, kind
+from mixope.report.words import SYMBOL, by_urgency, judged, kind
 from mixope.requests.weights import WeightBin
 from mixope.uncertainty import Difference
 
@@ -75,18 +77,18 @@ class Answer:
     @property
     def largest_weight(self) -> float | None:
         """The share of the heaviest row."""
-        return next((d.value for d in self.estimate.diagnostics if d.name == LARGEST_WEIGHT), None)
+        return next((d.value for d in self.estimate.diagnostics if d.name == LARGEST.name), None)
 
     @property
     def stationarity(self) -> list[Any]:
         """The checks that ask whether the world is steady and the weights reproduce the target's flow."""
         found = self.estimate.diagnostics
-        return [d for d in found if CHECKS.get(d.name) == "stationarity" and d.name != "solver"]
+        return [d for d in found if d.section == "stationarity" and d.name != SOLVER.name]
 
     @property
     def held_out(self) -> bool:
         """Whether a residual on episodes that the weights were not solved from is among the checks."""
-        return any(d.name == HELD_OUT for d in self.estimate.diagnostics)
+        return any(d.name == HELD_OUT.name for d in self.estimate.diagnostics)
 
     @property
     def bins(self) -> tuple[WeightBin, ...]:

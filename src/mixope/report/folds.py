@@ -14,6 +14,7 @@ from mixope.logs import CANONICAL
 from mixope.report.difference_words import difference_words
 from mixope.report.returned import amount_words
 from mixope.report.words import (
+    NEXT,
     NO_CONCLUSION,
     by_urgency,
     demand,
@@ -55,16 +56,20 @@ def title(words: str, n: int) -> str:
 
 def checks(found: Sequence[Diagnostic]) -> Fold:
     """All checks of an estimate."""
-    rows = tuple((outcome(d), d.name, d.sentence, demand(d)) for d in by_urgency(found))
-    return Fold(title("Checks", len(found)), ("", "check", "in words", "value and threshold"), rows)
+    rows = tuple((outcome(d), d.name, d.sentence, d.remedy or "", demand(d)) for d in by_urgency(found))
+    return Fold(title("Checks", len(found)), ("", "check", "in words", NEXT, "value and threshold"), rows)
 
 
 def checks_of_all(estimates: Sequence[Estimate]) -> Fold:
     """Of several estimates, the checks that did not pass."""
-    rows = [(e.target, e.estimator, outcome(d), d.name, d.sentence) for e in estimates for d in e.diagnostics]
+    rows = [
+        (e.target, e.estimator, outcome(d), d.name, d.sentence, d.remedy or "")
+        for e in estimates
+        for d in e.diagnostics
+    ]
     unsound = sorted((row for row in rows if row[2] != "ok"), key=lambda row: row[2] != "failed")
     said = title(f"Checks that did not pass, of {len(rows):,}", len(unsound))
-    return Fold(said, ("target", "estimator", "", "check", "in words"), tuple(unsound[:MOST_LISTED]))
+    return Fold(said, ("target", "estimator", "", "check", "in words", NEXT), tuple(unsound[:MOST_LISTED]))
 
 
 def estimates(words: str, found: Sequence[Estimate]) -> Fold:

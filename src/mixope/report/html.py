@@ -61,7 +61,7 @@ def _environment() -> Environment:
     )
     made.globals.update({name: getattr(words, name) for name in _WORDS})
     made.globals.update(probability_words=probability_words, decision=decision, versions=versions, version=__version__)
-    made.globals.update(no_conclusion=words.NO_CONCLUSION)
+    made.globals.update(no_conclusion=words.NO_CONCLUSION, next_step=words.NEXT)
     made.globals.update(trial=trial_words, risk_words=returned, amount=amount, reach=reach)
     made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
     return made

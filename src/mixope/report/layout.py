@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.base.errors import Phrase, clean, in_python, phrased
+from mixope.report.words import NEXT
 
 STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red", "reference": "dim"}
 STATUS = {
@@ -86,6 +87,12 @@ def remarks(lines: Sequence[tuple[str, str]], phrase: Phrase = in_python) -> Pie
     if len(lines) > SHOWN:
         lines = [*lines[: SHOWN - 1], ("note", f"{more(len(lines) - SHOWN + 1)}: {ALL}")]
     return [grid(((status(name), phrased(line, phrase)) for name, line in lines), gap=2)] if lines else []
+
+
+def advice(lines: Iterable[tuple[str, str]], phrase: Phrase = in_python) -> Pieces:
+    """What to do about each check that did not pass; nothing where all passed."""
+    listed = [(Text(name, style="dim"), phrased(words, phrase)) for name, words in lines]
+    return [heading(f"{NEXT} (docs/verdicts.md says more)"), grid(listed, gap=2)] if listed else []
 
 
 def notes(lines: Iterable[str]) -> list[tuple[str, str]]:

@@ -27,7 +27,20 @@ from mixope.inspection import Inspection
 from mixope.logs import UNLABELLED
 from mixope.planning import Plan
 from mixope.report.difference_words import advantage_words, difference_words
-from mixope.report.layout import SHOWN, STYLE, Cell, Pieces, bullets, facts, heading, notes, remarks, status, table
+from mixope.report.layout import (
+    SHOWN,
+    STYLE,
+    Cell,
+    Pieces,
+    advice,
+    bullets,
+    facts,
+    heading,
+    notes,
+    remarks,
+    status,
+    table,
+)
 from mixope.report.plans import plan_view
 from mixope.report.returned import returns_view, risk_pieces
 from mixope.report.terminal_inspection import inspection_view
@@ -42,6 +55,7 @@ from mixope.report.words import (
     of_units,
     outcome,
     percent,
+    remedies,
     rounded,
     signed,
     span,
@@ -92,6 +106,7 @@ def _(estimate: Estimate, *, phrase: Phrase = in_python, target: str | None = No
     if estimate.diagnostics:
         rows = [(status(d.status), d.name, phrased(d.sentence, phrase)) for d in estimate.diagnostics]
         pieces.append(table(("", "check", "in words"), rows, folded=("in words",)))
+        pieces += advice(remedies(estimate.diagnostics), phrase)
     else:
         pieces.append(Text("\nno diagnostics: this is not an estimate of the target", style="dim"))
     if {logger.label for logger in estimate.loggers} - {UNLABELLED}:

@@ -10,8 +10,8 @@ from mixope.base.errors import Phrase, phrased
 from mixope.experiments.records import ArmResult, Day, Experiment, Line
 from mixope.report import trial_words as say
 from mixope.report.difference_words import amount, reach
-from mixope.report.layout import STYLE, Cell, Pieces, facts, heading, notes, remarks, status, table
-from mixope.report.words import percent, rounded
+from mixope.report.layout import STYLE, Cell, Pieces, advice, facts, heading, notes, remarks, status, table
+from mixope.report.words import percent, remedies, rounded
 from mixope.uncertainty import probability_words
 
 
@@ -67,6 +67,7 @@ def _arm(found: Experiment, arm: ArmResult, phrase: Phrase) -> Pieces:
     if bad:
         checks = [(status(check.status), check.name, phrased(check.sentence, phrase)) for check in bad]
         pieces.append(table(("", "check", "in words"), checks, folded=("in words",)))
+        pieces += advice(remedies(bad), phrase)
     return pieces
 
 

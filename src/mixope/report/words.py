@@ -21,78 +21,9 @@ _VERDICTS = {
     Verdict.REFERENCE: "reference",
 }
 _STATUSES = {"pass": ("good", "ok"), "warn": ("caution", "caution"), "fail": ("bad", "failed")}
-CHECKS = {
-    "effective sample size": "weights",
-    "largest weight": "weights",
-    "cut weights": "weights",
-    "episodes in the tail": "weights",
-    "uncovered mass": "coverage",
-    "mass outside": "coverage",
-    "coverage bias": "coverage",
-    "edge of the logs": "coverage",
-    "approximation": "coverage",
-    "correction": "coverage",
-    "pairs far away": "coverage",
-    "solver": "stationarity",
-    "mean weight": "stationarity",
-    "leaked mass": "stationarity",
-    "held-out stationarity": "stationarity",
-    "world over episodes": "stationarity",
-    "value over episodes": "stationarity",
-    "value over loggers": "stationarity",
-    "value over steps": "stationarity",
-    "rewards over steps": "stationarity",
-    "state": "data",
-    "replay": "stationarity",
-    "replay, by logger": "stationarity",
-    "replay, later steps": "stationarity",
-    "replay, later episodes": "stationarity",
-    "history": "stationarity",
-    "drift": "stationarity",
-    "later periods": "stationarity",
-    "later levels": "stationarity",
-    "leaving": "data",
-    "coming back": "data",
-    "loggers learned": "data",
-    "rewards by episode": "data",
-    "rewards in step": "data",
-    "rewards of others": "data",
-    "states in step": "data",
-    "rewards seen": "data",
-    "rare rewards": "data",
-    "deciding episodes": "data",
-    "rare ends": "data",
-    "sentinel rewards": "data",
-    "rewards at a limit": "data",
-    "dominant rewards": "data",
-    "sentinel states": "data",
-    "absorbing states": "data",
-    "episodes agree": "data",
-    "episode lengths": "data",
-    "ends over steps": "data",
-    "ends at cuts": "data",
-    "ends at a limit": "data",
-    "unmarked stops": "data",
-    "repeated episodes": "data",
-    "reward range": "data",
-    "interval width": "data",
-    "episodes": "data",
-    "dropped rows": "data",
-    "interval": "data",
-    "loggers agree": "data",
-    "next observations": "data",
-    "missing rows": "data",
-    "behaviour fit": "data",
-    "known bias": "data",
-    "backtest": "backtest",
-}
-"""The check of every name, and the section of a page that it belongs to."""
-HELD_OUT = "held-out stationarity"
-LARGEST_WEIGHT = "largest weight"
-
-
 NO_CONCLUSION = "no conclusion"
 """In place of which is better, of an answer that is refused."""
+NEXT = "what to do next"
 
 
 def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
@@ -119,6 +50,11 @@ def outcome(found: Diagnostic | BacktestRow) -> str:
 def by_urgency(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Those that failed, those that ask for caution, those that passed; each in the order of the checks."""
     return sorted(found, key=lambda check: list(_STATUSES)[::-1].index(check.status))
+
+
+def remedies(found: Sequence[Diagnostic]) -> list[tuple[str, str]]:
+    """What to do about the checks that did not pass, by their names, the most urgent first."""
+    return [(check.name, check.remedy) for check in by_urgency(found) if check.remedy]
 
 
 def demand(found: Diagnostic) -> str:
