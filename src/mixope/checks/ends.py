@@ -54,7 +54,7 @@ MOST_STEPS = 10_000
 
 def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
     """The share of episodes that stop without a mark; None where nothing hangs on it, or nobody can know."""
-    episodes, plans = evidence.survey.episodes, evidence.survey.logs.plans
+    episodes, plans = evidence.survey.episodes, evidence.survey.logs.recorded.plans
     if any(plan.source.ends is not None for plan in plans):  # the user said it
         return None
     if evidence.estimand.restarts and not episodes.ended.any():
