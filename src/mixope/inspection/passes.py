@@ -230,10 +230,10 @@ def _remarks_on_past(logs: Logs, counted: Counted | None) -> list[Remark]:
     said += f" action; as logged, {plain:,} are ({plain / total:.0%})"
     if alone - plain <= LONE * total:
         return [Remark("past", "note", alone, f"{said}. The logs can carry it")]
-    fewer = "fewer lags" if logs.past.lags > 1 else "fewer running means"
-    means = ["a running mean in place of lags: ", Setting("history", "reward")] if logs.past.lags else []
-    said += f". Try {fewer}" + (", or " if means else "") if logs.past.lags != 1 else ". Try "
-    return [Remark("past", "warning", alone, Advice(said, *means))]
+    less = {0: "fewer running means", 1: "a running mean in place of the lag: "}
+    advice = less.get(logs.past.lags, "fewer lags, or a running mean in place of them: ")
+    mean = (Setting("history", "reward"),) if logs.past.lags else ()
+    return [Remark("past", "warning", alone, Advice(f"{said}. Try {advice}", *mean))]
 
 
 class Shown(NamedTuple):

@@ -344,8 +344,8 @@ def _shown(schema: Schema, columns: Sequence[tuple[PastColumn, str, str]]) -> st
         for column, name, role in zip(state, names, schema.roles, strict=True):
             if role != "missing":
                 shown.append(f"{_known(column, schema)} AS {quote(f'{mark}observation.{name}')}")
-        for column, *values in columns:
-            called = quote(f"{mark}observation.{column.name}")
+        for added, *values in columns:
+            called = quote(f"{mark}observation.{added.name}")
             shown.append(f"CASE WHEN {known} THEN {values[place]} END AS {called}")
     shown += [*map(quote, schema.action), "reward", "terminated", "truncated"]
     shown += ["propensity AS action_prob"] if schema.has_propensity else []

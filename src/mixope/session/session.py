@@ -161,7 +161,7 @@ def with_past(logs: Logs, past: Past, engine: Engine) -> Logs:
         raise UsageError(
             Advice(
                 "the past of episodes is put beside their states on this machine, and workers of engine"
-                f" {engine.name!r} may be elsewhere, where they cannot read what comes of it: leave the engine out, use ",
+                f" {engine.name!r} may be elsewhere, where they cannot read it: leave the engine out, use ",
                 Setting("engine", "processes"),
                 ", or log the columns of the past themselves and leave out ",
                 *past.settings,
