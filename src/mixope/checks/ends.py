@@ -212,7 +212,8 @@ OUTLASTING = Check(
     "episode lengths",
     "data",
     DAMAGED,
-    "find the long episodes that are missing; often a join or a time-out lost them",
+    "put the step into the state, where a visit number or a limit of time ends episodes; otherwise find the long"
+    " episodes that are missing: often a join or a time-out lost them",
     judge_logs=lambda logs: None if logs.transitions is None else lengths_fit(logs.transitions, logs.sums.totals),
 )
 AT_A_LIMIT = Check(

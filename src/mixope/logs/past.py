@@ -66,7 +66,8 @@ class Past:
         """As a user says it; None where nothing is asked for."""
         if not is_whole(lags) or not 0 <= lags <= MOST_LAGS:
             raise UsageError(f"lags is a number from 0 to {MOST_LAGS}, got {lags!r}")
-        names = (history,) if isinstance(history, str) else tuple(history or ())
+        listed = isinstance(history, list | tuple)
+        names: tuple[Any, ...] = tuple(history or ()) if listed or history is None else (history,)
         if not all(isinstance(name, str) and name for name in names):
             raise UsageError(f"history is a column or a list of columns, such as 'reward', got {history!r}")
         return cls(int(lags), tuple(dict.fromkeys(names))) if lags or names else None
