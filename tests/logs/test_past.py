@@ -7,6 +7,7 @@ import pytest
 
 import mixope
 from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.engines import CheckpointedEngine, EmbeddedEngine
 from mixope.logs.past import CLASSES, START, Past
 
 EPISODES, STEPS = 40, 12
@@ -198,6 +199,20 @@ def test_numbers_have_their_changes_beside_them():
     same(mixope.evaluate(log, by_x, lags=1), mixope.evaluate(hand, by_x))
 
 
+def test_actions_that_are_numbers_stand_beside_as_they_were():
+    log = numbers(world())
+    log["action"] = log["action"] + 0.1 * np.random.default_rng(3).random(len(log["step"]))
+    first = log["step"] == 0
+    hand = {**log, "observation.action before": np.where(first, 0.0, np.roll(log["action"], 1))}
+    for n in ("x", "y"):
+        hand[f"observation.{n} change"] = np.where(first, 0.0, np.diff(log[f"observation.{n}"], prepend=0.0))
+    named = mixope.GaussianPolicy(lambda states: 0.2 * states["x"], 0.5)
+    placed = mixope.LinearGaussianPolicy(np.array([[0.2, 0.0]]), np.array([0.0]), np.array([0.5]))
+    wide = mixope.LinearGaussianPolicy(np.array([[0.2, 0.0, 0.0, 0.0, 0.0]]), np.array([0.0]), np.array([0.5]))
+    same(mixope.evaluate(log, named, lags=1), mixope.evaluate(hand, named))
+    same(mixope.evaluate(log, placed, lags=1), mixope.evaluate(hand, wide))
+
+
 def test_mixed_states_have_words_before_and_changes():
     log = numbers(world())
     ward = np.where(log["observation.y"] > 0.5, "up", "down")
@@ -369,6 +384,26 @@ def test_the_same_past_is_made_once_and_named_in_the_fingerprint():
     assert len(prints) == 4
     assert logs.with_past(1).recorded.fingerprint() == logs.fingerprint()
     assert Past.of() is None
+
+
+def test_refits_and_columns_of_the_target_know_the_logged_state():
+    log = recorded(world(), following=True)
+    refitted = mixope.evaluate(log, by_name, lags=1, interval="percentile", replicates=10)
+    again = mixope.evaluate(prepared(world(), following=True), by_name, interval="percentile", replicates=10)
+    same(refitted, again)
+    log["target_prob"] = chances(log["observation.state"])[np.arange(len(log["step"])), log["action"]]
+    column, table = (mixope.evaluate(log, target, "emp", lags=1) for target in ("column:target_prob", by_name))
+    assert column.value == pytest.approx(table.value, abs=1e-12)
+
+
+def test_a_finished_scan_is_kept_in_a_folder(tmp_path):
+    pq.write_table(pa.table(recorded(world(), following=False)), tmp_path / "log.parquet")
+    values = []
+    for _ in range(2):
+        engine = CheckpointedEngine(EmbeddedEngine(), tmp_path / "kept")
+        values.append(mixope.evaluate(str(tmp_path / "log.parquet"), by_name, lags=1, engine=engine).value)
+    assert engine.taken == engine.asked > 0
+    assert values[0] == values[1]
 
 
 def test_silent_ends_are_asked_for_as_ever():
