@@ -1,6 +1,6 @@
 """What the past beside the state repairs: how often intervals hold the truth, plain, with ``lags``, with ``history``.
 
-    python benchmarks/lags.py                                            # about twenty processor minutes
+    python benchmarks/lags.py                                            # about ten processor minutes
     python benchmarks/lags.py --sizes 100 --logs 5 --worlds "the action before"
 
 Worlds whose recorded state is not all, with exact truths (:mod:`hidden_worlds`). Printed by world and number
