@@ -126,7 +126,12 @@ class Evidence:
     @property
     def on_features(self) -> bool:
         """Whether nothing was counted: coverage is then not known pair by pair."""
-        return isinstance(self.problem, FeatureProblem)
+        return self.problem is not None and self.counted is None
+
+    @property
+    def counted(self) -> Problem | None:
+        """The problem, where states are counted."""
+        return None if self.problem is None else self.problem.counted
 
     @cached_property
     def effective_sample_size(self) -> float | None:
