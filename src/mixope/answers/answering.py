@@ -43,6 +43,7 @@ from mixope.checks import (
     Evidence,
     Verdict,
     about_learning,
+    asked_by_checks,
     check_logs,
     diagnose,
     stretch_of,
@@ -174,6 +175,8 @@ class LogFacts:
     on_policy: OnPolicyValues
     clusters: Clusters
     """What is independent: episodes, or the units that they belong to."""
+    answers: Mapping[str, tuple[Any, ...]]
+    """What checks asked of the rows, by their names."""
 
     @property
     def transitions(self) -> Transitions | None:
@@ -183,7 +186,7 @@ class LogFacts:
     @cached_property
     def checks(self) -> tuple[Diagnostic, ...]:
         """What is found about them."""
-        return check_logs(self.transitions, self.sums)
+        return check_logs(self.transitions, self.sums, self.answers)
 
     @cached_property
     def replays(self) -> Replays | None:
@@ -224,13 +227,14 @@ def _solved(
     starts: list[Callable[[], Any]] = [
         partial(seen.on_policy, estimand, blocks=blocks, fit=fit, seed=seed),
         partial(seen.structure, seed, estimand),
+        partial(asked_by_checks, seen.logs.schema),
         *(partial(_of_question, group) for group in by_question),
     ]
-    values, sums, *outcomes = rounds.run(all_or_nothing(starts))
+    values, sums, answers, *outcomes = rounds.run(all_or_nothing(starts))
     solved = _without_refusals(tasks, [outcome for group in outcomes for outcome in group], skipped)
     survey = seen.survey(sums)
     clusters = survey.episodes.clusters(estimand) if units else Clusters(survey.n_episodes)
-    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters)
+    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters, answers)
 
 
 def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.estimand import Estimand
@@ -66,6 +68,8 @@ class LogEvidence:
 
     transitions: Transitions | None
     sums: EpisodeSums
+    answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What checks asked of the rows, by their names."""
 
     @cached_property
     def cells(self) -> IntArray | None:
