@@ -8,9 +8,12 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import tracemalloc
+import zlib
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -69,10 +72,15 @@ def refused(path, **said):
 # --- files that a record names
 
 
+FORMAT = {"format": {"provider": "parquet", "options": {}}}
+
+
 def delta(folder, name, features=()):
     pq.write_table(pa.table(ROWS), folder / "a.parquet")
-    kinds = [{"name": column, "type": "long"} for column in ROWS]
-    schema = json.dumps({"type": "struct", "fields": kinds})
+    size = os.path.getsize(folder / "a.parquet")
+    types = {str: "string", float: "double", int: "long"}
+    kinds = [{"name": name, "type": types[type(values[0])], "nullable": True} for name, values in ROWS.items()]
+    schema = json.dumps({"type": "struct", "fields": [{**kind, "metadata": {}} for kind in kinds]})
     version = {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
@@ -81,8 +89,8 @@ def delta(folder, name, features=()):
     }
     said = [
         {"protocol": version if features else {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {"id": "x", "format": {"provider": "parquet"}, "schemaString": schema, "configuration": {}}},
-        {"add": {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}},
+        {"metaData": {"id": "x", **FORMAT, "schemaString": schema, "configuration": {}, "partitionColumns": []}},
+        {"add": {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}},
     ]
     (folder / "_delta_log").mkdir()
     (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
@@ -94,6 +102,26 @@ def delta_vector(folder, name):
     vector = {"storageType": "p", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 4, "cardinality": 1}
     said[2]["add"]["deletionVector"] = vector
     (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+def delta_numbered_vector(folder, name):
+    """A deletion vector that goes by a number, in the folder of this name."""
+    said = delta(folder, "a.parquet", ("deletionVectors",))
+    size = len(deleted_rows(0, 1)) - 9
+    vector = {"storageType": "u", "pathOrInlineDv": f"{name}{NUMBER_Z85}", "offset": 1, "sizeInBytes": size}
+    said[2]["add"]["deletionVector"] = {**vector, "cardinality": 2}
+    (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+NUMBER, NUMBER_Z85 = UUID("c08f661f-1e71-4904-b96f-e2647c19dfb6"), "Z(J7H9=T:OXO{FrD(p?I"
+"""A number of 128 bits, and how a Delta table writes it."""
+
+
+def deleted_rows(*rows):
+    """A file of deletion vectors: a bitmap of rows, as its specification says it."""
+    bitmap = struct.pack("<IQI IIHHI", 1681511377, 1, 0, 12346, 1, 0, len(rows) - 1, 16)
+    bitmap += struct.pack(f"<{len(rows)}H", *rows)
+    return b"\x01" + struct.pack(">I", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
 
 
 def delta_checkpoint(folder, name):
@@ -149,6 +177,7 @@ def iceberg(folder, name):
 RECORDS = {
     "delta": delta,
     "delta, deletion vector": delta_vector,
+    "delta, numbered vector": delta_numbered_vector,
     "delta, checkpoint": delta_checkpoint,
     "delta, sidecar": delta_sidecar,
     "hugging face": hugging,
@@ -170,6 +199,47 @@ def test_the_secret_is_there_to_be_read(kind, folder):
     shutil.copy(folder.parent / BESIDE, folder / "b.parquet")
     RECORDS["delta"](folder, "b.parquet")
     assert outcome(folder) == {"SECRET"}
+
+
+VECTORS = {
+    "one up": "..",
+    "absolute": "{beside}",
+    "file, three slashes": "file://{beside}",
+    "a folder that is a link": "linked",
+    "another machine": "http://127.0.0.1:9/x",
+}
+
+
+@pytest.mark.parametrize("way", VECTORS)
+def test_a_deletion_vector_lies_in_the_folder_of_its_table(way, folder):
+    """The number says which file it is, and what stands before the number where that lies."""
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    name = f"deletion_vector_{NUMBER}.bin"
+    (folder.parent / name).write_bytes(deleted_rows(0, 1))
+    (folder / "linked").symlink_to(folder.parent, target_is_directory=True)
+    delta_numbered_vector(folder, VECTORS[way].format(beside=folder.parent))
+    assert "out" in refused(folder).problem
+
+
+def test_a_deletion_vector_that_is_a_link_or_a_pipe_is_not_opened(folder):
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    name = f"deletion_vector_{NUMBER}.bin"
+    (folder.parent / name).write_bytes(deleted_rows(0, 1))
+    delta_numbered_vector(folder, "")
+    (folder / name).symlink_to(folder.parent / name)
+    assert "outside" in refused(folder).problem
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert "pipe" in refused(folder).problem
+
+
+@pytest.mark.parametrize("below", ["", "aB"])
+def test_a_deletion_vector_of_the_table_itself_is_followed(below, folder):
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    delta_numbered_vector(folder, below)
+    (folder / below).mkdir(exist_ok=True)
+    (folder / below / f"deletion_vector_{NUMBER}.bin").write_bytes(deleted_rows(0, 1))
+    assert mixope.read(str(folder)).table(["reward"]).column("reward").to_pylist() == [2.0, 3.0]
 
 
 HDF5 = {
