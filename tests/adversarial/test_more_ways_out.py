@@ -30,6 +30,7 @@ from mixope.formats import groups
 from mixope.formats.views import ROWS as ROW_FUNCTIONS
 from mixope.formats.views import Views
 from mixope.logs.sources import gate as gates
+from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate
 
 from .test_ways_out import ROWS, SECRET
@@ -721,6 +722,41 @@ def test_rows_of_sqlite_are_taken_a_few_at_a_time(folder, monkeypatch):
     outcome(named)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
+
+
+WIDE = {
+    "a default": f"ALTER TABLE kept ADD COLUMN wide TEXT DEFAULT '{'x' * 20_000}'",
+    "computed": "ALTER TABLE kept ADD COLUMN wide TEXT AS(printf('%.*c', 20000, 'x'))",
+    "computed, told apart": "ALTER TABLE kept ADD COLUMN wide TEXT AS/* a word */(printf('%.*c', 20000, 'x'))",
+}
+
+
+@pytest.mark.parametrize("case", WIDE)
+def test_a_table_of_sqlite_has_room_for_so_much(case, folder, monkeypatch):
+    """A text of 20,000 letters stands once in the file, and in each of 4,000 rows."""
+    monkeypatch.setattr(patience, "BYTES", 1_000_000)
+    monkeypatch.setattr(patience, "BYTES_PER_STORED", 100)
+    named = sqlite(folder / "a.db", "SELECT * FROM kept").replace("logs", "kept")
+    assert outcome(named) == {"a"}
+    with closing(sqlite3.connect(folder / "a.db")) as made, made:
+        for _ in range(10):
+            made.execute("INSERT INTO kept SELECT * FROM kept")
+    assert outcome(named) == {"a"}
+    with closing(sqlite3.connect(folder / "a.db")) as made, made:
+        made.execute(WIDE[case])
+    assert "far more" in refused(named).problem
+
+
+def test_a_table_of_duckdb_has_room_for_so_much(folder, monkeypatch):
+    monkeypatch.setattr(patience, "BYTES", 1_000_000)
+    monkeypatch.setattr(patience, "BYTES_PER_STORED", 1)
+    named = database(folder / "a.duckdb", "SELECT * FROM kept").replace("logs", "kept")
+    assert outcome(named) == {"a"}
+    import duckdb
+
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute("CREATE OR REPLACE TABLE kept AS SELECT kept.* FROM kept, range(100000)")
+    assert "far more" in refused(named).problem
 
 
 # --- what lies in the current folder
