@@ -147,20 +147,25 @@ def hugging(folder, name):
 
 
 APPENDED = {"operation": "append"}
+KINDS = {str: "string", float: "double", int: "long"}
+COLUMNS = [
+    {"id": number, "name": name, "required": False, "type": KINDS[type(values[0])]}
+    for number, (name, values) in enumerate(ROWS.items(), 1)
+]
 
 
 def iceberg(folder, name):
+    """The metadata name a list of manifests."""
     pytest.importorskip("pyiceberg", reason="pip install 'mixope[iceberg]'")
-    fields = [{"id": 1, "name": "policy_id", "required": False, "type": "string"}]
     said = {
         "format-version": 2,
         "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
         "location": f"file://{folder}",
         "last-sequence-number": 1,
         "last-updated-ms": 1,
-        "last-column-id": 1,
+        "last-column-id": len(COLUMNS),
         "current-schema-id": 0,
-        "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": COLUMNS}],
         "default-spec-id": 0,
         "partition-specs": [{"spec-id": 0, "fields": []}],
         "last-partition-id": 999,
@@ -170,9 +175,87 @@ def iceberg(folder, name):
         "snapshots": [
             {"snapshot-id": 7, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": name, "summary": APPENDED}
         ],
+        "properties": {
+            "schema.name-mapping.default": json.dumps(
+                [{"field-id": column["id"], "names": [column["name"]]} for column in COLUMNS]
+            )
+        },
     }
     (folder / "metadata").mkdir()
     (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(said))
+
+
+def iceberg_manifest(folder, name):
+    """A list of manifests names a manifest."""
+    iceberg(folder, "metadata/list.avro")
+    _list(folder, _manifest(folder, "data", "a.parquet"), named=name)
+
+
+def iceberg_data(folder, name):
+    """A manifest names a file of rows."""
+    iceberg(folder, "metadata/list.avro")
+    _list(folder, _manifest(folder, "data", name))
+
+
+def iceberg_deletes(folder, name):
+    """A manifest names a file that says which rows of another are deleted."""
+    iceberg(folder, "metadata/list.avro")
+    pq.write_table(pa.table(ROWS), folder / "a.parquet")
+    _list(folder, _manifest(folder, "data", "a.parquet"), _manifest(folder, "deletes", name))
+
+
+def _manifest(folder, kind, name):
+    from pyiceberg import manifest
+    from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+    from pyiceberg.schema import Schema
+    from pyiceberg.typedef import Record
+
+    content = manifest.ManifestContent[kind.upper()]
+
+    class Writer(manifest.ManifestWriterV2):
+        def content(self):
+            return content
+
+        @property
+        def _meta(self):
+            return {**super()._meta, "content": kind}
+
+    file = manifest.DataFile.from_args(
+        content=manifest.DataFileContent.DATA if kind == "data" else manifest.DataFileContent.POSITION_DELETES,
+        file_path=name,
+        file_format=manifest.FileFormat.PARQUET,
+        partition=Record(),
+        record_count=4,
+        file_size_in_bytes=1,
+    )
+    schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": COLUMNS})
+    output = _output(folder / "metadata" / f"{kind}.avro")
+    with Writer(UNPARTITIONED_PARTITION_SPEC, schema, output, 7, "null") as writer:
+        writer.add_entry(
+            manifest.ManifestEntry.from_args(
+                status=manifest.ManifestEntryStatus.ADDED,
+                snapshot_id=7,
+                sequence_number=1,
+                file_sequence_number=1,
+                data_file=file,
+            )
+        )
+    return writer.to_manifest_file()
+
+
+def _list(folder, *manifests, named=None):
+    from pyiceberg.manifest import write_manifest_list
+
+    for each in manifests:
+        each[0] = named or f"{folder}/metadata/{each.content.name.lower()}.avro"
+    with write_manifest_list(2, _output(folder / "metadata" / "list.avro"), 7, None, 1, "null") as writer:
+        writer.add_manifests(list(manifests))
+
+
+def _output(path):
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    return PyArrowFileIO().new_output(str(path))
 
 
 RECORDS = {
@@ -183,6 +266,9 @@ RECORDS = {
     "delta, sidecar": delta_sidecar,
     "hugging face": hugging,
     "iceberg": iceberg,
+    "iceberg, manifest": iceberg_manifest,
+    "iceberg, data": iceberg_data,
+    "iceberg, deletes": iceberg_deletes,
 }
 
 
@@ -194,12 +280,56 @@ def test_a_record_names_nothing_outside_of_its_folder(kind, way, folder):
     assert isinstance(found, MixopeError) or (kind.startswith("delta, ") and found == {"a"})
 
 
-@pytest.mark.parametrize("kind", ["delta", "delta, checkpoint", "delta, sidecar", "delta, deletion vector"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg, data"])
 def test_the_secret_is_there_to_be_read(kind, folder):
     """The ways above are refused for where they lead, not for what they are called."""
     shutil.copy(folder.parent / BESIDE, folder / "b.parquet")
-    RECORDS["delta"](folder, "b.parquet")
+    RECORDS[kind](folder, "b.parquet")
     assert outcome(folder) == {"SECRET"}
+
+
+@pytest.mark.parametrize("way", ["one up", "absolute", "file, three slashes", "file, percent signs"])
+def test_rows_that_another_file_deletes(way, folder):
+    """That file is followed in the folder of the table, and not outside of it."""
+    deletes = pa.table({"file_path": ["a.parquet"] * 2, "pos": [0, 1]})
+    pq.write_table(deletes, folder.parent / BESIDE)
+    pq.write_table(deletes, folder / "deletes.parquet")
+    iceberg_deletes(folder, "deletes.parquet")
+    assert mixope.read(str(folder)).table(["reward"]).column("reward").to_pylist() == [2.0, 3.0]
+    shutil.rmtree(folder / "metadata")
+    iceberg_deletes(folder, names(folder)[way])
+    assert "outside" in str(refused(folder))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["lerobot", "minari"])
+def test_what_a_data_set_says_of_its_files_is_not_followed(kind, way, folder):
+    """Their files lie where they always lie: what a record says of that changes nothing."""
+    if kind == "minari":
+        pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    MADE[kind](folder)
+    top = folder / {"lerobot": "moved", "minari": "data"}[kind]
+    record = top / {"lerobot": "meta/info.json", "minari": "metadata.json"}[kind]
+    said = {"done": "terminated"} if kind == "lerobot" else {}
+    before = mixope.read(str(top), **said).table(["reward"])
+    name = names(folder)[way]
+    paths = dict.fromkeys(("data_path", "video_path", "dataset_id", "path", "file", "code_permalink", "root"), name)
+    record.write_text(json.dumps(json.loads(record.read_text()) | paths))
+    assert mixope.read(str(top), **said).table(["reward"]).equals(before)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_footer_of_parquet_names_no_other_file(way, folder):
+    """Every chunk of a column may be said to lie in another file."""
+    footer = pq.read_metadata(folder.parent / BESIDE)
+    footer.set_file_path(names(folder)[way])
+    pq.write_metadata(footer.schema.to_arrow_schema(), folder / "a.parquet", metadata_collector=[footer])
+    named = (folder / "a.parquet").read_bytes()
+    pq.write_table(pa.table({**ROWS, "policy_id": ["INSIDE"] * 4}), folder / "a.parquet")
+    pages = (folder / "a.parquet").read_bytes()[:-8]
+    (folder / "a.parquet").write_bytes(pages + named[4:])
+    found = outcome(folder)
+    assert isinstance(found, MixopeError) or found == {"INSIDE"}
 
 
 VECTORS = {
