@@ -67,6 +67,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "experiment": ("experiment", *TEST, "--html", "experiment.html"),
     "evaluate, kept": ("evaluate", *LOGS, "--engine", "embedded", *KEPT),
     "compare, kept": ("compare", *LOGS, "--target", "other.csv", "--engine", "embedded", *KEPT),
+    "backtest, kept": ("backtest", "logs.parquet", "--engine", "embedded", *KEPT),
     "evaluate, processes": ("evaluate", *LOGS, *SHARED, *KEPT),
     "compare, processes": ("compare", *LOGS, "--target", "other.csv", *SHARED, *KEPT),
     "backtest, processes": ("backtest", "logs.parquet", *SHARED, *KEPT),

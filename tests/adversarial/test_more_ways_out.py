@@ -792,6 +792,38 @@ def test_an_hdf5_file_has_room_for_so_much_in_all(make, folder, little):
     assert "unpacks" in refused(folder / "log.h5").problem
 
 
+def zeros(path, new, *, packed="zstd", words=False):
+    """A million zeros, in a few thousand bytes where they are packed; as words, only their dictionary is long."""
+    column = pa.array(np.zeros(1_000_000))
+    if words:
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 4, pa.int32()), pa.array(["x" * 8_000_000]))
+    table = pa.table(dict.fromkeys(("observation", "action", "reward", "step"), column))
+    options = pa.ipc.IpcWriteOptions(compression=packed)
+    with pa.OSFile(str(path), "wb") as file, new(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("packed", ["zstd", "lz4"])
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_has_room_for_so_much(new, packed, words, folder, little):
+    zeros(folder / "log.arrow", new, packed=packed, words=words)
+    assert os.path.getsize(folder / "log.arrow") < 300_000
+    assert "unpacks" in refused(folder / "log.arrow").problem
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_that_is_not_packed_may_be_large(new, folder, little):
+    zeros(folder / "log.arrow", new, packed=None)
+    assert mixope.read(str(folder / "log.arrow")).total_rows() == 1_000_000
+
+
+def test_an_episode_of_minari_has_room_for_so_much(folder, little):
+    top = Path(shutil.copytree(Path(__file__).parents[1] / "data/minari/arrow-v0/data", folder / "data"))
+    zeros(next(iter(sorted(top.glob("0/*.arrow")))), pa.ipc.new_file)
+    assert "unpacks" in refused(top).problem
+
+
 def test_an_hdf5_filter_that_would_have_to_be_loaded_is_refused(folder):
     h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
     other_tools.d4rl(folder / "log.h5")
