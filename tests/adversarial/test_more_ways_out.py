@@ -682,6 +682,13 @@ QUERIES = {
     "a query as text": "SELECT * FROM query('SELECT 1')",
     "a table as text": "SELECT * FROM query_table('a.csv')",
     "a plan of text": "SELECT json_serialize_plan('SELECT * FROM kept') FROM kept",
+    "a table of another database": "SELECT * FROM system.main.kept",
+    "a table of another schema": "SELECT * FROM other.kept",
+    "the time": "SELECT a, current_timestamp FROM kept",
+    "the day, in a condition": "SELECT a FROM kept WHERE CURRENT_DATE > DATE '2026-01-01'",
+    "the time of this place": "SELECT a, [localtime, x] FROM kept, range(3) t(x)",
+    "some rows by chance": "SELECT a FROM kept USING SAMPLE 3",
+    "a share of the rows by chance": "SELECT a FROM kept TABLESAMPLE 50%",
 }
 
 
@@ -706,6 +713,54 @@ FOLLOWED = {
 @pytest.mark.parametrize("case", FOLLOWED)
 def test_a_view_that_computes_is_followed(case, folder):
     assert outcome(database(folder / "a.duckdb", FOLLOWED[case])) == {"a"}
+
+
+SETTINGS = "SELECT kept.* REPLACE (s.name AS policy_id) FROM kept, {} AS s"
+MASKED = {
+    "a table": ("CREATE TABLE pg_settings(name VARCHAR)", SETTINGS.format("pg_catalog.pg_settings")),
+    "a table of the same place": ("CREATE TABLE pg_settings(name VARCHAR)", SETTINGS.format("pg_settings")),
+    "a table of a schema": (
+        "CREATE TABLE tables(name VARCHAR)",
+        SETTINGS.format("(SELECT table_name AS name FROM information_schema.tables)"),
+    ),
+    "a query elsewhere": (
+        "SELECT 1",
+        SETTINGS.format("pg_settings") + ", (WITH pg_settings AS (SELECT 1 AS one) SELECT one FROM pg_settings)",
+    ),
+    "a macro": (
+        "CREATE MACRO range(x) AS TABLE SELECT name FROM pg_catalog.pg_settings",
+        SETTINGS.format("range(1)"),
+    ),
+    "a macro of a schema": (
+        "CREATE SCHEMA s; CREATE MACRO s.unnest(x) AS TABLE SELECT * FROM query('SELECT ''x'' AS name')",
+        SETTINGS.format("s.unnest([1])"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MASKED)
+def test_what_is_called_like_something_harmless_is_looked_at(case, folder):
+    """A name of the file, which is also the name of something of DuckDB's."""
+    import duckdb
+
+    made_before, view = MASKED[case]
+    database(folder / "a.duckdb", "SELECT * FROM kept")
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute(made_before)
+        made.execute(f"CREATE VIEW masked AS {view}")
+    assert "not followed" in refused(f"{folder / 'a.duckdb'}::masked").problem
+    assert outcome(f"{folder / 'a.duckdb'}::logs") == {"a"}
+
+
+@pytest.mark.parametrize("named", ["tables", "s.kept", "main.kept"])
+def test_tables_of_the_file_have_any_name_and_schema(named, folder):
+    import duckdb
+
+    database(folder / "a.duckdb", "SELECT * FROM kept")
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute("CREATE TABLE tables AS FROM kept; CREATE SCHEMA s; CREATE TABLE s.kept AS FROM kept")
+        made.execute(f"CREATE VIEW whole AS SELECT * FROM {named}")
+    assert outcome(f"{folder / 'a.duckdb'}::whole") == {"a"}
 
 
 def test_a_view_of_a_view_is_looked_at(folder):
