@@ -149,9 +149,13 @@ def _z(trace: Trace) -> float | None:
 
 def deviates_of(by_episode: FloatArray) -> float | None:
     """A sum that has mean zero in every episode, in standard deviations: t with as many degrees as episodes count."""
+    largest = float(np.abs(by_episode).max(initial=0.0))
+    if not largest > 0:
+        return None
+    by_episode = by_episode / largest  # fourth powers follow
     squares = by_episode**2
     total = float(squares.sum())
-    if total <= 0 or np.count_nonzero(squares) < 2 * LEAST:
+    if np.count_nonzero(squares) < 2 * LEAST:
         return None
     count = total**2 / float(np.sum(squares**2))
     return normal_of_t(float(by_episode.sum()) / np.sqrt(total), max(count - 1.0, 1.0))
