@@ -291,7 +291,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
 
 def _rests_on_the_state(problem: Problem, found: CountedSolution) -> bool:
     """Whether rows follow each other by their states only, and are few enough to be put in order."""
-    return found.visits is not None and problem.logged.n_rows <= MOST_ORDERED
+    return found.visits is not None and found.solution.ladder is None and problem.logged.n_rows <= MOST_ORDERED
 
 
 def _open_ended(solution: Solution) -> bool:
@@ -442,6 +442,7 @@ def build(
         loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
         against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
+    ladder = solution.ladder
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
@@ -498,6 +499,7 @@ def build(
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
+        memory=None if ladder is None else ladder.described(evidence.clusters or Clusters(survey.n_episodes)),
     )
 
 

@@ -29,9 +29,10 @@ import numpy as np
 
 from mixope.answers.answering import Skipped, answer
 from mixope.answers.estimate import Estimate
-from mixope.base.errors import Advice
+from mixope.base.errors import Advice, UsageError
 from mixope.checks import Verdict
-from mixope.estimators import Estimator
+from mixope.estimators import Estimator, Memory, Remembering, make
+from mixope.estimators.memory import COUNTED_ONLY
 from mixope.session.session import Counted, Sampled
 from mixope.session.survey import Survey
 from mixope.uncertainty import IntervalChoice
@@ -82,6 +83,16 @@ def answer_automatically(
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
         for one in found
     ]
+
+
+def with_memory(
+    seen: Counted | Sampled, estimators: Sequence[str | Estimator], memory: Memory
+) -> list[str | Estimator]:
+    """Estimators that count several steps together; ``auto`` is the default of these logs."""
+    if isinstance(seen, Sampled):
+        raise UsageError(COUNTED_ONLY)
+    names = [seen.automatic[0] if isinstance(each, str) and each == "auto" else each for each in estimators]
+    return [Remembering(make(name), memory) for name in names]  # type: ignore[arg-type]
 
 
 def in_common(

@@ -355,6 +355,14 @@ class Answering:
         ),
     ] = DeviceName.auto
     seed: Seed = 0
+    memory: Annotated[
+        str | None,
+        option(
+            "Count so many steps together, where the state may leave something out, or as many as the logs ask for"
+            " (auto). For emp, bch-pooled and dr, on states that can be counted.",
+            metavar="STEPS|auto",
+        ),
+    ] = None
     form: Annotated[
         FormName,
         option("State-ratio estimators: the general equations, or the paper's (biased after resets)."),

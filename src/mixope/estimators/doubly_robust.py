@@ -87,9 +87,10 @@ class DoublyRobust:
             return state_ratio_on_features(
                 problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True
             )
-        return scored(problem, self._on_counts(problem))
+        return scored(problem, self.on_counts(problem))
 
-    def _on_counts(self, problem: Problem) -> CountedSolution:
+    def on_counts(self, problem: Problem) -> CountedSolution:
+        """Without scores by cluster."""
         if not problem.transitions.factors:
             return solve_on_counts(problem, self._behaviour or CountedMixture())
         if self._krige(problem):
