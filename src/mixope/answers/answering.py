@@ -291,7 +291,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
 
 def _rests_on_the_state(problem: Problem, found: CountedSolution) -> bool:
     """Whether rows follow each other by their states only, and are few enough to be put in order."""
-    return found.visits is not None and found.solution.ladder is None and problem.logged.n_rows <= MOST_ORDERED
+    return found.visits is not None and problem.logged.n_rows <= MOST_ORDERED
 
 
 def _open_ended(solution: Solution) -> bool:

@@ -53,6 +53,12 @@ class Ladder:
     used: int
     automatic: bool
 
+    def moved(self, clusters: Clusters | None) -> tuple[float, FloatArray]:
+        """By how much the memory that is used moves the value, and the scores of that by cluster."""
+        plain, used = self.steps[0], next(step for step in self.steps if step.memory == self.used)
+        scores = used.scores - plain.scores
+        return used.value - plain.value, scores if clusters is None else clusters.scores(scores)
+
     def described(self, clusters: Clusters) -> MemoryUsed:
         """With standard errors by episode, or by unit."""
         plain = self.steps[0]

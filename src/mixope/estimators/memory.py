@@ -10,7 +10,7 @@ the rows in the order of their episodes, from which all k are answered.
 
 Which k: with ``"auto"`` the smallest whose value agrees with those of all longer ones (Lepski 1990),
 
-    |η_k − η_l| ≤ 2 √Var(η_k − η_l)     for all l > k,
+    |η_k − η_l| ≤ 3 √Var(η_k − η_l)     for all l > k,
 
 the error of the difference being that of the differences of their scores, by episode or by unit. k that rest on few
 episodes have no say.
@@ -53,7 +53,7 @@ from mixope.requests.transitions import start_error
 Memory = int | Literal["auto"]
 LENGTHS = 1, 2, 3, 4, 8
 """For which k it is said how far the value moves."""
-AGREE, FEWEST = 2.0, 20.0
+AGREE, FEWEST = 3.0, 20.0
 """Standard errors within which two values agree, and episodes on which one must rest to have a say."""
 ROUNDING = 1e-12
 AGAIN = 4.0
