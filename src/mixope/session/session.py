@@ -40,7 +40,7 @@ from mixope.requests.repeats import repeats_of_rows
 from mixope.requests.request import Request
 from mixope.requests.sample import SAMPLE_ROWS, Sample
 from mixope.requests.scores import ScoreTable
-from mixope.requests.sentinels import warn_of_sentinels
+from mixope.requests.sentinels import named_sentinels, warn_of_sentinels
 from mixope.requests.shifts import shifts_of_vectors
 from mixope.requests.spread import Spread, spread_grouping, useful_knots
 from mixope.requests.stale import stale_vectors
@@ -103,11 +103,13 @@ def first_scan(
     kept: tuple[Counted | Sampled, bool] | None = logs.recall("first scan", key)
     if kept is not None:
         found, of_these = kept
+        warn_of_sentinels(found.sums.sentinels if isinstance(found, Sampled) else ())
         return found.again(logs if of_these else found.logs, engine, features)
     mine = bounded(logs, engine)
     if not fits:
         refuse_too_large(mine, counted=counted)
     found = count(mine, engine) if counted else sample(mine, engine, features, seed)
+    warn_of_sentinels(found.sums.sentinels if isinstance(found, Sampled) else ())
     if not isinstance(engine, CheckpointedEngine):
         of_these = found.logs is logs
         bare = found.again(logs.twin() if of_these else found.logs, MemoryEngine(), None)
@@ -458,7 +460,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
-    sentinels = warn_of_sentinels(known.sample, schema.observation)
+    sentinels = named_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
