@@ -105,12 +105,14 @@ class Loop:
         c, s, a = self.c, self.c["observation"], self.c["action"]
         if self.horizon is not None:
             return self.of_horizon(k, **how)
-        if self.gamma is None and not self.total:
-            assert not c["terminated"].any()
-            system = np.vstack([self.chain.T - np.eye(STATES), np.ones(STATES)])
+        ends, after = 1.0 - self.moves.sum(axis=2), 0.0
+        if self.gamma is None and not self.total:  # an end leads back to the starts
+            chain = self.chain + np.outer((TARGET * ends).sum(axis=1), self.starts)
+            system = np.vstack([chain.T - np.eye(STATES), np.ones(STATES)])
             d = np.linalg.lstsq(system, np.append(np.zeros(STATES), 1.0), rcond=None)[0]
-            plain, gamma, begun = d @ self.earned, 1.0, 0.0
-            v = np.linalg.lstsq(np.eye(STATES) - self.chain, self.earned - plain, rcond=None)[0]
+            plain, gamma, begun = d @ self.earned, 1.0, d @ (TARGET * ends).sum(axis=1)
+            v = np.linalg.lstsq(np.eye(STATES) - chain, self.earned - plain, rcond=None)[0]
+            after, begun = self.starts @ v, begun if c["terminated"].any() else 0.0
         else:
             gamma, begun = (1.0, 1.0) if self.total else (self.gamma, 1 - self.gamma)
             v = np.linalg.solve(np.eye(STATES) - gamma * self.chain, self.earned)
@@ -118,8 +120,8 @@ class Loop:
             plain = d @ self.earned
 
         def residual(i, _):
-            onward = 0.0 if c["terminated"][i] else v[c["next_observation"][i]]
-            usual = self.reward[s[i], a[i]] + gamma * self.moves[s[i], a[i]] @ v
+            onward = after if c["terminated"][i] else v[c["next_observation"][i]]
+            usual = self.reward[s[i], a[i]] + gamma * self.moves[s[i], a[i]] @ v + ends[s[i], a[i]] * after
             return c["reward"][i] + gamma * onward - usual
 
         value = plain + gamma ** (k - 1) * d.sum() * self.mean(d, self.windows(False, k, **how), residual)
@@ -154,6 +156,7 @@ class Loop:
 
 ASKED = [
     ({}, {}, 0.0),
+    ({}, {}, 0.1),
     ({"gamma": 0.8}, {"gamma": 0.8}, 0.0),
     ({"gamma": 0.8}, {"gamma": 0.8}, 0.1),
     ({"estimand": "episode"}, {"total": True}, 0.1),
@@ -342,6 +345,17 @@ def test_refits_and_comparisons_take_it():
     table = mixope.compare(columns, {"new": POLICY, "other": other}, memory=2)
     assert table["new", "emp, memory 2"].value == pytest.approx(plain.value)
     assert table.differences[0].pairs
+
+
+def test_every_logger_is_predicted_from_the_others_with_memory():
+    columns = without(written(300, 14, steps=8), "action_prob")
+    tested = mixope.backtest(columns, estimator="emp", gamma=0.8, memory=2)
+    for j, row in enumerate(tested.rows):
+        rest = {name: values[columns["policy_id"] != j] for name, values in columns.items()}
+        policy = mixope.TabularPolicy(Loop(columns).laws[j])
+        alone = mixope.evaluate(rest, policy, "emp", gamma=0.8, memory=2)
+        assert row.predicted == pytest.approx(alone.value, rel=1e-9)
+        assert row.high - row.low == pytest.approx(alone.interval.width, rel=1e-9)
 
 
 def test_the_result_survives_json():

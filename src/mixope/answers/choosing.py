@@ -132,9 +132,7 @@ def _beside(one: Estimate, remembered: Estimate | None, because: str | None) -> 
     return replace(one, beside=(*one.beside, remembered), notes=(*one.notes, note))
 
 
-def with_memory(
-    seen: Counted | Sampled, estimators: Sequence[str | Estimator], memory: Memory
-) -> list[str | Estimator]:
+def with_memory(seen: Counted | Sampled, estimators: Sequence[str | Estimator], memory: Memory) -> list[Estimator]:
     """Estimators that count several steps together; ``auto`` is the default of these logs."""
     if isinstance(seen, Sampled):
         raise UsageError(COUNTED_ONLY)

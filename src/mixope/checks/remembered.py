@@ -3,8 +3,9 @@
 An estimator with memory has k rows in view, and its value was found for longer windows, too
 (:mod:`mixope.estimators.memory`). With η_k used and η_l of l > k, the difference has the standard error of the
 difference of their scores by episode or unit. What the state leaves out may show only over more steps than k: it is a
-warning if some η_l lies more than half a half-width of the interval off, and two standard errors; a failure if it lies
-more than two half-widths off, and three standard errors. Windows that rest on few episodes have no say.
+warning if some η_l lies more than half a half-width of the interval off, and two and a half standard errors (of several
+k one lies two off by chance); a failure if it lies more than two half-widths off, and three standard errors. Windows
+that rest on few episodes have no say.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mixope.estimators.memory import FEWEST
 
 WARN, FAIL = 0.5, 2.0
 """Half-widths."""
-MOVES, SURELY = 2.0, 3.0
+MOVES, SURELY = 2.5, 3.0
 """Standard errors."""
 
 
