@@ -312,6 +312,30 @@ def test_units_are_what_differences_are_summed_by():
     assert by_unit.steps[1].difference_error != by_episode.steps[1].difference_error
 
 
+def test_dr_on_factors_moves_as_the_chain_of_the_counts_does():
+    columns = without(written(200, 15, steps=8), "action_prob", "observation", "next_observation")
+    plain = written(200, 15, steps=8)
+    g = np.random.default_rng(0)
+    side = np.repeat(g.integers(0, 60, 200), 8)
+    for name in ("observation", "next_observation"):
+        columns |= {f"{name}.cell": plain[name], f"{name}.side": side}
+
+    def policy(states):
+        return TARGET[np.asarray(states)[:, 0].astype(int)]
+
+    policy.actions = [0, 1]
+    value = {
+        (name, k): mixope.evaluate(columns, policy, name, memory=k, gamma=0.8) for name in ("emp", "dr") for k in (1, 2)
+    }
+    moved = [value[name, 2].value - value[name, 1].value for name in ("emp", "dr")]
+    assert moved[0] == pytest.approx(moved[1], rel=1e-9)
+    assert value["dr", 1].value != pytest.approx(value["emp", 1].value)
+    assert value["dr", 1].value == pytest.approx(mixope.evaluate(columns, policy, "dr", gamma=0.8).value, rel=1e-9)
+    assert value["dr", 1].standard_error == pytest.approx(
+        mixope.evaluate(columns, policy, "dr", gamma=0.8).standard_error, rel=1e-9
+    )
+
+
 def test_logs_of_several_that_do_not_say_so_are_refused():
     columns = without(markov(400), "policy_id")
     with pytest.raises(UsageError, match="who wrote which episode"):
@@ -341,6 +365,8 @@ def test_refits_and_comparisons_take_it():
     plain = mixope.evaluate(columns, POLICY, memory=2)
     assert found.value == pytest.approx(plain.value, rel=1e-9)
     assert found.standard_error == pytest.approx(plain.standard_error, rel=0.35)
+    chosen = mixope.evaluate(columns, POLICY, memory="auto", interval="bca", replicates=40, jobs=1)
+    assert chosen.interval.low < chosen.value < chosen.interval.high
     other = mixope.TabularPolicy(TARGET[:, ::-1])
     table = mixope.compare(columns, {"new": POLICY, "other": other}, memory=2)
     assert table["new", "emp, memory 2"].value == pytest.approx(plain.value)
