@@ -272,6 +272,7 @@ def test_the_logs_choose_two_where_the_action_before_matters_and_one_where_nothi
     found = mixope.evaluate(columns, POLICY, memory="auto")
     assert (found.memory.used, found.memory.automatic, found.estimator) == (2, True, "emp, memory auto")
     assert [step.memory for step in found.memory.steps] == [1, 2, 3, 4, 8]
+    assert "2 steps are counted together, chosen from the logs" in " ".join(found.notes)
     alike = found.memory.steps[1]
     assert alike.difference == pytest.approx(alike.value - found.memory.steps[0].value)
     assert alike.standard_error == pytest.approx(found.standard_error, rel=1e-9)
