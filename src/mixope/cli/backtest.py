@@ -16,7 +16,7 @@ NOT_SUPPORTED = 4
 
 
 @dataclass(frozen=True)
-class BacktestQuestion(o.QuestionOptions):
+class BacktestOptions(o.QuestionOptions):
     """What is predicted of every logger."""
 
     estimand: Annotated[
@@ -36,7 +36,7 @@ def command(
     *,
     estimator: o.Estimator = "auto",
     memory: o.Memory = None,
-    question: BacktestQuestion,
+    question: BacktestOptions,
     loggers: o.Loggers,
     columns: o.UnitColumns,
     files: o.Files,

@@ -13,7 +13,7 @@ from mixope.cli.signatures import option
 
 
 @dataclass(frozen=True)
-class ReturnsQuestion(o.QuestionOptions):
+class ReturnsOptions(o.QuestionOptions):
     """What is asked of the logs: the total of an episode, where nothing else is."""
 
     estimand: Annotated[o.EstimandName | None, o.ESTIMAND] = o.EstimandName.episode
@@ -25,7 +25,7 @@ def command(
     target: o.Targets,
     *,
     alpha: Annotated[float, option("The share of the worst episodes whose mean return is shown.")] = 0.1,
-    question: ReturnsQuestion,
+    question: ReturnsOptions,
     loggers: o.Loggers,
     columns: o.ColumnOptions,
     files: o.Files,

@@ -1,6 +1,6 @@
 """Options in groups: a command takes a group of options as one argument, a dataclass whose fields are the options.
 
-    QuestionOptions(estimand, gamma, horizon, level)        declared once, with names, help and defaults
+    QuestionOptions(estimand, gamma, horizon, level) declared once, with names, help and defaults
     def command(logs: Paths, *, question: QuestionOptions)  takes them all
     --estimand --gamma --horizon --level             where the group stands in the signature
 

@@ -12,7 +12,7 @@ from mixope.requests.clusters import Clusters
 
 
 @dataclass(frozen=True)
-class Step:
+class ScoredStep:
     """The value with so many rows in view; ``scores`` are by episode."""
 
     memory: int
@@ -49,7 +49,7 @@ class MemoryUsed:
 class Ladder:
     """All k that were looked at, the first of them 1, and the one that is used."""
 
-    steps: Sequence[Step]
+    steps: Sequence[ScoredStep]
     used: int
     automatic: bool
 

@@ -33,13 +33,14 @@ from mixope.base.arrays import FloatArray, IntArray, is_whole, sum_by
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.behaviours import as_behaviour
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.flow import Flow, follow
 from mixope.estimators.counts.memory import Remembered, Rung, has_propensities, lay
 from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
 from mixope.estimators.counts.solution import CountedSolution, dressed
 from mixope.estimators.doubly_robust import DoublyRobust
 from mixope.estimators.features.problem import FeatureProblem
-from mixope.estimators.ladder import Ladder, Step, error_of
+from mixope.estimators.ladder import Ladder, ScoredStep, error_of
 from mixope.estimators.solution import Solution, Weights
 from mixope.estimators.state_ratio import StateRatio, given_by, solve_counted, state_ratio_solution
 from mixope.logs import UNLABELLED
@@ -81,7 +82,7 @@ def check_memory(memory: object) -> Memory:
 
 
 @dataclass(frozen=True)
-class Remembering:
+class Remembering(BothKinds):
     """``plain`` (``emp``, ``bch-pooled`` or ``dr``) with the last ``memory`` rows in view, or as many as it takes."""
 
     plain: StateRatio | DoublyRobust
@@ -108,15 +109,17 @@ class Remembering:
         """With how much it remembers."""
         return f"{self.plain.name}, memory {self.memory}"
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """Refused."""
+        raise UsageError(COUNTED_ONLY)
+
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
         """The plain solution, then one pass over the rows in order."""
-        if isinstance(problem, FeatureProblem):
-            raise UsageError(COUNTED_ONLY)
         flow, occupancy, chain = self._chain(problem)
         chain = chain.on_logged(problem.followed)
         found = chain
         if isinstance(self.plain, DoublyRobust):
-            found = self.plain.on_counts(problem).on_logged(problem.followed)
+            found = self.plain.counted(problem).on_logged(problem.followed)
         clusters = None
         if self.memory == "auto":
             steps, survey = yield (problem.steps_in_order(), EpisodeSurvey(problem.seed, problem.estimand))
@@ -196,7 +199,7 @@ def _climbed(
     data, first = ordered.episodes, found.value - chain.value
     by_row = [rung.score + beyond for rung in rungs]
     steps = tuple(
-        Step(rung.memory, rung.value + first, sum_by(data.episode, score, data.n_episodes), rung.effective)
+        ScoredStep(rung.memory, rung.value + first, sum_by(data.episode, score, data.n_episodes), rung.effective)
         for rung, score in zip(rungs, by_row, strict=True)
     )
     used = chosen(steps, clusters) if asked == "auto" else min(asked, most)
@@ -218,7 +221,7 @@ def _weights(rung: Rung, group: IntArray, n_groups: int) -> Weights:
     return Weights(sum_by(group, weight, n_groups), sum_by(group, weight**2, n_groups), float(weight.max(initial=0.0)))
 
 
-def chosen(steps: Sequence[Step], clusters: Clusters) -> int:
+def chosen(steps: Sequence[ScoredStep], clusters: Clusters) -> int:
     """The smallest k that agrees with all longer ones which have a say."""
     heard = [step for step in steps if step.memory == 1 or step.effective >= FEWEST]
     for place, step in enumerate(heard):
@@ -227,5 +230,5 @@ def chosen(steps: Sequence[Step], clusters: Clusters) -> int:
     return heard[-1].memory
 
 
-def _agree(one: Step, other: Step, clusters: Clusters) -> bool:
+def _agree(one: ScoredStep, other: ScoredStep, clusters: Clusters) -> bool:
     return abs(one.value - other.value) <= AGREE * error_of(clusters.scores(one.scores - other.scores)) + ROUNDING
