@@ -60,6 +60,7 @@ from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.ladder import MemoryUsed
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.trajectory import Trajectory
 from mixope.logs import UNLABELLED
@@ -449,6 +450,8 @@ def build(
         loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
         against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
+    ladder, clusters = solution.ladder, evidence.clusters or Clusters(survey.n_episodes)
+    memory = None if ladder is None else ladder.described(clusters)
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
@@ -481,6 +484,7 @@ def build(
             *about_loggers(estimator, survey),
             *about_propensities(evidence),
             *about_training(solution.trained_on),
+            *about_memory(memory),
             *notes,
         ),
         provenance=Provenance(
@@ -505,6 +509,7 @@ def build(
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
+        memory=memory,
     )
 
 
@@ -538,6 +543,16 @@ def about_training(device: str | None) -> tuple[str, ...]:
         return ()
     said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
     return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
+
+
+def about_memory(memory: MemoryUsed | None) -> tuple[str, ...]:
+    """How far the value moves when several steps are counted together."""
+    if memory is None or len(memory.steps) < 2:
+        return ()
+    plain, *others = memory.steps
+    moved = ", ".join(f"{step.difference:+.3g} ± {step.difference_error:.2g} with {step.memory}" for step in others)
+    how = "chosen from the logs" if memory.automatic else "as asked"
+    return (f"{memory.used} steps are counted together, {how}. One step gives {plain.value:.3g}; from there {moved}",)
 
 
 def about_starts(estimand: Estimand, survey: Survey) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
 from mixope.requests.by_episode import first_of_runs
+from mixope.requests.episodes import EpisodeSurvey
 from mixope.requests.grouping import Grouped, Grouping, GroupSums
 from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.request import Request, merge_in_order, partials
@@ -177,6 +178,11 @@ def episode_counts(groups: GroupSums, transitions: Transitions) -> EpisodeCounts
     return EpisodeCounts(transitions, transitions.logger[group[first]], episode.astype(np.int64), group, sums)
 
 
+def _in_order(requests: Sequence[Any], rows: OrderedRows | None) -> tuple[Any, ...]:
+    """The rows in order for who asks for them; of resampled logs nobody surveys the episodes."""
+    return tuple(rows if isinstance(request, NumberedSteps) else None for request in requests)
+
+
 @dataclass(frozen=True)
 class CountedRefit(Refit):
     """Refits from counts; ``rows`` in order are there for estimators that look at whole episodes."""
@@ -213,7 +219,7 @@ class CountedRefit(Refit):
 
         def note(requests: Sequence[Request]) -> tuple[Any, ...]:
             asked.extend(requests)
-            return rows()
+            return _in_order(requests, rows()[0])
 
         without_scores(lambda: estimator.solve(refit.problem), note)
         return replace(refit, rows=rows()[0].in_key_order()) if asked else refit
@@ -223,13 +229,13 @@ class CountedRefit(Refit):
         problem = self.problem.with_counts(self.counts.reweighted(weight))
 
         def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
-            if self.rows is None or not all(isinstance(request, NumberedSteps) for request in requests):
+            if self.rows is None or not all(isinstance(request, NumberedSteps | EpisodeSurvey) for request in requests):
                 raise UsageError(f"{self.estimator.name!r} asks for more than counts and whole episodes")
             kept = sum_by(self.counts.group, weight[self.counts.episode], self.counts.transitions.n_groups) > 0
             number = np.cumsum(kept) - 1
             repeated = self.rows.repeat(weight)
             bare = replace(repeated.episodes, keys=None)  # the order is that of the repetition
-            return (OrderedRows(bare, number[repeated.group], repeated.propensity),) * len(requests)
+            return _in_order(requests, OrderedRows(bare, number[repeated.group], repeated.propensity))
 
         return without_scores(lambda: self.estimator.solve(problem), answer)
 
@@ -237,7 +243,10 @@ class CountedRefit(Refit):
         """The scores of the whole log, by episode."""
 
         def answer(requests: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(self.counts.scores(one) if isinstance(one, ScoreTable) else self.rows for one in requests)
+            return tuple(
+                self.counts.scores(one) if isinstance(one, ScoreTable) else _in_order([one], self.rows)[0]
+                for one in requests
+            )
 
         scores = answered(lambda: self.estimator.solve(self.problem), answer).scores
         return None if scores is None else self.by_cluster(scores.by_cluster)

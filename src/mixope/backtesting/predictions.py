@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from mixope.answers.answering import build
+from mixope.answers.choosing import with_memory
 from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
@@ -41,7 +42,7 @@ from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators import Estimator, Memory, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
 from mixope.estimators.features.problem import FeatureProblem
@@ -81,6 +82,7 @@ def backtest(
     unit: str | None = None,
     lags: int = 0,
     history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
@@ -94,7 +96,7 @@ def backtest(
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
-    ``features``, ``engine``, ``seed``, ``checkpoint``, ``unit``, ``lags`` and ``history`` are those of
+    ``features``, ``engine``, ``seed``, ``checkpoint``, ``unit``, ``lags``, ``history`` and ``memory`` are those of
     :func:`mixope.evaluate`.
 
     >>> tested = mixope.backtest("logs/*.parquet")
@@ -110,6 +112,8 @@ def backtest(
     labels = _labels(seen.labels)
     known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    if memory is not None:
+        (chosen,) = with_memory(seen, [chosen], memory)
     rounds = seen.rounds()
     owners, sums = _owners(seen, rounds, asked, seed)
     survey = seen.survey(sums)

@@ -20,7 +20,7 @@ where it moves it by more than two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ WARN, FAIL = 0.5, 2.0
 """Half-widths."""
 EXPLAINED = 0.05
 STEPS = 4, 16
+BEFORE = "the step before"
 CAPPED = 5.0
 """Ratios above it count as it."""
 ROUNDING, DIGITS = 1e-9, 1e-14
@@ -84,6 +85,8 @@ class Move:
     size: float
     error: float
     deviates: float
+    scores: FloatArray = field(repr=False)
+    """By cluster."""
 
 
 def state_is_all(evidence: Evidence) -> Diagnostic | None:
@@ -96,7 +99,7 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
         return None
     told, trace = strongest
     delta, weight = _residuals(pasts.rows, chain)
-    moves = [] if delta is None else _moves(pasts, chain, delta, weight)
+    moves = [] if delta is None else beyond(evidence, _moves(pasts, chain, delta, weight))
     largest = max(moves, key=lambda move: abs(move.deviates), default=None)
     off = max(told, 0.0 if largest is None else abs(largest.deviates))
     if off <= TOLD:
@@ -110,7 +113,8 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
         there = f"{evidence.value + largest.size:.3g}, {size:.2g} half-widths away"
         said += f"; counting what was done in {largest.past}, the value would be about {there}"
         return MARKOV.graded(size, WARN, fail, said + (_remedy(trace) if size > WARN else ""))
-    explained = [] if delta is None else [t for t in _explained(pasts, delta) if (_z(t) or 0.0) > TOLD]
+    known = [] if delta is None or remembers(evidence) else _explained(pasts, delta)
+    explained = [t for t in known if (_z(t) or 0.0) > TOLD]
     share, by = max(((t.share or 0.0, t) for t in explained), key=lambda found: found[0], default=(0.0, trace))
     if share > EXPLAINED:
         said += f"; {by.past} explains {share:.0%} of what the value hangs on and the state leaves over{_remedy(by)}"
@@ -187,7 +191,7 @@ def _moves(pasts: Pasts, chain: Carried, delta: FloatArray, weight: FloatArray) 
     if window.sum() > 0:
         centre = float(window @ delta) / float(window.sum())
         followed = float(weight[pasts.follows].sum()) / total
-        found.append(_move(rows, "the step before", window * (delta - centre), float(window.sum()), followed, centre))
+        found.append(_move(rows, BEFORE, window * (delta - centre), float(window.sum()), followed, centre))
     lived, before = earlier_sums(np.minimum(ratio, CAPPED) - 1.0, rows.episode)
     longest = int(before.max(initial=0))
     for steps in STEPS:
@@ -196,7 +200,29 @@ def _moves(pasts: Pasts, chain: Carried, delta: FloatArray, weight: FloatArray) 
             found.append(_move(rows, f"the last {steps} steps", weight * delta * recent, total))
     if longest > 1:
         found.append(_move(rows, "all earlier steps", weight * delta * lived, total))
-    return [Move(m.past, m.size * chain.mass, m.error * chain.mass, m.deviates) for m in found if m is not None]
+    mass = chain.mass
+    return [Move(m.past, m.size * mass, m.error * mass, m.deviates, m.scores * mass) for m in found if m is not None]
+
+
+def remembers(evidence: Evidence) -> bool:
+    """Whether the value counts several steps together already."""
+    return evidence.solution.ladder is not None and evidence.solution.ladder.used > 1
+
+
+def beyond(evidence: Evidence, moves: list[Move]) -> list[Move]:
+    """By how much further than memory has moved it; with the error of the difference, from the same clusters."""
+    ladder = evidence.solution.ladder
+    if ladder is None or not remembers(evidence):
+        return moves
+    size, scores = ladder.moved(evidence.clusters)
+    found = []
+    for move in moves:
+        if move.past != BEFORE and len(move.scores) == len(scores):
+            off = move.scores - scores
+            error = float(np.sqrt(off @ off))
+            further = move.size - size
+            found.append(Move(move.past, further, error, further / max(error, 1e-300), off))
+    return found
 
 
 def _shifted(values: FloatArray, steps: int) -> FloatArray:
@@ -211,7 +237,9 @@ def _move(
     error = float(np.sqrt(by_episode @ by_episode)) / total
     shifted = by_episode if centre is None else by_episode + size * total / max(len(by_episode), 1)
     deviates = deviates_of(shifted)
-    return None if deviates is None or error <= 0 else Move(past, share * size, share * error, deviates)
+    if deviates is None or error <= 0:
+        return None
+    return Move(past, share * size, share * error, deviates, by_episode * (share / total))
 
 
 def _explained(pasts: Pasts, delta: FloatArray) -> list[Trace]:

@@ -35,6 +35,7 @@ def command(
     logs: o.Paths,
     *,
     estimator: o.Estimator = "auto",
+    memory: o.Memory = None,
     question: BacktestOptions,
     loggers: o.Loggers,
     columns: o.PastColumns,
@@ -59,12 +60,13 @@ def command(
 
     check_page(html)
     inputs.check_checkpoint(checkpoint)
+    remembered = inputs.read_memory(memory)
     chosen = inputs.make_engine(workers)
     with working("backtesting …") as notes:
         rows = inputs.read_logs(logs, columns, files, columns.unit)
         seen = look(rows, chosen, seed=seed, checkpoint=checkpoint, **columns.past())
         known = inputs.PolicyReader(policies, rows).loggers(loggers)
-        result = backtest(seen, loggers=known, estimator=estimator, **question.keywords(), seed=seed)
+        result = backtest(seen, loggers=known, estimator=estimator, memory=remembered, **question.keywords(), seed=seed)
         notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))

@@ -75,6 +75,7 @@ def command(
             interval=inputs.choose_interval(answering.intervals, notes.progress),
             device=answering.device.value,
             seed=answering.seed,
+            memory=inputs.read_memory(answering.memory),
             confounding=confounding,
             threshold=threshold,
         )

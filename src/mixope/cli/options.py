@@ -111,6 +111,14 @@ Checkpoint = Annotated[
         metavar="FOLDER",
     ),
 ]
+Memory = Annotated[
+    str | None,
+    option(
+        "Count so many steps together, where the state may leave something out, or as many as the logs ask for (auto)."
+        " For emp, bch-pooled and dr, on states that can be counted.",
+        metavar="STEPS|auto",
+    ),
+]
 Seed = Annotated[int, option("The seed of everything random.", min=0, max=2**64 - 1)]
 Outputs = Annotated[
     OutputsName | None,
@@ -383,6 +391,7 @@ class Answering:
         ),
     ] = DeviceName.auto
     seed: Seed = 0
+    memory: Memory = None
     form: Annotated[
         FormName,
         option("State-ratio estimators: the general equations, or the paper's (biased after resets)."),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.estimators.ladder import Ladder
 from mixope.requests.scores import ClusterScores
 from mixope.requests.weights import WeightBin
 from mixope.solvers.outcome import Outcome, Solved
@@ -171,6 +172,8 @@ class Solution:
     them."""
     readings: Any = field(default=None, repr=False, compare=False)
     """What whoever asked read off the flow behind it, while that was there (``reader`` of the problem)."""
+    ladder: Ladder | None = None
+    """How far the value moves with memory, of an estimator that has some."""
 
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:
