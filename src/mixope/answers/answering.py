@@ -57,6 +57,7 @@ from mixope.checks.state import carried
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
+from mixope.estimators.counts.reach import step_path
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.logged_mean import LoggedMean
@@ -284,6 +285,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
         lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
         effective_ends=ends,
         carried=problem.once(carried) if _rests_on_the_state(problem, found) else None,
+        path=None if found.visits is None else problem.once(step_path),
     )
     band = problem.once(problem_band) if _open_ended(solution) else None
     return FlowReadings(checks, band, visits(problem.logged, weights))
@@ -455,6 +457,7 @@ def build(
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_units=evidence.clusters.n_units if evidence.clusters else None,
+        beyond_logged=evidence.beyond,
         n_dropped=survey.n_dropped,
         loggers=loggers,
         effective_sample_size=evidence.effective_sample_size or 0.0,

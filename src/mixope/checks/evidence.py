@@ -8,6 +8,7 @@ from functools import cached_property
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.estimand import Estimand
 from mixope.checks.verdicts import Diagnostic
+from mixope.estimators.counts.reach import Beyond, StepPath, without_ends
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.requests.clusters import Clusters
@@ -58,6 +59,8 @@ class Readings:
     lone_shift: float | None = None
     effective_ends: float | None = None
     carried: Carried | None = None
+    path: StepPath | None = None
+    """What the target does and earns at its first steps."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,18 @@ class Evidence:
     def on_features(self) -> bool:
         """Whether nothing was counted: coverage is then not known pair by pair."""
         return isinstance(self.problem, FeatureProblem)
+
+    @cached_property
+    def beyond(self) -> Beyond | None:
+        """What lies later than most episodes were followed; None where that is not known."""
+        steps = None if self.sums is None else self.sums.totals.followed_steps
+        if steps is None or self.solution.is_reference:
+            return None
+        if self.readings.path is not None:
+            return self.readings.path.beyond(steps)
+        if not self.on_features or self.survey.episodes.ended.any():
+            return None
+        return without_ends(self.estimand, steps)
 
     @cached_property
     def effective_sample_size(self) -> float | None:

@@ -16,11 +16,16 @@ drive what is hidden then; what is hidden and goes its own way, whatever is done
 A state that leaves something out is no fault in itself. It is a warning where it moves the value by more than half a
 half-width of the interval, beyond chance, or where the step before explains more than a twentieth of δ; a failure
 where it moves it by more than two.
+
+What is hidden does its harm where nobody looked: at later steps than the logs followed. So a state that leaves something
+out is also a warning where more than a quarter of the answer lies beyond these (:mod:`mixope.estimators.counts.reach`),
+and what the chain goes on to there is another thing than what the last logged steps earned, by half a half-width of the
+value: as it always is in the total of an episode. Much of an answer may lie beyond healthy logs, and nothing is said.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +36,9 @@ from mixope.checks.evidence import Carried, Evidence
 from mixope.checks.steadiness import LEAST, normal_of_t
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.occupancy import pooled
+from mixope.estimators.counts.reach import Beyond
 from mixope.estimators.state_ratio import state_ratio
-from mixope.requests.pasts import ACTION, ALIKE, STATE, WHOLE, Pasts, Trace, earlier_sums, told_of
+from mixope.requests.pasts import ACTION, ALIKE, EARLIER, LASTED, STATE, WHOLE, Pasts, Trace, earlier_sums, told_of
 from mixope.requests.problem import Problem
 from mixope.requests.replay import FOLDS, Laid
 
@@ -43,6 +49,8 @@ MOVES, SURELY = 2.0, 3.0
 WARN, FAIL = 0.5, 2.0
 """Half-widths."""
 EXPLAINED = 0.05
+MUCH_BEYOND, TOLD_BEYOND = 0.25, 3.5
+"""Of the answer; standard deviations from which the past then matters."""
 STEPS = 4, 16
 CAPPED = 5.0
 """Ratios above it count as it."""
@@ -116,10 +124,40 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
     return MARKOV.diagnostic(0.0, WARN, "pass", f"{said}; it is not seen to move the value")
 
 
+def state_within_reach(evidence: Evidence) -> Diagnostic | None:
+    """The same, weighed together with how much of the answer lies beyond the logged steps."""
+    found, beyond, pasts = state_is_all(evidence), evidence.beyond, evidence.pasts
+    if found is None or beyond is None or pasts is None or found.status == "fail":
+        return found
+    strongest = _strongest(pasts.traces)
+    if strongest is None or strongest[0] <= TOLD_BEYOND or not _far_beyond(evidence, beyond):
+        return found
+    said = (
+        f"{found.sentence}; {beyond.share:.0%} of the answer lies beyond step {beyond.steps}, where most episodes were no"
+        " longer followed, and rests on the chain alone. What stands is the mean of the steps that were seen: "
+    )
+    asked = Advice(said, Setting("horizon", beyond.steps))
+    if found.status == "warn":
+        return replace(found, sentence=asked)
+    return MARKOV.diagnostic(beyond.share, MUCH_BEYOND, "warn", asked)
+
+
+def _far_beyond(evidence: Evidence, beyond: Beyond) -> bool:
+    """Whether much of the answer rests on later steps, and these are not like the last ones."""
+    if beyond.share <= MUCH_BEYOND or evidence.interval is None:
+        return False
+    if evidence.estimand.kind == "episode" or beyond.shift is None:
+        return evidence.estimand.kind == "episode"
+    half = max(evidence.interval.width / 2, 1e-300)
+    return abs(beyond.shift) > WARN * half and not evidence.is_rounding(beyond.shift)
+
+
 _REMEDIES = {
     ACTION: "the action before (or how often each was taken lately)",
     STATE: "the state before (or a finer record of it)",
     WHOLE: "the mean of what came before",
+    EARLIER: "the mean of the states before",
+    LASTED: "the step",
     ALIKE: "who this is",
 }
 
@@ -220,5 +258,5 @@ MARKOV = Check(
         Setting("estimand", "horizon"),
         ")",
     ),
-    state_is_all,
+    state_within_reach,
 )

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays, sum_by
 from mixope.base.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.requests.checksum import Sums, signature
@@ -116,6 +116,21 @@ class EpisodeTotals:
     def whole(self) -> bool:
         """Whether every episode was logged from its start to a true end."""
         return bool(np.all(self.ended == 1) and np.all(self.starts == 1))
+
+    @property
+    def followed_steps(self) -> int | None:
+        """The step to which half of the episodes that had not ended by then were followed, by Kaplan and Meier.
+
+        The longest episode where none was cut; None where some lack their first steps.
+        """
+        if not len(self.rows) or not np.all(self.starts == 1):
+            return None
+        length, number = np.unique(self.rows, return_inverse=True)
+        ends, cuts = (sum_by(number.ravel(), (self.ended == ended).astype(np.float64)) for ended in (1, 0))
+        there = np.cumsum((ends + cuts)[::-1])[::-1] - ends
+        kept = np.cumprod(1.0 - np.divide(cuts, there, out=np.zeros_like(cuts), where=there > 0))
+        fewer = np.flatnonzero(kept <= 0.5)
+        return int(length[fewer[0]] if len(fewer) else length[-1])
 
     @property
     def horizon(self) -> int | None:
