@@ -3,10 +3,11 @@
     python benchmarks/own_pace.py                    # 30 tests of each kind, seeds 0, 1, …
     python benchmarks/own_pace.py --tests 5 --users 1000
 
-Every user has a level from 0 to 4, where it settles for good: p is lognormal, a level is gained with .12 p a day and
-lost with .12/p. Treatment adds .05 to what is gained. Users have lived under control for 200 days when the test begins,
-and what is recorded is the level alone, so that one chain stands for all of them. The truth is the mean of every user's
-own. Beside it, the same where all are alike, and the settings of :mod:`mixope.worlds.engagement` with all their columns.
+Every user has a level from 0 to 4, and one around which it settles for good: p is lognormal, a level is gained with
+.12 p a day and lost with .12/p. Treatment adds .05 to what is gained. Users have lived under control for 200 days when
+the test begins, and what is recorded is the level alone, so that one chain stands for all of them. The truth is the
+mean of every user's own. Beside it, the same where all are alike, and the settings of :mod:`mixope.worlds.engagement`
+with all their columns.
 """
 
 from __future__ import annotations

@@ -356,6 +356,7 @@ def _estimate(
         None if solution.is_reference else logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
+        () if solution.is_reference or isinstance(task.estimator, Trajectory) else sums.pasts,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes

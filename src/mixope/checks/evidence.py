@@ -17,6 +17,7 @@ from mixope.requests.pasts import Pasts
 from mixope.requests.problem import Problem
 from mixope.requests.replay import Replays
 from mixope.requests.transitions import Transitions, transition_cells
+from mixope.requests.vector_pasts import VectorTrace
 from mixope.session.survey import Survey
 from mixope.uncertainty import Interval, Uncertainty
 
@@ -100,6 +101,8 @@ class Evidence:
     """What ``scores`` are by, where it is units."""
     pasts: Pasts | None = None
     """What happened before every row, and whether it tells more than the state."""
+    vector_pasts: tuple[VectorTrace, ...] = ()
+    """The same where states are vectors."""
 
     @property
     def n_clusters(self) -> int:

@@ -56,8 +56,8 @@ def history_check(
         return found
     said = (
         f"what units were like all the time before helps to predict their next state (t = {pace.next_state:.1f},"
-        f" {pace.share:.1%} of what the state leaves over): they differ for ever, in their pace or in where they settle,"
-        " and the chain of all of them may take the long-run difference for too large or too small"
+        f" {pace.share:.1%} of what the state leaves over): they differ for ever, in their pace or in where they"
+        " settle, and the chain of all of them may take the long-run difference for too large or too small"
     )
     return HISTORY.diagnostic(pace.next_state, SIGNIFICANT, "warn", said)
 

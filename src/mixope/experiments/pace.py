@@ -1,13 +1,14 @@
-"""Do units go at a pace of their own? Then the past of a unit tells its next steps, and one period back hardly shows it.
+"""Do units go at a pace of their own? Then their whole past tells the next steps, and one period back hardly does.
 
-Units that differ for ever look alike in every state they share. Which of them are in a state changes while the test runs,
-so that the chain of all of them is nobody's chain. What they do beyond their arm and state is then alike from period to
-period: with ε what is new in a row (the next state, the metric) less its mean for arm and state among other units,
+Units that differ for ever look alike in every state they share. Which of them are in a state changes while the test
+runs, so that the chain of all of them is nobody's chain. What they do beyond their arm and state is then alike from
+period to period, and draws them back to where they were: with ε what is new in a row (the next state, the metric) less
+its mean for arm and state among other units, and m_t the mean of a column of the state over all earlier periods,
 
-    Σ_t ε_t · Σ_{u<t} ε_u / (5 + t)      by unit,
+    Σ_t ε_t · Σ_{u<t} ε_u / (5 + t),      Σ_t ε_t (m_t − E(m_t | arm, state))      by unit
 
-has mean zero if the state is all (:mod:`mixope.requests.pasts`, where units are episodes). Of long tables some units are
-taken, by a hash of their names.
+have mean zero if the state is all (:mod:`mixope.requests.pasts`, where units are episodes). Of long tables some units
+are taken, by a hash of their names.
 """
 
 from __future__ import annotations

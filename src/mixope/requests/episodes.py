@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,6 +61,9 @@ SURVEYED = (
     Aggregate("highest", "max", ("reward",)),
     Aggregate("unrecorded", "sum", ("no_propensity",)),
 )
+
+if TYPE_CHECKING:
+    from mixope.requests.vector_pasts import VectorTrace
 """What a survey of logs that are not counted is made of."""
 RETURNS = "returns"
 _ROUNDING = 1e-9
@@ -159,6 +162,8 @@ class EpisodeSums:
     """Where states are vectors: whether rewards belong to the rows that they stand in."""
     staleness: Staleness | None = None
     """Where states are vectors: whether actions were chosen in the states that they stand beside."""
+    pasts: tuple[VectorTrace, ...] = ()
+    """Where states are vectors: what happened before a row, and whether it tells more than the state."""
     learning: float | None = None
     """Where rows are in order: how far loggers followed the luck of their own rows, in standard deviations."""
     limit: Limit | None = None

@@ -4,8 +4,8 @@ With μ_t = μ₀ (γP)ᵗ the mass of the target that is at step t, and r_π th
 
     m_t = Σ_s μ_t(s),   e_t = μ_t · r_π,        beyond H:  Σ_{t≥H} m_t / Σ_t m_t,  Σ_{t≥H} e_t.
 
-The average restarts at an end: m_t is then the chance that an episode lasts so long, and where none ends, all of it lies
-beyond any H. Nobody saw these steps: a chain goes on as it did, and a state that leaves something out may not.
+The average restarts at an end: m_t is then the chance that an episode lasts so long, and where none ends, all of it
+lies beyond any H. Nobody saw these steps: a chain goes on as it did, and a state that leaves something out may not.
 """
 
 from __future__ import annotations
