@@ -105,7 +105,14 @@ class ChosenEpisodes:
         if len(self.hashes) <= self.size:
             return self
         kept = np.flatnonzero(self.hashes <= np.partition(self.hashes, self.size - 1)[self.size - 1])
-        return ChosenEpisodes(self.rows.take(kept), self.step[kept], self.hashes[kept], self.size)
+        return self._take(kept)
+
+    def in_key_order(self) -> ChosenEpisodes:
+        """By episode and step, in whatever order they came."""
+        return self._take(np.lexsort((self.step, self.hashes)))
+
+    def _take(self, chosen: IntArray) -> ChosenEpisodes:
+        return ChosenEpisodes(self.rows.take(chosen), self.step[chosen], self.hashes[chosen], self.size)
 
     def in_order(self, schema: Schema) -> InOrder | None:
         """Episode by episode; None where states are no vectors, or where none has two rows.
