@@ -69,9 +69,10 @@ def warns(columns: Columns) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the first log")
     given = parser.parse_args()
     found: dict[tuple[str, int, str], int] = {}
-    for seed in range(given.logs):
+    for seed in range(given.seed, given.seed + given.logs):
         for world, n, columns, dropped in kinds(seed):
             for what, which in [("nothing", None), *dropped.items()]:
                 key = (world, n, what)
