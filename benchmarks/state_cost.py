@@ -1,6 +1,6 @@
 """What the check *state* costs beside ``evaluate``, on ids and on vectors: seconds of the processor.
 
-    python benchmarks/state_cost.py                   # 200,000 rows of ids (the most that it looks at), 20,000 of vectors
+    python benchmarks/state_cost.py                   # 200,000 rows of ids (as many as it looks at), 20,000 of vectors
 
 Timed are what it does besides the scans: the rows laid out and their pasts, and on ids what is read off the flow.
 """
