@@ -42,7 +42,7 @@ units that enter it."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricQuestion:
     """What is asked of every arm and metric. ``day`` is the period whose value is asked for, if one is."""
 
     estimand: Estimand
@@ -53,7 +53,7 @@ class Asked:
     seed: int
 
 
-def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[str]) -> list[ArmResult]:
+def on_metric(panel: Panel, metric: str, asked: MetricQuestion, ahead: int, notes: list[str]) -> list[ArmResult]:
     """All treatments on one metric, by the same scans."""
     histories = count(panel, metric)
     counts = histories.merged()
@@ -113,7 +113,7 @@ class _One:
     panel: Panel
     metric: str
     treatment: str
-    asked: Asked
+    asked: MetricQuestion
     ahead: int
     histories: Histories
     pace: Pace | None
