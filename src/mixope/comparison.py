@@ -53,6 +53,8 @@ def compare(
     risk: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
@@ -85,7 +87,7 @@ def compare(
     check_device(device)
     if risk is not None:
         check_share(risk, "risk")
-    seen = look(logs, engine, features, seed, checkpoint, unit)
+    seen = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
@@ -50,6 +50,8 @@ def evaluate(
     threshold: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
@@ -84,6 +86,11 @@ def evaluate(
         there. It is as trusted as code.
     :param unit: the column that says to whom an episode belongs (a user, a patient, a machine), where the same one may
         have several: their episodes are not independent, and the interval counts units.
+    :param lags: so many earlier steps stand beside the state, where it leaves something out: the action then, and the
+        state then (of numbers, by how much they changed). The target and known loggers see the state as it was logged.
+    :param history: running means over the earlier rows of the episode that stand beside the state: ``"reward"``,
+        ``"action"`` (how often each was taken), or numbers of the state by name. Where states are counted, in three
+        classes.
     :returns: the value with its interval, the verdict, and the checks behind it.
 
     >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
@@ -94,7 +101,7 @@ def evaluate(
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
     _check_doubt(confounding, threshold)
-    seen = look(logs, engine, features, seed, checkpoint, unit)
+    seen = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     counted = seen.counted
     if confounding is not None and counted is None:
         raise UsageError(NOT_COUNTED)

@@ -79,6 +79,8 @@ def backtest(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
@@ -92,7 +94,8 @@ def backtest(
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
-    ``features``, ``engine``, ``seed``, ``checkpoint`` and ``unit`` are those of :func:`mixope.evaluate`.
+    ``features``, ``engine``, ``seed``, ``checkpoint``, ``unit``, ``lags`` and ``history`` are those of
+    :func:`mixope.evaluate`.
 
     >>> tested = mixope.backtest("logs/*.parquet")
     >>> [row.label for row in tested.rows]
@@ -103,7 +106,7 @@ def backtest(
     check_level(level)
     nothing = estimand is None and gamma is None and horizon is None
     asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
-    seen = look(logs, engine, features, seed, checkpoint, unit)
+    seen = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     labels = _labels(seen.labels)
     known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
     chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)

@@ -306,8 +306,11 @@ MARKOV = Check(
     "data",
     WORLDS,
     Advice(
-        "put what the sentence names into the state (the action before, a running mean, a finer bin); ask for no more"
-        " steps than were logged (",
+        "put what the sentence names into the state: the action or the state before (",
+        Setting("lags", 1),
+        "), a running mean (",
+        Setting("history", "reward"),
+        "), a finer bin; ask for no more steps than were logged (",
         Setting("estimand", "horizon"),
         ")",
     ),

@@ -37,7 +37,7 @@ def command(
     estimator: o.Estimator = "auto",
     question: BacktestOptions,
     loggers: o.Loggers,
-    columns: o.UnitColumns,
+    columns: o.PastColumns,
     files: o.Files,
     policies: o.PolicyFiles,
     workers: o.Workers,
@@ -61,8 +61,9 @@ def command(
     inputs.check_checkpoint(checkpoint)
     chosen = inputs.make_engine(workers)
     with working("backtesting …") as notes:
-        seen = look(inputs.read_logs(logs, columns, files, columns.unit), chosen, seed=seed, checkpoint=checkpoint)
-        known = inputs.PolicyReader(policies, seen.logs).loggers(loggers)
+        rows = inputs.read_logs(logs, columns, files, columns.unit)
+        seen = look(rows, chosen, seed=seed, checkpoint=checkpoint, **columns.past())
+        known = inputs.PolicyReader(policies, rows).loggers(loggers)
         result = backtest(seen, loggers=known, estimator=estimator, **question.keywords(), seed=seed)
         notes.extend(taken(seen.engine))
         if html is not None:

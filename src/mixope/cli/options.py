@@ -240,6 +240,34 @@ class UnitColumns(ColumnOptions):
 
 
 @dataclass(frozen=True)
+class PastColumns(UnitColumns):
+    """The same, and what of the past of an episode stands beside its states."""
+
+    lags: Annotated[
+        int,
+        option(
+            "Put so many earlier steps beside the state, where it leaves something out: the action then, and the state"
+            " then (of numbers, by how much they changed). Policies see the state as it was logged.",
+            min=0,
+            max=3,
+        ),
+    ] = 0
+    history: Annotated[
+        str | None,
+        option(
+            "Put running means over the earlier rows of the episode beside the state: reward, action (how often each"
+            " was taken), or numbers of the state by name. Where states are counted, in three classes.",
+            metavar="COLUMN[,COLUMN...]",
+        ),
+    ] = None
+
+    def past(self) -> dict[str, Any]:
+        """As the library takes them."""
+        names = None if self.history is None else [name.strip() for name in self.history.split(",")]
+        return {"lags": self.lags, "history": names}
+
+
+@dataclass(frozen=True)
 class Files:
     """What files are, where they do not say it."""
 
@@ -341,7 +369,7 @@ class Answering:
     question: QuestionOptions
     intervals: Intervals
     loggers: Loggers
-    columns: UnitColumns
+    columns: PastColumns
     files: Files
     target_table: TargetTable
     policies: PolicyFiles

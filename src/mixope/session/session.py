@@ -18,17 +18,26 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError
 from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
-from mixope.engines import CheckpointedEngine, Engine, MemoryEngine, bounded, choose, settings_of, with_checkpoint
+from mixope.engines import (
+    CLUSTERS,
+    CheckpointedEngine,
+    Engine,
+    MemoryEngine,
+    bounded,
+    choose,
+    settings_of,
+    with_checkpoint,
+)
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
 from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.features.on_policy import on_policy_on_features
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
-from mixope.logs import LARGE, UNIT, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
+from mixope.logs import LARGE, UNIT, Logs, Past, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.requests.checksum import Checksum, Sums
 from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
@@ -69,19 +78,24 @@ def look(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Session:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
     Logs that were looked at before are not read again: the first scan is kept with them (:func:`first_scan`).
     ``checkpoint`` is a folder that keeps the answers of this scan and of all that follow. ``unit`` is the
-    column that says who an episode belongs to.
+    column that says who an episode belongs to; ``lags`` and ``history`` put the past of an episode beside its states.
     """
     check_seed(seed)
+    past = Past.of(lags, history)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if unit is not None:
         chosen_before = logs.engine if isinstance(logs, Session) else None
         logs, engine = _of_units(logs, unit), engine or chosen_before
+    if past is not None:
+        logs, engine = _with_past(logs, past, engine)
     if isinstance(logs, Session):
         if features is None and logs.drawn_with(seed):
             return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
@@ -139,6 +153,30 @@ def _of_units(logs: Any, unit: str) -> Any:
     if plain.schema.mapping.get(UNIT) == unit:
         return logs
     return plain.with_unit(unit)
+
+
+def _with_past(logs: Any, past: Past, engine: str | Engine | None) -> tuple[Any, str | Engine | None]:
+    """Logs with their past beside their states, and the engine; those that have it already are as they were."""
+    if isinstance(logs, Session):
+        if logs.logs.past == past:
+            return logs, engine
+        logs, engine = logs.logs, engine or logs.engine
+    return with_past(as_logs(logs), past, choose(engine, as_logs(logs))), engine
+
+
+def with_past(logs: Logs, past: Past, engine: Engine) -> Logs:
+    """Logs with their past beside their states, put in order on this machine and within the bounds of an engine."""
+    if engine.name in CLUSTERS and not logs.in_memory:
+        raise UsageError(
+            Advice(
+                "the past of episodes is put beside their states on this machine, and workers of engine"
+                f" {engine.name!r} may be elsewhere, where they cannot read it: leave the engine out, use ",
+                Setting("engine", "processes"),
+                ", or log the columns of the past themselves and leave out ",
+                *past.settings,
+            )
+        )
+    return bounded(logs, engine).with_past(past.lags, past.history)
 
 
 @dataclass(frozen=True)
