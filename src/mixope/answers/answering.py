@@ -58,6 +58,7 @@ from mixope.checks.state import carried
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
+from mixope.estimators.counts.reach import step_path
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.ladder import MemoryUsed
@@ -292,6 +293,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
         lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
         effective_ends=ends,
         carried=problem.once(carried) if _rests_on_the_state(problem, found) else None,
+        path=None if found.visits is None else problem.once(step_path),
     )
     band = problem.once(problem_band) if _open_ended(solution) else None
     return FlowReadings(checks, band, visits(problem.logged, weights))
@@ -362,6 +364,7 @@ def _estimate(
         None if solution.is_reference else logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
+        () if solution.is_reference or isinstance(task.estimator, Trajectory) else sums.pasts,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
@@ -465,6 +468,7 @@ def build(
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_units=evidence.clusters.n_units if evidence.clusters else None,
+        beyond_logged=evidence.beyond,
         n_dropped=survey.n_dropped,
         loggers=loggers,
         effective_sample_size=evidence.effective_sample_size or 0.0,

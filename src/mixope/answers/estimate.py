@@ -13,6 +13,7 @@ from mixope.base.estimand import Estimand
 from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
+from mixope.estimators.counts.reach import Beyond
 from mixope.estimators.ladder import MemoryUsed
 from mixope.estimators.solution import Measures
 from mixope.requests.episodes import EpisodeTotals
@@ -175,6 +176,8 @@ class Estimate(ReportedRecord):
     """What a report draws besides."""
     n_units: int | None = None
     """Users, patients or machines to whom the episodes belong, where they are named and some have several."""
+    beyond_logged: Beyond | None = None
+    """What lies later than most episodes were followed, where that is known."""
     confounding: Confounding | None = None
     """What the value may be if hidden reasons chose the logged actions, where that was asked for."""
     memory: MemoryUsed | None = None
@@ -235,6 +238,8 @@ class Estimate(ReportedRecord):
             record["n_units"] = self.n_units
         if self.memory is not None:
             record["memory"] = asdict(self.memory)
+        if self.beyond_logged is not None:
+            record["beyond_logged"] = asdict(self.beyond_logged)
         if self.beside:
             record["beside"] = [other.summary() for other in self.beside]
         return self._written(record)

@@ -57,6 +57,7 @@ from mixope.requests.stale import stale_vectors
 from mixope.requests.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.requests.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.requests.values import CategoryValues
+from mixope.requests.vector_pasts import WholeEpisodes, vector_pasts
 from mixope.session.questions import Question, as_logs, check_seed
 from mixope.session.sizes import refuse_too_large
 from mixope.session.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
@@ -584,12 +585,17 @@ class Sampled(Session):
 def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:
     """One scan: the totals and the structure of every episode, a sample of the rows, the actions where they are ids."""
     schema = logs.schema
-    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed), CategoryValues()]
+    requests: list[Request] = [
+        EpisodeShape(seed),
+        Sample(SAMPLE_ROWS, seed),
+        CategoryValues(),
+        WholeEpisodes(seed=seed),
+    ]
     if schema.action_kind == "discrete":
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
     with logs.scanning():
-        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
-        shape, chosen, values, *actions = scanned
+        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None,) * 4
+        shape, chosen, values, whole, *actions = scanned
         if shape is None or len(chosen.rows) == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows, *actions)
@@ -620,8 +626,10 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
+        rows = whole.in_order(schema)
+        pasts = () if rows is None else vector_pasts(rows, seed)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
-    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale)
+    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale, pasts=pasts)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 
