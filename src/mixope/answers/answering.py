@@ -351,7 +351,7 @@ def _estimate(
         logs.checks,
         question.estimand,
         readings.checks,
-        None if solution.is_reference else logs.replays,
+        None if solution.is_reference else solution.replays or logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
     )
@@ -403,7 +403,7 @@ def _pictures(
         returns=logs.returns,
         visits=visited,
         reliability=reliability(task.problem),
-        replay=replayed_means(logs.replays),
+        replay=replayed_means(solution.replays or logs.replays),
     )
 
 
