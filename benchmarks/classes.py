@@ -11,9 +11,9 @@ value, the coverage of 95 % intervals in per cent, root mean square error, and h
 
 *Customers.* 23,570 customers of a shop, all of whom bought first in the first twelve weeks of 1997, until week 78
 (the file CDNOW_master.txt of the package ``lifetimes``, which has it from Fader and Hardie). A customer is an episode,
-a week a step; the state is the weeks since the last purchase × the number of weeks with one. From the first K weeks of each:
-the share of customers who buy in a later week, beside what they did; the error of the prediction in per cent, and the
-interval of the mean over all weeks beside what was seen.
+a week a step; the state is the weeks since the last purchase × the number of weeks with one, each up to a limit. From
+the first K weeks of each: the share of customers who buy in a later week, beside what they did; the error of the
+prediction in per cent, and the interval of the mean over all weeks beside what was seen.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def simulated(worlds: list[str], sizes: list[int], logs: int, seed: int) -> str:
 
 WEEKS = 65
 """That all customers were followed for, after the one in which they came."""
-SINCE, OFTEN = 12, 4
+SINCE, OFTEN = 20, 2
 """Weeks since the last purchase, and weeks with one, beyond which no difference is made."""
 
 
@@ -186,13 +186,13 @@ def customer_log(bought: Any, weeks: int) -> dict[str, Any]:
     return {**found, "terminated": np.zeros(n * weeks, dtype=bool), "truncated": found["step"] == weeks - 1}
 
 
-def customers(path: Path, classes: list[int | None]) -> str:
+def customers(path: Path, classes: list[int | None], history: list[int]) -> str:
     """The table of real customers."""
     bought, lines = purchases(path), []
     every = np.zeros((SINCE + 1) * OFTEN, dtype=int)
     states = np.array([(since, often) for since in range(SINCE + 1) for often in range(1, OFTEN + 1)])
     target = mixope.TabularPolicy(np.ones((len(states), 1)), states, every[:1], factors=("since", "often"))
-    for weeks in (13, 26, 39):
+    for weeks in history:
         log = mixope.read(customer_log(bought, weeks))
         later, whole = bought[:, weeks + 1 :].mean(), bought[:, 1:].mean()
         for number in classes:
@@ -225,9 +225,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--customers", type=Path, help="CDNOW_master.txt; no simulation then")
     parser.add_argument("--classes", type=int, nargs="+", default=[1, 2, 3, 4, 0], help="of customers; 0: chosen")
+    parser.add_argument("--weeks", type=int, nargs="+", default=[13, 26, 39], help="K")
     given = parser.parse_args()
     if given.customers:
-        print(customers(given.customers, [number or None for number in given.classes]))
+        print(customers(given.customers, [number or None for number in given.classes], given.weeks))
         return
     print(simulated(given.worlds, given.sizes, given.logs, given.seed))
 
