@@ -2,6 +2,7 @@
 
 from mixope.base.moved import renamed
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
+from mixope.estimators.latent_classes import LatentClasses
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.model import CertaintyEquivalence
 from mixope.estimators.registry import REGISTRY, Entry, Estimator, check_takes, entries, entry_of, ignores_loggers, make
@@ -17,6 +18,7 @@ __all__ = [
     "DoublyRobust",
     "Entry",
     "Estimator",
+    "LatentClasses",
     "LoggedMean",
     "LstdQ",
     "Measures",

@@ -70,20 +70,32 @@ class LatentClasses:
 
     def solve(self, problem: Problem) -> Asking[Solution]:
         """The classes, the value of each, and of all."""
+        plain = scored(problem, state_ratio_solution(*pooled(problem)))
+        tables = next(plain)  # asked for at once, so that one class costs no scan of its own
         in_turn = problem.reader is not None and problem.logged.n_rows <= MOST_REPLAYED
-        answer, *steps = yield (problem.counts_by_episode(), *([problem.steps_in_order()] if in_turn else []))
+        steps = [problem.steps_in_order()] if in_turn else []
+        answer, *others = yield (problem.counts_by_episode(), *steps, *tables)
         counts = episode_counts(answer, problem.logged) if isinstance(answer, GroupSums) else answer
         found, gains = self._fit(unit_cells(counts))
         if found is None or found.n_classes == 1:
-            one = yield from scored(problem, state_ratio_solution(*pooled(problem)))
-            return replace(one, measures=replace(one.measures, classes=1.0), notes=(*one.notes, ALIKE))
+            return _alone(plain, tuple(others[len(steps) :]))
         classes = Classes.of(problem, counts, found)
-        return replace(classes.solution(gains), replays=classes.replayed(steps))
+        return replace(classes.solution(gains), replays=classes.replayed(others[: len(steps)]))
 
     def _fit(self, cells: CellCounts | None) -> tuple[Mixture | None, tuple[float, ...]]:
         if cells is None:
             return None, ()
         return choose_mixture(cells, self.most) if self.classes is None else (fit_mixture(cells, self.classes), ())
+
+
+def _alone(plain: Asking[Solution], scores: tuple[Any, ...]) -> Solution:
+    """The value of all rows together, from its scores."""
+    try:
+        plain.send(scores)
+    except StopIteration as end:
+        one: Solution = end.value
+        return replace(one, measures=replace(one.measures, classes=1.0), notes=(*one.notes, ALIKE))
+    raise UsageError("the chain of all rows asks for its scores once")
 
 
 def units_of_episodes(counts: EpisodeCounts) -> IntArray:
