@@ -47,7 +47,7 @@ from mixope.requests.replay import Replays
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.trajectories import OrderedRows
 from mixope.requests.transitions import Transitions, transition_cells
-from mixope.solvers.mixtures import MOST, CellCounts, Mixture, choose_mixture, fit_mixture, through_members
+from mixope.solvers.mixtures import MOST, CellCounts, UnitMixture, choose_mixture, fit_mixture, through_members
 
 MOST_REPLAYED = 2_000_000
 """Rows of logs that are put in order to be replayed."""
@@ -82,7 +82,7 @@ class LatentClasses:
         classes = Classes.of(problem, counts, found)
         return replace(classes.solution(gains), replays=classes.replayed(others[: len(steps)]))
 
-    def _fit(self, cells: CellCounts | None) -> tuple[Mixture | None, tuple[float, ...]]:
+    def _fit(self, cells: CellCounts | None) -> tuple[UnitMixture | None, tuple[float, ...]]:
         if cells is None:
             return None, ()
         return choose_mixture(cells, self.most) if self.classes is None else (fit_mixture(cells, self.classes), ())
@@ -145,14 +145,14 @@ class Classes:
 
     problem: Problem
     counts: EpisodeCounts
-    mixture: Mixture
+    mixture: UnitMixture
     cells: CellCounts
     parts: tuple[Problem, ...]
     size: FloatArray
     redraws: bool
 
     @classmethod
-    def of(cls, problem: Problem, counts: EpisodeCounts, mixture: Mixture) -> Classes:
+    def of(cls, problem: Problem, counts: EpisodeCounts, mixture: UnitMixture) -> Classes:
         """The classes in the order of their shares, the largest first."""
         cells, unit = unit_cells(counts), units_of_episodes(counts)
         assert cells is not None

@@ -92,7 +92,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class UnitMixture:
     """p, S and τ of a fit, and L on the way to it."""
 
     share: FloatArray
@@ -106,7 +106,7 @@ class Mixture:
         """Classes."""
         return len(self.share)
 
-    def in_order(self, order: IntArray) -> Mixture:
+    def in_order(self, order: IntArray) -> UnitMixture:
         """The classes in another order."""
         return replace(
             self,
@@ -121,7 +121,7 @@ class Mixture:
         return _expect(cells, self.share, np.log(self.chance))[1]
 
 
-def fit_mixture(cells: CellCounts, n_classes: int, before: Mixture | None = None) -> Mixture:
+def fit_mixture(cells: CellCounts, n_classes: int, before: UnitMixture | None = None) -> UnitMixture:
     """The classes, one after the other; ``before`` has fewer of them, and is gone on from."""
     found = _climb(cells, np.ones((cells.n_units, 1)), _STEPS) if before is None else before
     while found.n_classes < n_classes:
@@ -133,7 +133,7 @@ def fit_mixture(cells: CellCounts, n_classes: int, before: Mixture | None = None
     return found
 
 
-def choose_mixture(cells: CellCounts, most: int = MOST) -> tuple[Mixture, tuple[float, ...]]:
+def choose_mixture(cells: CellCounts, most: int = MOST) -> tuple[UnitMixture, tuple[float, ...]]:
     """As many classes as units that were not used speak for, and by how much each step was better for such a unit."""
     one = fit_mixture(cells, 1)
     tasks, gains = _folds(cells, one), []
@@ -156,7 +156,7 @@ def choose_mixture(cells: CellCounts, most: int = MOST) -> tuple[Mixture, tuple[
     return found, tuple(gains[: found.n_classes - 1])
 
 
-def through_members(cells: CellCounts, found: Mixture, direct: FloatArray) -> FloatArray:
+def through_members(cells: CellCounts, found: UnitMixture, direct: FloatArray) -> FloatArray:
     """D from D⁰ (units × classes): what a unit moves through the membership of all others, too."""
     tau, n = found.member, found.sums
     mass = cells.weight @ tau
@@ -176,7 +176,7 @@ def through_members(cells: CellCounts, found: Mixture, direct: FloatArray) -> Fl
     return np.asarray(solved.reshape(direct.shape))
 
 
-def _climb(cells: CellCounts, member: FloatArray, steps: int) -> Mixture:
+def _climb(cells: CellCounts, member: FloatArray, steps: int) -> UnitMixture:
     """Expectation and maximisation from some membership, until L rises no more.
 
     Two steps tell where a third and all later ones go (squared extrapolation, Varadhan and Roland 2008), in the
@@ -201,7 +201,7 @@ def _climb(cells: CellCounts, member: FloatArray, steps: int) -> Mixture:
 class _Point:
     """Where the climb is: share and chances, the membership that they make, and L."""
 
-    mixture: Mixture
+    mixture: UnitMixture
     objective: float
 
     @property
@@ -238,7 +238,7 @@ def _point(cells: CellCounts, share: FloatArray, chance: FloatArray, sums: Float
     share, log_chance = np.maximum(share, _NOBODY), np.log(np.maximum(chance, _NOBODY))
     member, likelihood = _expect(cells, share, log_chance)
     value = float(cells.weight @ likelihood + cells.prior @ log_chance.sum(axis=1))
-    return _Point(Mixture(share, sums, chance, member), value)
+    return _Point(UnitMixture(share, sums, chance, member), value)
 
 
 def _expect(cells: CellCounts, share: FloatArray, log_chance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -250,7 +250,7 @@ def _expect(cells: CellCounts, share: FloatArray, log_chance: FloatArray) -> tup
     return odds / total, np.asarray((top + np.log(total))[:, 0])
 
 
-def _divisions(cells: CellCounts, found: Mixture) -> list[FloatArray]:
+def _divisions(cells: CellCounts, found: UnitMixture) -> list[FloatArray]:
     """Memberships with one class more: each class in turn divided along its axes, in the middle and beside it."""
     ways = [(axis, at) for at in (0.0, -1.0, 1.0) for axis in range(_AXES)]
     affordable = int(_WORK / (max(cells.counts.nnz, 1) * found.n_classes**2))
@@ -306,7 +306,7 @@ def _basis(vectors: FloatArray) -> FloatArray:
     return kept
 
 
-def _folds(cells: CellCounts, one: Mixture) -> list[tuple[CellCounts, CellCounts]]:
+def _folds(cells: CellCounts, one: UnitMixture) -> list[tuple[CellCounts, CellCounts]]:
     """Units dealt in turn along their axis, so that parts are alike: those that are used, and those that judge."""
     along = _along_axes(cells, one.member[:, 0], one.chance[:, 0])
     if not along or cells.n_units < 2 * FOLDS:
