@@ -151,7 +151,7 @@ def simulated(worlds: list[str], sizes: list[int], logs: int, seed: int) -> str:
 
 WEEKS = 65
 """That all customers were followed for, after the one in which they came."""
-SINCE, OFTEN = 20, 2
+LIMITS = 20, 2
 """Weeks since the last purchase, and weeks with one, beyond which no difference is made."""
 
 
@@ -169,14 +169,14 @@ def purchases(path: Path) -> Any:
     return bought
 
 
-def customer_log(bought: Any, weeks: int) -> dict[str, Any]:
+def customer_log(bought: Any, weeks: int, limits: tuple[int, int]) -> dict[str, Any]:
     """The first weeks after the first one, one row per customer and week."""
     n = len(bought)
     since, often = np.zeros(n, dtype=int), np.ones(n, dtype=int)
     rows = []
     for week in range(1, weeks + 1):
         buys = bought[:, week]
-        later = np.where(buys, 0, np.minimum(since + 1, SINCE)), np.minimum(often + buys, OFTEN)
+        later = np.where(buys, 0, np.minimum(since + 1, limits[0])), np.minimum(often + buys, limits[1])
         step = np.full(n, week - 1)
         rows.append((np.arange(n), step, since, often, np.zeros(n, dtype=int), buys.astype(float), *later))
         since, often = later
@@ -186,14 +186,13 @@ def customer_log(bought: Any, weeks: int) -> dict[str, Any]:
     return {**found, "terminated": np.zeros(n * weeks, dtype=bool), "truncated": found["step"] == weeks - 1}
 
 
-def customers(path: Path, classes: list[int | None], history: list[int]) -> str:
+def customers(path: Path, classes: list[int | None], history: list[int], limits: tuple[int, int]) -> str:
     """The table of real customers."""
     bought, lines = purchases(path), []
-    every = np.zeros((SINCE + 1) * OFTEN, dtype=int)
-    states = np.array([(since, often) for since in range(SINCE + 1) for often in range(1, OFTEN + 1)])
-    target = mixope.TabularPolicy(np.ones((len(states), 1)), states, every[:1], factors=("since", "often"))
+    states = np.array([(since, often) for since in range(limits[0] + 1) for often in range(1, limits[1] + 1)])
+    target = mixope.TabularPolicy(np.ones((len(states), 1)), states, np.zeros(1, dtype=int), factors=("since", "often"))
     for weeks in history:
-        log = mixope.read(customer_log(bought, weeks))
+        log = mixope.read(customer_log(bought, weeks, limits))
         later, whole = bought[:, weeks + 1 :].mean(), bought[:, 1:].mean()
         for number in classes:
             estimator = LatentClasses(number)
@@ -225,10 +224,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--customers", type=Path, help="CDNOW_master.txt; no simulation then")
     parser.add_argument("--classes", type=int, nargs="+", default=[1, 2, 3, 4, 0], help="of customers; 0: chosen")
+    parser.add_argument(
+        "--limits", type=int, nargs=2, default=LIMITS, help="of weeks since, and of weeks with a purchase"
+    )
     parser.add_argument("--weeks", type=int, nargs="+", default=[13, 26, 39], help="K")
     given = parser.parse_args()
     if given.customers:
-        print(customers(given.customers, [number or None for number in given.classes], given.weeks))
+        print(
+            customers(given.customers, [number or None for number in given.classes], given.weeks, tuple(given.limits))
+        )
         return
     print(simulated(given.worlds, given.sizes, given.logs, given.seed))
 
