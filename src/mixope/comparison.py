@@ -24,7 +24,7 @@ from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.session.questions import as_estimand
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequence_around
 
@@ -114,7 +114,7 @@ def compare(
 
 
 def _risk(
-    seen: Counted | Sampled,
+    seen: Session,
     targets: Mapping[str, Any],
     asked: Estimand,
     share: float,
@@ -142,9 +142,7 @@ class _Found:
     skipped: tuple[Refusal, ...]
 
 
-def _estimates(
-    seen: Counted | Sampled, targets: Mapping[str, Any], names: Sequence[Any], options: Mapping[str, Any]
-) -> _Found:
+def _estimates(seen: Session, targets: Mapping[str, Any], names: Sequence[Any], options: Mapping[str, Any]) -> _Found:
     """Every estimator on every target. What ``auto`` chose for a target has nothing to do with the other targets."""
     skipped: Skipped = []
     chosen, common = [], []

@@ -23,7 +23,7 @@ from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.session.questions import as_estimand, ask
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Counted, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import IntervalChoice, choose_interval
 
@@ -95,7 +95,8 @@ def evaluate(
     check_device(device)
     _check_doubt(confounding, threshold)
     seen = look(logs, engine, features, seed, checkpoint, unit)
-    if confounding is not None and not isinstance(seen, Counted):
+    counted = seen.counted
+    if confounding is not None and counted is None:
         raise UsageError(NOT_COUNTED)
     options: dict[str, Any] = {
         "estimand": asked,
@@ -109,7 +110,9 @@ def evaluate(
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
     (found,) = make(seen, {"target": target}, **options)
     _refuse_without(found, choice)
-    return found if confounding is None else _doubted(seen, target, found, confounding, threshold)
+    if confounding is None or counted is None:
+        return found
+    return _doubted(counted, target, found, confounding, threshold)
 
 
 NOT_COUNTED = Advice(
@@ -132,13 +135,10 @@ def _check_doubt(confounding: float | None, threshold: float | None) -> None:
         raise UsageError(f"threshold is a value that the target is held against, got {threshold!r}")
 
 
-def _doubted(
-    seen: Counted | Sampled, target: PolicySource, found: Estimate, factor: float, threshold: float | None
-) -> Estimate:
+def _doubted(seen: Counted, target: PolicySource, found: Estimate, factor: float, threshold: float | None) -> Estimate:
     """With what the value may be under hidden confounding; one more scan tells how rewards are spread."""
     if found.verdict is Verdict.REFERENCE:
         raise UsageError(f"{found.estimator!r} is a reference line and no estimate of the target, so has no bounds")
-    assert isinstance(seen, Counted)
     logs, difference = found.against_logs, found.against_logs.difference
     if threshold is not None:
         own = found.interval

@@ -43,6 +43,7 @@ from mixope.checks import (
     Evidence,
     Verdict,
     about_learning,
+    asked_by_checks,
     check_logs,
     diagnose,
     stretch_of,
@@ -65,14 +66,13 @@ from mixope.logs import UNLABELLED
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.pasts import Pasts, pasts_of
-from mixope.requests.problem import Problem
+from mixope.requests.problem import Problem, Reader
 from mixope.requests.replay import Replays
-from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import MOST_ORDERED
-from mixope.requests.transitions import ENDED
+from mixope.requests.transitions import ENDED, Transitions
 from mixope.requests.weights import WeightBin
 from mixope.session.questions import Question, ask, naming_targets, target_named
-from mixope.session.session import Counted, Sampled
+from mixope.session.session import Session
 from mixope.session.survey import Survey
 from mixope.solvers.devices import Device
 from mixope.uncertainty import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
@@ -112,12 +112,12 @@ class Task:
 
     def solve(self) -> Any:
         """A solution, or a generator on the way to one."""
-        check_takes(self.estimator, "features" if isinstance(self.problem, FeatureProblem) else "counts")
+        check_takes(self.estimator, self.problem.kind)
         return self.estimator.solve(self.problem)
 
 
 def answer(
-    seen: Counted | Sampled,
+    seen: Session,
     targets: Mapping[str, Any],
     estimators: Sequence[str | Estimator],
     *,
@@ -169,27 +169,34 @@ def answer(
 class LogFacts:
     """What is known of the logs once all rows were read, whatever was asked of them: the same for all estimates."""
 
-    seen: Counted | Sampled
+    seen: Session
     survey: Survey
     sums: EpisodeSums
     on_policy: OnPolicyValues
     clusters: Clusters
     """What is independent: episodes, or the units that they belong to."""
+    answers: Mapping[str, tuple[Any, ...]]
+    """What checks asked of the rows, by their names."""
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """The counts, where states are counted."""
+        return None if self.seen.counted is None else self.seen.counted.transitions
 
     @cached_property
     def checks(self) -> tuple[Diagnostic, ...]:
         """What is found about them."""
-        return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
+        return check_logs(self.transitions, self.sums, self.answers)
 
     @cached_property
     def replays(self) -> Replays | None:
         """What the counts predict of the logs themselves; None where nothing was counted."""
-        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+        return None if self.transitions is None else replay_logs(self.transitions, self.sums)
 
     @cached_property
     def pasts(self) -> Pasts | None:
         """What happened before every row; None where nothing was counted, or rows are not in order."""
-        return pasts_of(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+        return None if self.transitions is None else pasts_of(self.transitions, self.sums)
 
     @cached_property
     def in_turn(self) -> IntArray:
@@ -203,7 +210,7 @@ class LogFacts:
 
 
 def _solved(
-    seen: Counted | Sampled,
+    seen: Session,
     rounds: Rounds,
     tasks: Sequence[Task],
     skipped: Skipped | None,
@@ -220,13 +227,14 @@ def _solved(
     starts: list[Callable[[], Any]] = [
         partial(seen.on_policy, estimand, blocks=blocks, fit=fit, seed=seed),
         partial(seen.structure, seed, estimand),
+        partial(asked_by_checks, seen.logs.schema),
         *(partial(_of_question, group) for group in by_question),
     ]
-    values, sums, *outcomes = rounds.run(all_or_nothing(starts))
+    values, sums, answers, *outcomes = rounds.run(all_or_nothing(starts))
     solved = _without_refusals(tasks, [outcome for group in outcomes for outcome in group], skipped)
     survey = seen.survey(sums)
     clusters = survey.episodes.clusters(estimand) if units else Clusters(survey.n_episodes)
-    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters)
+    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters, answers)
 
 
 def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
@@ -243,22 +251,21 @@ def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
         except StopIteration as end:
             outcomes = list(end.value)
             break
-        if isinstance(problem, FeatureProblem) or all(isinstance(request, ScoreTable) for request in wants):
-            problem.forget()
+        problem.forget_before(wants)
         answers = yield wants
         del wants
-    if not isinstance(problem, Problem):
+    if problem.reader is None:
         return outcomes
-    found = [_read(problem, outcome) for outcome in outcomes]
+    found = [_read(problem, problem.reader, outcome) for outcome in outcomes]
     problem.forget()
     return found
 
 
-def _read(problem: Problem, outcome: Any) -> Any:
+def _read(problem: Problem | FeatureProblem, reader: Reader, outcome: Any) -> Any:
     """With what is read off the flow, for estimators that did not end by asking for their scores."""
     if isinstance(outcome, MixopeError) or outcome.readings is not None:
         return outcome
-    return replace(outcome, readings=read_flow(problem, CountedSolution(outcome)))
+    return replace(outcome, readings=reader(problem, CountedSolution(outcome)))
 
 
 @dataclass(frozen=True)
@@ -520,11 +527,9 @@ def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
 
 def about_propensities(evidence: Evidence) -> tuple[str, ...]:
     """That propensities were recorded on vectors and were not used, and why; on counts it goes without saying."""
-    problem, solution = evidence.problem, evidence.solution
-    divides = evidence.measures.behaviour_misfit is not None and solution.given is None
-    if not (divides and isinstance(problem, FeatureProblem) and problem.known.has_propensities):
-        return ()
-    return (NOT_DIVIDED,)
+    problem = evidence.problem
+    divides = evidence.measures.behaviour_misfit is not None and evidence.solution.given is None
+    return (NOT_DIVIDED,) if divides and problem is not None and problem.leaves_propensities else ()
 
 
 def about_training(device: str | None) -> tuple[str, ...]:

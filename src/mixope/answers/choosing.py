@@ -32,8 +32,7 @@ from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice
 from mixope.checks import Verdict
 from mixope.estimators import Estimator
-from mixope.session.session import Counted, Sampled
-from mixope.session.survey import Survey
+from mixope.session.session import Session
 from mixope.uncertainty import IntervalChoice
 
 LEARNED: str | Estimator = "fqe"
@@ -49,6 +48,7 @@ ABOUT_WEIGHTS = (
 )
 """Checks that a value without weights may pass where one with weights does not."""
 _FROM_SCORES = ("auto", "t", "normal")
+"""Intervals that can come from folds of episodes."""
 _WIDE = 0.1
 _FAILED = (
     "'fqe' was chosen, which needs no weights: the logs do not support those of {!r}, which stands beside it"
@@ -61,7 +61,7 @@ _WIDER = (
 
 
 def answer_automatically(
-    seen: Counted | Sampled,
+    seen: Session,
     targets: Mapping[str, Any],
     *,
     interval: IntervalChoice,
@@ -74,9 +74,10 @@ def answer_automatically(
     """
     first, *others = seen.automatic
     found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    if isinstance(seen, Counted) or not _learnable(seen, interval) or not found or found[0].estimand.needs_ends:
+    learnable = seen.learns and interval.name in _FROM_SCORES
+    if not learnable or not found or found[0].estimand.needs_ends:
         return found
-    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, seen.facts)}
+    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *seen.reward_range)}
     learned, reasons = _learned(seen, targets, doubtful, interval, options)
     return [
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
@@ -84,9 +85,7 @@ def answer_automatically(
     ]
 
 
-def in_common(
-    seen: Counted | Sampled, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
-) -> list[Estimate]:
+def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any) -> list[Estimate]:
     """One estimate for each target, all by one estimator, whatever was chosen for each of them.
 
     Of the default and the learned value it is the one that refuses fewer targets, and then the one whose standard
@@ -98,7 +97,6 @@ def in_common(
     both = {(each.target, each.estimator): each for one in chosen for each in (one, *one.beside)}
     default = [both[one.target, first] for one in chosen]
     known = {target: each for (target, name), each in both.items() if name != first}
-    assert isinstance(seen, Sampled)  # counted states have no learned value
     more, _ = _learned(seen, targets, {one.target for one in chosen} - set(known), interval, options)
     learned = [{**known, **more}[one.target] for one in chosen if one.target in known or one.target in more]
     if len(learned) < len(default):
@@ -110,7 +108,7 @@ def in_common(
 
 
 def _learned(
-    seen: Sampled,
+    seen: Session,
     targets: Mapping[str, Any],
     names: Collection[str],
     interval: IntervalChoice,
@@ -146,11 +144,11 @@ def _unsupported(found: Estimate) -> tuple[str, ...]:
     return tuple(name for name in ABOUT_WEIGHTS if name in failed)
 
 
-def _wide(found: Estimate, facts: Survey) -> bool:
+def _wide(found: Estimate, lowest: float, highest: float) -> bool:
     """Whether the interval of a value per step says little, by the range of the rewards."""
     if _refused(found) or found.interval is None or found.estimand.kind == "episode":
         return False
-    return found.interval.width > 2.0 * _WIDE * (facts.highest - facts.lowest)
+    return found.interval.width > 2.0 * _WIDE * (highest - lowest)
 
 
 def _refused(found: Estimate) -> bool:
@@ -160,11 +158,6 @@ def _refused(found: Estimate) -> bool:
 def _error(found: Estimate) -> float:
     """Nothing is known of one that has none."""
     return np.inf if found.standard_error is None else found.standard_error
-
-
-def _learnable(seen: Sampled, interval: IntervalChoice) -> bool:
-    """Whether nobody made features of the states by hand, and the interval can come from folds of episodes."""
-    return seen.features is None and seen.facts.n_episodes > 1 and interval.name in _FROM_SCORES
 
 
 def _before(first: Estimate, second: Estimate, why: str) -> Estimate:

@@ -42,7 +42,7 @@ from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import NumberedSteps, OrderedRows
 from mixope.requests.transitions import Transitions
 from mixope.session.questions import ask
-from mixope.session.session import Counted, Sampled
+from mixope.session.session import Counted, Session
 from mixope.uncertainty import Interval, IntervalChoice, Uncertainty, bca_interval, few_episodes, percentile_interval
 from mixope.uncertainty.refits import Method
 
@@ -232,18 +232,23 @@ def prepare(
 
 
 def refit_of(
-    seen: Counted | Sampled,
+    seen: Session,
     rounds: Rounds,
     problem: Problem | FeatureProblem,
     estimator: Estimator,
     unit: IntArray | None = None,
 ) -> Refit:
     """What is needed to refit an estimator, whatever the states are made of; ``unit`` is that of every episode."""
-    if isinstance(seen, Counted) and isinstance(problem, Problem):
-        (groups,) = rounds.ask([episode_counts_request(seen)])
+
+    def from_counts(problem: Problem) -> Refit:
+        assert seen.counted is not None
+        (groups,) = rounds.ask([episode_counts_request(seen.counted)])
         return CountedRefit.prepare(problem, estimator, groups, lambda: rounds.ask([problem.steps_in_order()]), unit)
-    assert isinstance(problem, FeatureProblem)
-    return replace(FeatureRefit.prepare(seen.logs, problem, estimator), unit=unit)
+
+    def from_rows(problem: FeatureProblem) -> Refit:
+        return replace(FeatureRefit.prepare(seen.logs, problem, estimator), unit=unit)
+
+    return problem.either(from_counts, from_rows)
 
 
 def tabulate(problem: Problem) -> Problem:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -52,7 +52,7 @@ from mixope.requests.episodes import EpisodeSums, EpisodeTotals
 from mixope.requests.repeats import Repeats
 from mixope.requests.request import OfLoggers
 from mixope.session.questions import Question, as_estimand, check_level, known_policies
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Sampled, Session, look
 from mixope.session.survey import Survey
 from mixope.uncertainty import (
     IntervalChoice,
@@ -110,10 +110,10 @@ def backtest(
     rounds = seen.rounds()
     owners, sums = _owners(seen, rounds, asked, seed)
     survey = seen.survey(sums)
-    if isinstance(seen, Counted):
-        batches = few_at_a_time(seen, rounds, survey, chosen, labels, known, seed, asked)
-    else:
-        batches = iter([_from_sample(seen, rounds, chosen, labels, known, asked)])
+    batches: Iterator[list[HeldOut]] = seen.either(
+        lambda counted: few_at_a_time(counted, rounds, survey, chosen, labels, known, seed, asked),
+        lambda sampled: iter([_from_sample(sampled, rounds, chosen, labels, known, asked)]),
+    )
     found, held = [], []
     for batch in batches:
         found += [_predict(one, survey, chosen, level, seed, owners) for one in batch]
@@ -129,19 +129,17 @@ def backtest(
     return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays, asked)
 
 
-def same_question(seen: Counted | Sampled, estimand: Estimand) -> Estimand | None:
+def same_question(seen: Session, estimand: Estimand) -> Estimand | None:
     """What a backtest beside an answer asks of the loggers: what the target was asked, where that can be predicted.
 
     None, which predicts what rows show as they are: for a long-run average, and for a horizon where states are not
     counted, which only estimators can answer that weigh whole episodes.
     """
-    unlike = estimand.horizon is not None and isinstance(seen, Sampled)
+    unlike = estimand.horizon is not None and seen.counted is None
     return None if estimand.kind == "average" or unlike else estimand
 
 
-def _owners(
-    seen: Counted | Sampled, rounds: Rounds, asked: Estimand | None, seed: int
-) -> tuple[OnPolicyValues, EpisodeSums]:
+def _owners(seen: Session, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[OnPolicyValues, EpisodeSums]:
     """What every logger earned, where an estimand is asked for, and what the logs are; by one scan."""
     if asked is None:
         return (), rounds.run(seen.structure(seed))
@@ -167,14 +165,14 @@ def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
     return () if found is None or found.status == "pass" else (found.sentence,)
 
 
-def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
+def _replayed(seen: Session, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
-    if not isinstance(seen, Counted):
+    if seen.counted is None:
         return ()
     own, units = earned(sums.totals, sums.totals, None), sums.totals.clusters()
     spread = np.append(units.scores(own.scores[:-1]), own.scores[-1]) if units.named else own.scores
     around = clustered_interval(own.value, spread, level)
-    found = replay_logs(seen.transitions, sums)
+    found = replay_logs(seen.counted.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 

@@ -25,7 +25,6 @@ from mixope.base.errors import Advice, Setting
 from mixope.checks.check import DAMAGED, Check
 from mixope.checks.evidence import Evidence
 from mixope.checks.verdicts import Diagnostic
-from mixope.estimators.features.problem import FeatureProblem
 from mixope.logs import Jumps
 from mixope.session.survey import Dropped
 
@@ -52,7 +51,7 @@ def dropped_rows(evidence: Evidence) -> Diagnostic | None:
         return None
     half = None if interval is None else interval.width / 2
     per_episode = evidence.problem is not None and evidence.problem.estimand.kind == "episode"
-    counted = survey.logs.schema.discrete and not isinstance(evidence.problem, FeatureProblem)
+    counted = survey.logs.schema.discrete and not evidence.on_features
     judged = judge_dropped(
         survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode, counted=counted
     )

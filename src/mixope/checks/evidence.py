@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.estimand import Estimand
@@ -66,6 +68,8 @@ class LogEvidence:
 
     transitions: Transitions | None
     sums: EpisodeSums
+    answers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """What checks asked of the rows, by their names."""
 
     @cached_property
     def cells(self) -> IntArray | None:
@@ -126,7 +130,12 @@ class Evidence:
     @property
     def on_features(self) -> bool:
         """Whether nothing was counted: coverage is then not known pair by pair."""
-        return isinstance(self.problem, FeatureProblem)
+        return self.problem is not None and self.counted is None
+
+    @property
+    def counted(self) -> Problem | None:
+        """The problem, where states are counted."""
+        return None if self.problem is None else self.problem.counted
 
     @cached_property
     def effective_sample_size(self) -> float | None:

@@ -16,7 +16,7 @@ NOT_SUPPORTED = 4
 
 
 @dataclass(frozen=True)
-class Question(o.Question):
+class BacktestOptions(o.QuestionOptions):
     """What is predicted of every logger."""
 
     estimand: Annotated[
@@ -35,7 +35,7 @@ def command(
     logs: o.Paths,
     *,
     estimator: o.Estimator = "auto",
-    question: Question,
+    question: BacktestOptions,
     loggers: o.Loggers,
     columns: o.UnitColumns,
     files: o.Files,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mixope.base.errors import UsageError, about
 from mixope.cli.options import (
     Answering,
-    Columns,
+    ColumnOptions,
     Files,
     FormName,
     Intervals,
@@ -38,7 +38,7 @@ _INTEGER = re.compile(r"-?\d+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?)?B", re.IGNORECASE)
 
 
-def read_logs(paths: Sequence[str], columns: Columns, files: Files, unit: str | None = None) -> Logs:
+def read_logs(paths: Sequence[str], columns: ColumnOptions, files: Files, unit: str | None = None) -> Logs:
     """The logs, with the user's words on their columns."""
     from mixope.logs import read
 

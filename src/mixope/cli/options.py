@@ -128,7 +128,7 @@ ESTIMAND = option(
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionOptions:
     """What is asked of the logs."""
 
     estimand: Annotated[
@@ -196,7 +196,7 @@ class Loggers:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnOptions:
     """What the columns of the logs are."""
 
     column: Annotated[
@@ -226,7 +226,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class UnitColumns(Columns):
+class UnitColumns(ColumnOptions):
     """The same, and to whom an episode belongs."""
 
     unit: Annotated[
@@ -338,7 +338,7 @@ class Workers:
 class Answering:
     """All that a value is estimated from, besides logs, target and estimator; evaluate and compare take the same."""
 
-    question: Question
+    question: QuestionOptions
     intervals: Intervals
     loggers: Loggers
     columns: UnitColumns

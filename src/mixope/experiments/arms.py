@@ -41,7 +41,7 @@ units that enter it."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class MetricQuestion:
     """What is asked of every arm and metric. ``day`` is the period whose value is asked for, if one is."""
 
     estimand: Estimand
@@ -52,7 +52,7 @@ class Asked:
     seed: int
 
 
-def on_metric(panel: Panel, metric: str, asked: Asked, ahead: int, notes: list[str]) -> list[ArmResult]:
+def on_metric(panel: Panel, metric: str, asked: MetricQuestion, ahead: int, notes: list[str]) -> list[ArmResult]:
     """All treatments on one metric, by the same scans."""
     histories = count(panel, metric)
     counts = histories.merged()
@@ -112,7 +112,7 @@ class _One:
     panel: Panel
     metric: str
     treatment: str
-    asked: Asked
+    asked: MetricQuestion
     ahead: int
     histories: Histories
     counts: Counts

@@ -54,7 +54,7 @@ from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.requests.request import Batch, Request
 from mixope.requests.transitions import Transitions
 from mixope.session.questions import as_logs, resolve_policy
-from mixope.session.session import Counted, Sampled, count, first_count, first_scan, no_rows
+from mixope.session.session import Counted, Session, count, first_count, first_scan, no_rows
 from mixope.session.sizes import refuse_too_large
 from mixope.session.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
@@ -158,14 +158,12 @@ def _inspect_logs(given: Logs, engine: Engine, *, check: bool) -> tuple[Inspecti
 
 def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> Coverage | None:
     """What the logs cover of a target, for a report; None where states are vectors. Counted logs are not read again."""
-    if isinstance(logs, Sampled):
-        return None
-    if not isinstance(logs, Counted):
+    if isinstance(logs, Session):
+        counted = logs.counted
+    else:
         logs = as_logs(logs)
-        if not logs.schema.discrete:
-            return None
-        logs = count(logs, choose(engine, logs))
-    return cover(logs.transitions, resolve_policy(target, logs.logs))
+        counted = count(logs, choose(engine, logs)) if logs.schema.discrete else None
+    return None if counted is None else cover(counted.transitions, resolve_policy(target, counted.logs))
 
 
 def _columns(logs: Logs) -> tuple[Columns, ...]:
@@ -199,7 +197,7 @@ def _remarks_on_labels(labels: Sequence[str]) -> list[Remark]:
     return [Remark("look-alikes", "warning", sum(map(len, groups)), said) for said in about_look_alikes(groups)]
 
 
-def _remarks_on_copies(seen: Counted | Sampled) -> list[Remark]:
+def _remarks_on_copies(seen: Session) -> list[Remark]:
     """Episodes that are exact copies of others."""
     repeats = seen.rounds().run(seen.structure()).repeats
     found = None if repeats is None else episodes_are_new(repeats)

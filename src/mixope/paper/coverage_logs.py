@@ -32,7 +32,7 @@ from mixope.estimators import REGISTRY
 from mixope.paper.cases import CARTPOLE, log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import DiscreteCallablePolicy, Mixture, Policy, TabularPolicy
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.uncertainty import Interval, IntervalChoice, Scores, judge_scores, widen
 
 LEVEL = 0.95
@@ -133,7 +133,7 @@ class CoveredLog:
     def _targets(self) -> dict[str, Policy]:
         return policies(self.environment, self.loggers, self.observed)
 
-    def _from_scores(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+    def _from_scores(self, seen: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
         targets, true = self._targets(), truths(self.environment, self.loggers, estimand)
         by_name = self._answers(seen, targets, estimand, names, "t")
         for name in names:
@@ -145,7 +145,7 @@ class CoveredLog:
                 yield _judged(first, kind, true[TARGET], *from_scores(first, kind))
             yield _judged(first, PAIR, true[TARGET] - true[NEAR], *difference(first, second))
 
-    def _from_blocks(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+    def _from_blocks(self, seen: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
         target = {TARGET: self._targets()[TARGET]}
         true = truths(self.environment, self.loggers, estimand)[TARGET]
         for name, found in self._answers(seen, target, estimand, names, BLOCKS).items():
@@ -156,15 +156,16 @@ class CoveredLog:
                 yield _row(name, BLOCKS, true)
 
     def _answers(
-        self, seen: Counted | Sampled, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
+        self, seen: Session, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
     ) -> dict[str, dict[str, Estimate]]:
         """Estimates by estimator and target; one that refused is not there."""
         choice = IntervalChoice(kind)
         found = answer(seen, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=[])
         return {name: {e.target: e for e in found if e.estimator == name} for name in names}
 
-    def _from_refits(self, counted: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
-        assert isinstance(counted, Counted)
+    def _from_refits(self, seen: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+        counted = seen.counted
+        assert counted is not None
         target = self._targets()[TARGET]
         true = truths(self.environment, self.loggers, estimand)[TARGET]
         (groups,) = counted.rounds().ask([episode_counts_request(counted)])

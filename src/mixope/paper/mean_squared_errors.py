@@ -32,7 +32,7 @@ from mixope.features import NormalisedBumps
 from mixope.paper.cases import PENDULUM, TRAINED, PaperCase, log_seed, world
 from mixope.paper.experiment import Row, number
 from mixope.session.questions import ask
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 
 Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"
@@ -96,7 +96,7 @@ class Evaluated:
         found = self._solved(seen, here, methods)
         return [{"method": name, **_told(outcome), **known} for name, outcome in zip(methods, found, strict=True)]
 
-    def _solved(self, seen: Counted | Sampled, here: PaperCase, methods: Sequence[str]) -> list[Any]:
+    def _solved(self, seen: Session, here: PaperCase, methods: Sequence[str]) -> list[Any]:
         """Solutions or refusals, of all methods in common scans, without intervals and checks, which cost the most."""
         (question,) = ask(
             seen.logs,
