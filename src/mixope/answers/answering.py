@@ -361,7 +361,7 @@ def _estimate(
         logs.checks,
         question.estimand,
         readings.checks,
-        None if solution.is_reference else logs.replays,
+        None if solution.is_reference else solution.replays or logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
         () if solution.is_reference or isinstance(task.estimator, Trajectory) else sums.pasts,
@@ -414,7 +414,7 @@ def _pictures(
         returns=logs.returns,
         visits=visited,
         reliability=reliability(task.problem),
-        replay=replayed_means(logs.replays),
+        replay=replayed_means(solution.replays or logs.replays),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mixope.answers.resampling import episode_counts, episode_counts_request
+from mixope.answers.resampling import episode_counts_request
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.others import Others, others_of
 from mixope.base.arrays import FloatArray, IntArray, sum_by
@@ -23,6 +23,7 @@ from mixope.base.estimand import Estimand
 from mixope.estimators import Estimator, Remembering, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
 from mixope.policies import Policy, TabularPolicy
+from mixope.requests.episode_counts import episode_counts
 from mixope.requests.problem import Problem
 from mixope.requests.scores import ClusterScores, ScoreTable
 from mixope.requests.trajectories import NumberedSteps, OrderedRows
@@ -95,7 +96,8 @@ def _solved(
     found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
     rest, places = others.without(j)
     policies = {name: other for name, other in known.items() if name != label}
-    problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
+    asked_for = {"numbers": counted.numbers, "by_episode": counted.by_episode}
+    problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, **asked_for)
     tables: list[ScoreTable] = []
 
     def note(requests: Sequence[Any]) -> tuple[Any, ...]:

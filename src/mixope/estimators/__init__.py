@@ -2,6 +2,7 @@
 
 from mixope.base.moved import renamed
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
+from mixope.estimators.latent_classes import LatentClasses
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.memory import Memory, Remembering, check_memory
 from mixope.estimators.model import CertaintyEquivalence
@@ -18,6 +19,7 @@ __all__ = [
     "DoublyRobust",
     "Entry",
     "Estimator",
+    "LatentClasses",
     "LoggedMean",
     "LstdQ",
     "Measures",

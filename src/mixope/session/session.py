@@ -39,6 +39,7 @@ from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
 from mixope.logs import LARGE, UNIT, Logs, Past, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.requests.checksum import Checksum, Sums
+from mixope.requests.episode_counts import counts_by_episode
 from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.requests.joined import Joined
@@ -309,6 +310,11 @@ class Counted(Session):
         table = self.groups.keyed_by(keys)
         return Lookup(table.append_column(TRANSITION, pa.array(np.arange(table.num_rows))), keys)
 
+    @property
+    def by_episode(self) -> Grouped:
+        """The request for how often every episode had each transition."""
+        return counts_by_episode(self.logs.schema, self.numbers)
+
     def problem(self, question: Question, *, blocks: bool = False, reader: Reader | None = None) -> Problem:
         """The question as estimators see it; with scores by step where ``blocks`` of them are wanted.
 
@@ -321,6 +327,7 @@ class Counted(Session):
             question.loggers,
             seed=question.seed,
             numbers=self.numbers,
+            by_episode=self.by_episode,
             piece_steps=1 if blocks else None,
             reader=reader,
         )
