@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mixope
+from mixope import worlds
 
 ACTIONS, STATES = 3, 6
 
@@ -53,6 +54,24 @@ def test_a_chain_that_ends_passes(seed):
 def test_wear_that_the_target_drives_fails(asked):
     check = state_of(written(200, 0, wear=0.7), **asked)
     assert (check.status, check.value > 2) == ("fail", True)
+
+
+def chances(gamma):
+    """Along a path of three states, where much of what comes is certain."""
+    model = worlds.make("singlepath")
+    columns = worlds.simulate(model, worlds.stages(model, 3, seed=0), episodes=100, horizon=50, seed=0)
+    return state_of(columns, worlds.target(model, seed=0), estimator="emp", gamma=gamma)
+
+
+@pytest.mark.parametrize("nines", [8, 9, 10, 12])
+def test_a_discount_next_to_one_is_judged_as_the_average_is(nines):
+    """What is left of an episode is worth 10⁹ rewards then, and what a row leaves over is still one."""
+    gamma = 1.0 - 10.0**-nines
+    assert chances(gamma).status == "pass"
+    worn = written(200, 0, wear=0.7)
+    near, limit = (state_of(worn, estimator="emp", **asked) for asked in ({"gamma": gamma}, {}))
+    assert near.status == limit.status == "fail"
+    assert near.value == pytest.approx(limit.value, rel=0.01)
 
 
 def test_an_action_that_pays_when_repeated_fails():

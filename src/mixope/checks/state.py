@@ -46,6 +46,8 @@ EXPLAINED = 0.05
 STEPS = 4, 16
 CAPPED = 5.0
 """Ratios above it count as it."""
+ROUNDING, DIGITS = 1e-9, 1e-14
+"""What floats leave over of residuals: of the spread of what rows are worth, and of its level."""
 
 
 def carried(problem: Problem) -> Carried:
@@ -159,13 +161,16 @@ def _residuals(rows: Laid, chain: Carried) -> tuple[FloatArray | None, FloatArra
     """δ of every row about the means of other folds, and its weight ω ρ; None where nothing is left to chance."""
     kept = chain.kept[rows.group]
     worth = rows.reward + chain.tail[rows.group]
+    level = float(worth[kept].mean()) if kept.any() else 0.0
+    worth = worth - level  # with a discount next to 1 it is 10⁹ rewards, and every mean has it too
     delta = np.zeros(len(worth))
     for fold in range(FOLDS):
         fit, mine = kept & (rows.fold != fold), kept & (rows.fold == fold)
         n = sum_by(rows.pair[fit], rows.ones[fit], rows.n_pairs)
         mean = sum_by(rows.pair[fit], worth[fit], rows.n_pairs) / np.maximum(n, 1.0)
         delta[mine] = np.where(n[rows.pair[mine]] > 0, worth[mine] - mean[rows.pair[mine]], 0.0)
-    delta = np.where(np.abs(delta) > 1e-9 * np.abs(worth[kept]).max(initial=0.0), delta, 0.0)
+    rounding = max(ROUNDING * float(np.abs(worth[kept]).max(initial=0.0)), DIGITS * abs(level))
+    delta = np.where(np.abs(delta) > rounding, delta, 0.0)
     weight = chain.omega[rows.state] * chain.ratio[rows.pair] * kept
     return (delta if delta.any() and weight.sum() > 0 else None), weight
 

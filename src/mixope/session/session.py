@@ -41,7 +41,7 @@ from mixope.requests.repeats import repeats_of_rows
 from mixope.requests.request import Request
 from mixope.requests.sample import SAMPLE_ROWS, Sample
 from mixope.requests.scores import ScoreTable
-from mixope.requests.sentinels import warn_of_sentinels
+from mixope.requests.sentinels import named_sentinels, warn_of_sentinels
 from mixope.requests.shifts import shifts_of_vectors
 from mixope.requests.spread import Spread, spread_grouping, useful_knots
 from mixope.requests.stale import stale_vectors
@@ -106,16 +106,23 @@ def first_scan(
     kept: tuple[Session, bool] | None = logs.recall("first scan", key)
     if kept is not None:
         found, of_these = kept
+        _warn(found)
         return found.again(logs if of_these else found.logs, engine, features)
     mine = bounded(logs, engine)
     if not fits:
         refuse_too_large(mine, counted=counted)
     new: Session = count(mine, engine) if counted else sample(mine, engine, features, seed)
+    _warn(new)
     if not isinstance(engine, CheckpointedEngine):
         of_these = new.logs is logs
         bare = new.again(logs.twin() if of_these else new.logs, MemoryEngine(), None)
         logs.keep("first scan", key, (bare, of_these))
     return new
+
+
+def _warn(session: Session) -> None:
+    """Of numbers among the states that stand for something else: whoever asks again hears it again."""
+    session.either(lambda counted: None, lambda sampled: warn_of_sentinels(sampled.sums.sentinels))
 
 
 def first_count(logs: Logs, engine: Engine) -> Counted:
@@ -570,7 +577,7 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
-    sentinels = warn_of_sentinels(known.sample, schema.observation)
+    sentinels = named_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
