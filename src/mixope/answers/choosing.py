@@ -61,7 +61,7 @@ _WIDER = (
 
 
 def answer_automatically(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, Any],
     *,
     interval: IntervalChoice,
@@ -72,20 +72,22 @@ def answer_automatically(
 
     In place of an answer that is refused stands nothing, where ``skipped`` takes the refusals.
     """
-    first, *others = seen.automatic
-    found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    learnable = seen.learns and interval.name in _FROM_SCORES
+    first, *others = session.automatic
+    found = answer(session, targets, [first], beside=() if alone else others, interval=interval, **options)
+    learnable = session.learns and interval.name in _FROM_SCORES
     if not learnable or not found or found[0].estimand.needs_ends:
         return found
-    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *seen.reward_range)}
-    learned, reasons = _learned(seen, targets, doubtful, interval, options)
+    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *session.reward_range)}
+    learned, reasons = _learned(session, targets, doubtful, interval, options)
     return [
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
         for one in found
     ]
 
 
-def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any) -> list[Estimate]:
+def in_common(
+    session: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
+) -> list[Estimate]:
     """One estimate for each target, all by one estimator, whatever was chosen for each of them.
 
     Of the default and the learned value it is the one that refuses fewer targets, and then the one whose standard
@@ -93,11 +95,11 @@ def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estima
     """
     if len({one.estimator for one in chosen}) == 1:
         return list(chosen)
-    first, interval = seen.automatic[0], options.pop("interval")
+    first, interval = session.automatic[0], options.pop("interval")
     both = {(each.target, each.estimator): each for one in chosen for each in (one, *one.beside)}
     default = [both[one.target, first] for one in chosen]
     known = {target: each for (target, name), each in both.items() if name != first}
-    more, _ = _learned(seen, targets, {one.target for one in chosen} - set(known), interval, options)
+    more, _ = _learned(session, targets, {one.target for one in chosen} - set(known), interval, options)
     learned = [{**known, **more}[one.target] for one in chosen if one.target in known or one.target in more]
     if len(learned) < len(default):
         return default
@@ -108,7 +110,7 @@ def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estima
 
 
 def _learned(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, Any],
     names: Collection[str],
     interval: IntervalChoice,
@@ -118,7 +120,7 @@ def _learned(
     refusals: Skipped = []
     some = {name: policy for name, policy in targets.items() if name in names}
     with_refusals = {**options, "skipped": refusals}
-    found = answer(seen, some, [LEARNED], interval=interval, **with_refusals) if some else []
+    found = answer(session, some, [LEARNED], interval=interval, **with_refusals) if some else []
     return {one.target: one for one in found}, {one.target: one.error.reason for one in refusals}
 
 

@@ -38,8 +38,8 @@ ROWS = 30
 
 def few_decide(evidence: Evidence) -> Diagnostic | None:
     """How many events of one size would make scores as skewed; None where there are too few episodes to tell."""
-    scores, sure = evidence.scores, evidence.uncertainty
-    if scores is None or sure.n_blocks is not None or evidence.solution.degrees is not None:
+    scores, uncertainty = evidence.scores, evidence.uncertainty
+    if scores is None or uncertainty.n_blocks is not None or evidence.solution.degrees is not None:
         return None
     if len(scores) < FEWEST_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
         return None
