@@ -51,12 +51,13 @@ _FROM_SCORES = ("auto", "t", "normal")
 """Intervals that can come from folds of episodes."""
 _WIDE = 0.1
 _FAILED = (
-    "'fqe' was chosen, which needs no weights: the logs do not support those of {!r}, which stands beside it"
-    " (failed: {})"
+    "using 'fqe', which needs no importance weights, because those of {0!r} failed these checks: {1}."
+    " {0!r} is shown for comparison"
 )
-_NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
+_NARROWER = "using 'fqe', which has the smaller standard error; {!r} is shown for comparison"
 _WIDER = (
-    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
+    "a value was learned too, because the interval is wide; {!r} has the larger standard error and is shown for"
+    " comparison"
 )
 
 

@@ -163,7 +163,7 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
-    """That episodes are copies of others: a prediction from rows that are counted twice seems surer than it is."""
+    """A warning of duplicate episodes, which make predictions look more certain than they are."""
     found = None if repeats is None else episodes_are_new(repeats)
     return () if found is None or found.status == "pass" else (found.sentence,)
 

@@ -136,8 +136,8 @@ def _beside(jump: float, moved: str, *, known: bool) -> str:
     if not known:
         return "what they earned is not known"
     if jump == 0:
-        return "they earn what the rows before them lead to expect"
-    return f"on average their rewards differ by {jump:.2g} from what the rows before them lead to expect, which {moved}"
+        return "their rewards match what the preceding rows predict"
+    return f"on average their rewards differ by {jump:.2g} from what the preceding rows predict, which {moved}"
 
 
 def _in_words(reach: float, half_width: float | None) -> str:
