@@ -45,10 +45,10 @@ def few_decide(evidence: Evidence) -> Diagnostic | None:
         return None
     worth = max(deciding_events(scores), evidence.measures.deciding_events or 0.0)
     words = (
-        f"the interval rests on about {worth:.1f} events; of fewer than {LEAST}, which chance may double or leave out,"
-        " no interval can be sure"
+        f"the interval rests on about {worth:.1f} events; with fewer than {LEAST}, which chance may double or leave"
+        " out, no interval can be trusted"
         if worth < LEAST
-        else f"no handful of events decides: scores are no more skewed than {worth:,.0f} of one size would make them"
+        else f"the value does not hang on a few events: its scores are as skewed as those of {worth:,.0f} equal ones"
     )
     return DECIDING.graded(worth, LEAST, -np.inf, words, high_is_bad=False)
 
