@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import tokenize
 from collections import Counter
 from collections.abc import Callable
@@ -163,10 +162,7 @@ def rooms() -> dict[str, list[int]]:
 
 
 def first_call(folder: Path, seed: int) -> float:
-    """Processor seconds of the import and of the first evaluation of a file of 1,000 rows, in a process of its own.
-
-    Modules are compiled by the first of the processes, as an installation does; the least of the others counts.
-    """
+    """Processor seconds of the import and of the first evaluation of a file of 1,000 rows, in a process of its own."""
     model = worlds.make("gridworld-slip")
     columns = worlds.simulate(model, worlds.stages(model, 2, seed=seed), 20, 25, seed=seed)
     law = worlds.target(model, seed=seed)
@@ -181,6 +177,11 @@ def first_call(folder: Path, seed: int) -> float:
         "print(time.process_time() - start)\n"
     )
 
+    return least_seconds(folder, script)
+
+
+def least_seconds(folder: Path, script: str) -> float:
+    """What a script prints last, at the least, in processes that find modules compiled, as an installation does."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
     command = [sys.executable, "-c", script]
@@ -190,17 +191,6 @@ def first_call(folder: Path, seed: int) -> float:
         return float(done.stdout.split()[-1])
 
     return min([seconds() for _ in range(6)][1:])
-
-
-def import_seconds() -> float:
-    """Processor seconds of ``import mixope``, less those of an interpreter that imports nothing."""
-
-    def seconds(line: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", line], check=True)
-        return time.perf_counter() - start
-
-    return min(seconds("import mixope") for _ in range(5)) - min(seconds("pass") for _ in range(5))
 
 
 def main() -> None:
@@ -216,6 +206,8 @@ def main() -> None:
             n_files, n_functions = entered(work)
             rows.append([f"`evaluate` on {kind}: files, functions entered", f"{n_files}, {n_functions}"])
         first = first_call(Path(folder), seed)
+        clock = "time.process_time()"
+        imported = least_seconds(Path(folder), f"import time; start = {clock}; import mixope; print({clock} - start)")
     sizes = rooms()
     core = sum(size[1] for room, size in sizes.items() if room not in WINGS)
     rows += [
@@ -223,7 +215,7 @@ def main() -> None:
         ["class names that several classes have", str(len(shared_names(files)))],
         ["lines of the core, of everything", f"{core:,}, {sum(size[1] for size in sizes.values()):,}"],
         ["first `evaluate` of 1,000 rows, processor seconds", f"{first:.2f}"],
-        ["`import mixope`, seconds", f"{import_seconds():.3f}"],
+        ["`import mixope`, processor seconds", f"{imported:.3f}"],
     ]
     print(markdown(["", "now"], rows))
     print()

@@ -176,7 +176,7 @@ def check_share(alpha: float, name: str) -> None:
 
 
 def spread(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, PolicySource],
     estimand: Estimand,
     alpha: float,
@@ -190,7 +190,7 @@ def spread(
         said = "a long-run average has no distribution over episodes: ask for "
         raise UsageError(Advice(said, Setting("estimand", "episode"), " or ", Setting("horizon", 10)))
     helpers = (episode_weights(), episode_returns(), weighted())
-    found = answer(seen, targets, helpers, estimand=estimand, level=level, loggers=loggers, seed=seed, units=False)
+    found = answer(session, targets, helpers, estimand=estimand, level=level, loggers=loggers, seed=seed, units=False)
     made, refused = [], []
     for name in targets:
         weights, earned, mean = (e for e in found if e.target == name)

@@ -108,8 +108,8 @@ def evaluate(
     if memory is not None:
         check_memory(memory)
     _check_doubt(confounding, threshold)
-    seen = look(logs, engine, features, seed, checkpoint, unit, lags, history)
-    counted = seen.counted
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
+    counted = session.counted
     if confounding is not None and counted is None:
         raise UsageError(NOT_COUNTED)
     options: dict[str, Any] = {
@@ -122,9 +122,9 @@ def evaluate(
     }
     automatic = isinstance(estimator, str) and estimator == "auto"
     if memory is not None:
-        automatic, (estimator,) = False, with_memory(seen, [estimator], memory)
+        automatic, (estimator,) = False, with_memory(session, [estimator], memory)
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
-    (found,) = make(seen, {"target": target}, **options)
+    (found,) = make(session, {"target": target}, **options)
     _refuse_without(found, choice)
     if confounding is None or counted is None:
         return found
@@ -151,7 +151,9 @@ def _check_doubt(confounding: float | None, threshold: float | None) -> None:
         raise UsageError(f"threshold is a value that the target is held against, got {threshold!r}")
 
 
-def _doubted(seen: Counted, target: PolicySource, found: Estimate, factor: float, threshold: float | None) -> Estimate:
+def _doubted(
+    session: Counted, target: PolicySource, found: Estimate, factor: float, threshold: float | None
+) -> Estimate:
     """With what the value may be under hidden confounding; one more scan tells how rewards are spread."""
     if found.verdict is Verdict.REFERENCE:
         raise UsageError(f"{found.estimator!r} is a reference line and no estimate of the target, so has no bounds")
@@ -163,8 +165,10 @@ def _doubted(seen: Counted, target: PolicySource, found: Estimate, factor: float
     else:
         against = None if logs.value is None else WHAT_LOGS_EARN
         said = Reported(found.value, found.interval, logs.value, against, difference.interval if difference else None)
-    (question,) = ask(seen.logs, seen.labels, {found.target: target}, estimand=found.estimand, columns=seen.columns)
-    bounds = confounding_of(seen.problem(question), said, factor, seen.reward_spread())
+    (question,) = ask(
+        session.logs, session.labels, {found.target: target}, estimand=found.estimand, columns=session.columns
+    )
+    bounds = confounding_of(session.problem(question), said, factor, session.reward_spread())
     if found.verdict is Verdict.UNSUPPORTED:  # of which nothing follows, so that nothing can flip
         bounds = replace(bounds, flips_at=None, open_at=None, sentences=bounds.sentences[:1])
     return replace(found, confounding=bounds)

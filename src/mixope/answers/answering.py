@@ -83,7 +83,7 @@ from mixope.version import __version__
 ROUNDING = 1e-12
 """Mass below this is what sums of probabilities leave."""
 NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
-UNBOUNDED = "what was never logged could go on for ever, so that the total of an episode has no outer bound"
+UNBOUNDED = "unlogged actions could prolong an episode indefinitely, so its total cannot be bounded"
 NOT_DIVIDED = (
     "the recorded propensities were not used: a behaviour fitted to the actions of all loggers errs less, also where"
     " propensities are exact (docs/benchmarks.md, Recorded propensities). 'bch' and 'wis-step' divide by them"

@@ -56,17 +56,18 @@ _FROM_SCORES = ("auto", "t", "normal")
 """Intervals that can come from folds of episodes."""
 _WIDE = 0.1
 _FAILED = (
-    "'fqe' was chosen, which needs no weights: the logs do not support those of {!r}, which stands beside it"
-    " (failed: {})"
+    "using 'fqe', which needs no importance weights, because those of {0!r} failed these checks: {1}."
+    " {0!r} is shown for comparison"
 )
-_NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
+_NARROWER = "using 'fqe', which has the smaller standard error; {!r} is shown for comparison"
 _WIDER = (
-    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
+    "a value was learned too, because the interval is wide; {!r} has the larger standard error and is shown for"
+    " comparison"
 )
 
 
 def answer_automatically(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, Any],
     *,
     interval: IntervalChoice,
@@ -77,15 +78,15 @@ def answer_automatically(
 
     In place of an answer that is refused stands nothing, where ``skipped`` takes the refusals.
     """
-    first, *others = seen.automatic
-    found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    if seen.counted is not None:
-        return found if alone else _remembered(seen, targets, found, interval, options)
-    learnable = seen.learns and interval.name in _FROM_SCORES
+    first, *others = session.automatic
+    found = answer(session, targets, [first], beside=() if alone else others, interval=interval, **options)
+    if session.counted is not None:
+        return found if alone else _remembered(session, targets, found, interval, options)
+    learnable = session.learns and interval.name in _FROM_SCORES
     if not learnable or not found or found[0].estimand.needs_ends:
         return found
-    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *seen.reward_range)}
-    learned, reasons = _learned(seen, targets, doubtful, interval, options)
+    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *session.reward_range)}
+    learned, reasons = _learned(session, targets, doubtful, interval, options)
     return [
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
         for one in found
@@ -93,7 +94,7 @@ def answer_automatically(
 
 
 def _remembered(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, Any],
     found: Sequence[Estimate],
     interval: IntervalChoice,
@@ -106,7 +107,7 @@ def _remembered(
     refusals: Skipped = []
     some = {name: policy for name, policy in targets.items() if name in doubtful}
     with_refusals = {**options, "skipped": refusals, "interval": interval.without_refits}
-    more = answer(seen, some, [Remembering(make(found[0].estimator), "auto")], **with_refusals)  # type: ignore[arg-type]
+    more = answer(session, some, [Remembering(make(found[0].estimator), "auto")], **with_refusals)  # type: ignore[arg-type]
     beside = {one.target: one for one in more}
     reasons = {one.target: one.error.reason for one in refusals}
     return [_beside(one, beside.get(one.target), reasons.get(one.target)) for one in found]
@@ -133,15 +134,17 @@ def _beside(one: Estimate, remembered: Estimate | None, because: str | None) -> 
     return replace(one, beside=(*one.beside, remembered), notes=(*one.notes, note))
 
 
-def with_memory(seen: Session, estimators: Sequence[str | Estimator], memory: Memory) -> list[Estimator]:
+def with_memory(session: Session, estimators: Sequence[str | Estimator], memory: Memory) -> list[Estimator]:
     """Estimators that count several steps together; ``auto`` is the default of these logs."""
-    if seen.counted is None:
+    if session.counted is None:
         raise UsageError(COUNTED_ONLY)
-    names = [seen.automatic[0] if isinstance(each, str) and each == "auto" else each for each in estimators]
+    names = [session.automatic[0] if isinstance(each, str) and each == "auto" else each for each in estimators]
     return [Remembering(make(name), memory) for name in names]  # type: ignore[arg-type]
 
 
-def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any) -> list[Estimate]:
+def in_common(
+    session: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
+) -> list[Estimate]:
     """One estimate for each target, all by one estimator, whatever was chosen for each of them.
 
     Of the default and the learned value it is the one that refuses fewer targets, and then the one whose standard
@@ -149,11 +152,11 @@ def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estima
     """
     if len({one.estimator for one in chosen}) == 1:
         return list(chosen)
-    first, interval = seen.automatic[0], options.pop("interval")
+    first, interval = session.automatic[0], options.pop("interval")
     both = {(each.target, each.estimator): each for one in chosen for each in (one, *one.beside)}
     default = [both[one.target, first] for one in chosen]
     known = {target: each for (target, name), each in both.items() if name != first}
-    more, _ = _learned(seen, targets, {one.target for one in chosen} - set(known), interval, options)
+    more, _ = _learned(session, targets, {one.target for one in chosen} - set(known), interval, options)
     learned = [{**known, **more}[one.target] for one in chosen if one.target in known or one.target in more]
     if len(learned) < len(default):
         return default
@@ -164,7 +167,7 @@ def in_common(seen: Session, targets: Mapping[str, Any], chosen: Sequence[Estima
 
 
 def _learned(
-    seen: Session,
+    session: Session,
     targets: Mapping[str, Any],
     names: Collection[str],
     interval: IntervalChoice,
@@ -174,7 +177,7 @@ def _learned(
     refusals: Skipped = []
     some = {name: policy for name, policy in targets.items() if name in names}
     with_refusals = {**options, "skipped": refusals}
-    found = answer(seen, some, [LEARNED], interval=interval, **with_refusals) if some else []
+    found = answer(session, some, [LEARNED], interval=interval, **with_refusals) if some else []
     return {one.target: one for one in found}, {one.target: one.error.reason for one in refusals}
 
 

@@ -241,7 +241,7 @@ def prepare(
 
 
 def refit_of(
-    seen: Session,
+    session: Session,
     rounds: Rounds,
     problem: Problem | FeatureProblem,
     estimator: Estimator,
@@ -250,21 +250,21 @@ def refit_of(
     """What is needed to refit an estimator, whatever the states are made of; ``unit`` is that of every episode."""
 
     def from_counts(problem: Problem) -> Refit:
-        assert seen.counted is not None
-        (groups,) = rounds.ask([episode_counts_request(seen.counted)])
+        assert session.counted is not None
+        (groups,) = rounds.ask([episode_counts_request(session.counted)])
         return CountedRefit.prepare(problem, estimator, groups, lambda: rounds.ask([problem.steps_in_order()]), unit)
 
     def from_rows(problem: FeatureProblem) -> Refit:
-        return replace(FeatureRefit.prepare(seen.logs, problem, estimator), unit=unit)
+        return replace(FeatureRefit.prepare(session.logs, problem, estimator), unit=unit)
 
     return problem.either(from_counts, from_rows)
 
 
 def tabulate(problem: Problem) -> Problem:
     """The same question with its policies as tables, so that refits do not ask them again."""
-    seen = problem.logged
-    loggers = {label: tabulated(policy, seen) for label, policy in problem.loggers.items()}
-    return replace(problem, target=tabulated(problem.target, seen), loggers=loggers)
+    logged = problem.logged
+    loggers = {label: tabulated(policy, logged) for label, policy in problem.loggers.items()}
+    return replace(problem, target=tabulated(problem.target, logged), loggers=loggers)
 
 
 def tabulated(policy: Policy, transitions: Transitions) -> Policy:

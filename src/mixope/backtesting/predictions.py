@@ -108,16 +108,16 @@ def backtest(
     check_level(level)
     nothing = estimand is None and gamma is None and horizon is None
     asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
-    seen = look(logs, engine, features, seed, checkpoint, unit, lags, history)
-    labels = _labels(seen.labels)
-    known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
-    chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
+    labels = _labels(session.labels)
+    known = known_policies(loggers, session.logs, session.labels, session.columns)
+    chosen = make(session.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
     if memory is not None:
-        (chosen,) = with_memory(seen, [chosen], memory)
-    rounds = seen.rounds()
-    owners, sums = _owners(seen, rounds, asked, seed)
-    survey = seen.survey(sums)
-    batches: Iterator[list[HeldOut]] = seen.either(
+        (chosen,) = with_memory(session, [chosen], memory)
+    rounds = session.rounds()
+    owners, sums = _owners(session, rounds, asked, seed)
+    survey = session.survey(sums)
+    batches: Iterator[list[HeldOut]] = session.either(
         lambda counted: few_at_a_time(counted, rounds, survey, chosen, labels, known, seed, asked),
         lambda sampled: iter([_from_sample(sampled, rounds, chosen, labels, known, asked)]),
     )
@@ -129,28 +129,31 @@ def backtest(
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
-    replays = _replayed(seen, sums, survey, level)
+    replays = _replayed(session, sums, survey, level)
     off = tuple(check.sentence for check in replays if check.status != "pass")
     said = _notes(survey, held) if asked is None else _notes_on_own(owners, held)
     notes = (*survey.alerts, *_repeated(sums.repeats), *off, *said, *_notes_on_policies(survey, held))
     return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays, asked)
 
 
-def same_question(seen: Session, estimand: Estimand) -> Estimand | None:
+def same_question(session: Session, estimand: Estimand) -> Estimand | None:
     """What a backtest beside an answer asks of the loggers: what the target was asked, where that can be predicted.
 
     None, which predicts what rows show as they are: for a long-run average, and for a horizon where states are not
     counted, which only estimators can answer that weigh whole episodes.
     """
-    unlike = estimand.horizon is not None and seen.counted is None
+    unlike = estimand.horizon is not None and session.counted is None
     return None if estimand.kind == "average" or unlike else estimand
 
 
-def _owners(seen: Session, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[OnPolicyValues, EpisodeSums]:
+def _owners(session: Session, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[OnPolicyValues, EpisodeSums]:
     """What every logger earned, where an estimand is asked for, and what the logs are; by one scan."""
     if asked is None:
-        return (), rounds.run(seen.structure(seed))
-    starts: list[Callable[[], Any]] = [partial(seen.on_policy, asked, seed=seed), partial(seen.structure, seed, asked)]
+        return (), rounds.run(session.structure(seed))
+    starts: list[Callable[[], Any]] = [
+        partial(session.on_policy, asked, seed=seed),
+        partial(session.structure, seed, asked),
+    ]
     values, sums = rounds.run(all_or_nothing(starts))
     return values, sums
 
@@ -167,19 +170,19 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
-    """That episodes are copies of others: a prediction from rows that are counted twice seems surer than it is."""
+    """A warning of duplicate episodes, which make predictions look more certain than they are."""
     found = None if repeats is None else episodes_are_new(repeats)
     return () if found is None or found.status == "pass" else (found.sentence,)
 
 
-def _replayed(seen: Session, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
+def _replayed(session: Session, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
-    if seen.counted is None:
+    if session.counted is None:
         return ()
     own, units = earned(sums.totals, sums.totals, None), sums.totals.clusters()
     spread = np.append(units.scores(own.scores[:-1]), own.scores[-1]) if units.named else own.scores
     around = clustered_interval(own.value, spread, level)
-    found = replay_logs(seen.counted.transitions, sums)
+    found = replay_logs(session.counted.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 
@@ -239,7 +242,7 @@ def _notes_on_policies(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ..
 
 
 def _from_sample(
-    seen: Sampled,
+    session: Sampled,
     rounds: Rounds,
     estimator: Estimator,
     labels: Sequence[str],
@@ -248,22 +251,22 @@ def _from_sample(
 ) -> list[HeldOut]:
     """Every logger's policy from the rows of the others, all of them in the same rounds of scans."""
     check_takes(estimator, "features")
-    held = [_left_out(seen, label, known, asked or Estimand()) for label in labels]
+    held = [_left_out(session, label, known, asked or Estimand()) for label in labels]
     starts = [partial(_ask, estimator, one.problem) for one in held if one.problem is not None]
     outcomes = iter(rounds.run(together(starts)))
     return [one if one.problem is None else _solved(one, next(outcomes)) for one in held]
 
 
-def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy], estimand: Estimand) -> HeldOut:
+def _left_out(session: Sampled, label: str, known: Mapping[str, Policy], estimand: Estimand) -> HeldOut:
     """The question that a logger's policy puts to the others; a policy that cannot be fitted is a refusal."""
     how = "known" if label in known else "fitted"
-    found = HeldOut(seen.labels.index(label), label, how, known.get(label), estimand)
+    found = HeldOut(session.labels.index(label), label, how, known.get(label), estimand)
     try:
-        policy = known.get(label) or imitate(seen.rows.fitted(DefaultMixture(), {label: 1.0}))
+        policy = known.get(label) or imitate(session.rows.fitted(DefaultMixture(), {label: 1.0}))
     except MixopeError as error:
         said = Advice("its policy is not known and cannot be fitted to its rows: ", error.reason)
         return replace(found, refusal=said)
-    others = seen.rows.of_loggers([name for name in seen.labels if name != label])
+    others = session.rows.of_loggers([name for name in session.labels if name != label])
     rest = {name: other for name, other in known.items() if name != label}
     return replace(found, policy=policy, problem=FeatureProblem(others, policy, found.estimand, rest))
 

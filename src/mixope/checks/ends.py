@@ -83,7 +83,7 @@ def lengths_fit(transitions: Transitions, episodes: EpisodeTotals) -> Diagnostic
         f"{expected:.1f} episodes should go on beyond {longest:,} steps, the longest that was logged, and {seen:.0f} do"
         f" ({z:.1f} standard deviations); long episodes may be missing, or something that is not in the state ends them"
         if z > LENGTHS[0]
-        else f"episodes are as long as the states that they pass lead to expect ({z:.1f} standard deviations)"
+        else f"episode lengths match what the logged transitions predict ({z:.1f} standard deviations)"
     )
     return OUTLASTING.graded(z, *LENGTHS, words)
 

@@ -210,9 +210,9 @@ def _remarks_on_labels(labels: Sequence[str]) -> list[Remark]:
     return [Remark("look-alikes", "warning", sum(map(len, groups)), said) for said in about_look_alikes(groups)]
 
 
-def _remarks_on_copies(seen: Session) -> list[Remark]:
+def _remarks_on_copies(session: Session) -> list[Remark]:
     """Episodes that are exact copies of others."""
-    repeats = seen.rounds().run(seen.structure()).repeats
+    repeats = session.rounds().run(session.structure()).repeats
     found = None if repeats is None else episodes_are_new(repeats)
     if found is None or repeats is None or found.status == "pass":
         return []

@@ -25,7 +25,7 @@ from mixope.logs import Schema, StateColumns
 from mixope.policies import ContinuousPolicy, Policy
 from mixope.requests.relevance import relevance_of
 from mixope.requests.request import content_key
-from mixope.requests.rows import FOLDS, Rows, fold_of, told
+from mixope.requests.rows import FOLDS, Rows, fold_of, required
 from mixope.solvers.devices import Device
 
 T = TypeVar("T")
@@ -260,7 +260,7 @@ class FeatureProblem:
 
     def fold_of(self, rows: Rows) -> IntArray:
         """The fold of every row's episode."""
-        return fold_of(told(rows.draw), FOLDS) % self.folds
+        return fold_of(required(rows.draw), FOLDS) % self.folds
 
     def check_ends(self) -> None:
         """An undiscounted total is finite only if episodes end."""
