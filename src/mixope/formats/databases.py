@@ -114,6 +114,7 @@ def _confine(connection: Any, path: str, folder: str) -> None:
     ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     connection.execute(f"SET memory_limit = '{min(max(room, LEAST), bytes_of(limit) or room)}B'")
     connection.execute(f"ATTACH {literal(os.path.abspath(path))} AS given (READ_ONLY)")
+    connection.execute("USE given")  # views of DuckDB before 1.2 look for their tables there alone
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
