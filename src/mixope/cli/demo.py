@@ -203,8 +203,9 @@ class Story:
 
     def details(self) -> None:
         """Every step as its command shows it, the truth last."""
+        from mixope.report.answer_sheets import estimates_table
         from mixope.report.layout import bullets, heading
-        from mixope.report.terminal import comparison_table
+        from mixope.report.terminal import sheet_table
 
         logs, target, loggers = self.work.files
         self._step(1, "what is in the logs", f"mixope inspect {logs} --target {target}")
@@ -216,7 +217,7 @@ class Story:
         show(self.result, target=str(target))
         self._step(4, "the rivals, and the exact truth beside them", self.compared)
         self.page.print(f"the target really earns {self.truth:.6g} per step")
-        self.page.print(comparison_table(self.rivals, self.truth))
+        self.page.print(sheet_table(estimates_table((e, e.value - self.truth) for e in self.rivals)))
         self.page.print(heading("What happened"))
         told = _story(self.work.made, self.result, self.rivals)
         self.page.print(bullets([*told, *_backtested(self.tested, self.rivals)]))

@@ -30,13 +30,18 @@ def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
     """How something came out: good, caution, bad or reference."""
     match found:
         case Estimate():
-            return _VERDICTS[found.verdict]
+            return kind_of_verdict(found.verdict)
         case Diagnostic():
             return _STATUSES[found.status][0]
         case BacktestRow():
             off = "bad" if found.beyond_chance else "caution"
             return "reference" if not found.supported else "good" if found.covered else off
     return "bad" if found.check is None else kind(found.check)  # None where nothing could be predicted
+
+
+def kind_of_verdict(verdict: Verdict) -> str:
+    """The same of a verdict alone."""
+    return _VERDICTS[verdict]
 
 
 def outcome(found: Diagnostic | BacktestRow) -> str:
