@@ -199,7 +199,7 @@ class TestCommand:
         bare = run("inspect", path)
         assert bare.exit_code == 3
         assert "--missing keep" in bare.stderr
-        found = run("inspect", path, "--missing", "keep", "--role", "severity=number")
+        found = run("inspect", path, "--missing", "keep", "--role", "severity=number", "--full")
         assert found.exit_code == 0
         assert "mixed: 5 categories and 3 numbers" in found.stdout
         wrong = run("inspect", path, "--missing", "keep", "--role", "severty=number")

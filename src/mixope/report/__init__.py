@@ -22,14 +22,21 @@ if TYPE_CHECKING:
     from mixope.base.rendering import Record, ReportedRecord
     from mixope.logs import Logs
 
-__all__ = ["card", "plot", "text", "write_html"]
+__all__ = ["card", "full", "plot", "text", "write_html"]
 
 
 def text(record: Record) -> str:
-    """What ``print`` shows: the terminal's rendering without colours, on lines of a fixed width."""
+    """What ``print`` shows: the first screen without colours, on lines of a fixed width."""
     from mixope.report import terminal
 
     return terminal.text(record)
+
+
+def full(record: Record) -> str:
+    """All that a terminal shows of a record."""
+    from mixope.report import terminal
+
+    return terminal.text(record, full=True)
 
 
 def card(record: Record | Logs) -> str:

@@ -18,6 +18,7 @@ from mixope.base.errors import Advice
 from mixope.differences import Comparison, Selection
 from mixope.inspection import Coverage
 from mixope.logs import UNLABELLED
+from mixope.report.answer_briefs import brief_of_one, brief_of_several
 from mixope.report.backtest_sheet import predictions
 from mixope.report.chapters import (
     ON_CARD,
@@ -34,9 +35,11 @@ from mixope.report.difference_words import advantage_words, difference_words
 from mixope.report.returns_sheet import risk_chapter
 from mixope.report.sheet import (
     EVERYWHERE,
+    IN_BRIEF,
     ON_PAGE,
     SHOWN,
     TERMINAL,
+    Brief,
     CardLine,
     Chapter,
     ChapterPart,
@@ -58,7 +61,6 @@ from mixope.report.words import (
     NO_CONCLUSION,
     SYMBOL,
     earned_words,
-    interval_words,
     judged,
     kind,
     length_words,
@@ -72,7 +74,6 @@ from mixope.report.words import (
     span,
     state_words,
     unanswered,
-    value_words,
     whole,
     why,
 )
@@ -90,7 +91,7 @@ def answer_sheet(shown: Document) -> Sheet:
     """The sheet of all that the document knows."""
     alone, several = isinstance(shown.record, Estimate), len(shown.answers) > 1
     if not shown.answers:
-        return Sheet(*_of_several(shown), remarks=_remarks(shown))
+        return Sheet(*_of_several(shown), remarks=_remarks(shown), brief=brief_of_several(shown, None))
     chapters = (
         *((_answer(shown.first),) if alone else (_asked(shown),)),
         _estimates(shown),
@@ -104,17 +105,25 @@ def answer_sheet(shown: Document) -> Sheet:
         *provenance_chapter(shown.first.provenance),
         *manifest(shown),
     )
-    headline, under, urgent = _of_one(shown.first) if alone else _of_several(shown)
+    headline, urgent = _of_one(shown.first) if alone else _of_several(shown)
     return Sheet(
         headline,
-        under,
         urgent,
         chapters if alone else _brief(chapters),
         _remarks(shown),
         title=shown.title if several else "",
         opening=tuple(_opening(shown)) if several else (),
         headlines=tuple(_explained(shown, answer) for answer in shown.detailed),
+        brief=_brief_of(shown),
     )
+
+
+def _brief_of(shown: Document) -> Brief:
+    """The first screen."""
+    record = shown.record
+    if not isinstance(record, Comparison):
+        return brief_of_one(shown)
+    return brief_of_several(shown, leader(record, record.selections[0] if record.selections else None))
 
 
 def _brief(chapters: Iterable[Chapter]) -> tuple[Chapter, ...]:
@@ -133,15 +142,14 @@ def _remarks(shown: Document) -> tuple[tuple[str, str], ...]:
     return note_lines([*left, *shown.alerts])
 
 
-def _of_one(found: Estimate) -> tuple[Headline, tuple[str, ...], tuple[CardLine, ...]]:
+def _of_one(found: Estimate) -> tuple[Headline, tuple[CardLine, ...]]:
     return (
         Headline(kind(found), str(found.verdict), decision(found)),
-        (value_words(found), interval_words(found), *_ran(found), _subject(found)),
         most_urgent([card_line(check) for check in found.diagnostics]),
     )
 
 
-def _of_several(shown: Document) -> tuple[Headline, tuple[str, ...], tuple[CardLine, ...]]:
+def _of_several(shown: Document) -> tuple[Headline, tuple[CardLine, ...]]:
     """The target in the first place speaks; of a single target, its first estimate."""
     record = shown.record
     assert isinstance(record, Comparison)
@@ -158,8 +166,7 @@ def _of_several(shown: Document) -> tuple[Headline, tuple[str, ...], tuple[CardL
         "no target can be ranked" if best is None else f"{best.target}: {best.verdict}",
         choice(record) if several or best is None else decision(best),
     )
-    mine = () if best is None else (value_words(best), interval_words(best), *_ran(best), _subject(best))
-    return said, (*mine, *((chosen.summary, *chosen.advice) if chosen and several else ())), most_urgent(urgent)
+    return said, most_urgent(urgent)
 
 
 def leader(record: Comparison, chosen: Selection | None) -> Estimate | None:
@@ -169,18 +176,6 @@ def leader(record: Comparison, chosen: Selection | None) -> Estimate | None:
         return next((e for e in record.estimates if (e.target, e.estimator) == (first, chosen.estimator)), None)
     alone = len({e.target for e in record.estimates}) == 1
     return record.estimates[0] if alone else None
-
-
-def _subject(found: Estimate) -> str:
-    dropped = f", {whole(found.n_dropped)} more dropped" if found.n_dropped else ""
-    rows = f"{whole(found.n_rows)} rows in {whole(found.n_episodes)} episodes{dropped}"
-    return f"“{found.target}” by {found.estimator}, from {rows}"
-
-
-def _ran(found: Estimate) -> list[str]:
-    """What those who wrote the logs earn themselves, where that is known."""
-    logs = found.against_logs
-    return [f"what ran earns {earned_words(logs)}"] if judged(found) and logs.value is not None else []
 
 
 def _opening(shown: Document) -> Iterator[str]:
@@ -229,7 +224,7 @@ def _answer(found: Estimate) -> Chapter:
         *_against_all(found),
         *[("beside", Advice(f"{e.estimator}: {number(e.value)}, ", _interval(e))) for e in found.beside],
     ]
-    return Chapter("answer", "", (SheetFacts(tuple(pairs)),), places=ON_TERMINAL)
+    return Chapter("answer", "The answer", (SheetFacts(tuple(pairs)),), places=IN_BRIEF)
 
 
 def _rows_and_episodes(found: Estimate) -> str:
@@ -415,7 +410,7 @@ def _against(answer: Answer, k: int) -> Parts:
     known = any(rival.value is not None for _, rival in found.rivals)
     yield SheetTable(
         f"what loggers earn themselves ({found.unit}, {found.estimand}), and the target less that",
-        ("logger", "#earns", "#target − logger", "#P(better)", "so"),
+        ("logger", "earns", "target − logger", "#P(better)", "so"),
         rows,
         ("logger", "so"),
         most=SHOWN,

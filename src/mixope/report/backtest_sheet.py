@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from mixope.backtesting import Backtest, BacktestRow
 from mixope.base.errors import Advice
-from mixope.report.chapters import manifest, note_lines, notes_chapter, provenance_chapter
+from mixope.report.chapters import NOTES, manifest, note_lines, notes_chapter, provenance_chapter
 from mixope.report.sheet import (
     CARD,
     ON_PAGE,
     SHOWN,
     TERMINAL,
+    Brief,
     CardLine,
     Chapter,
     ChapterPart,
@@ -20,12 +21,13 @@ from mixope.report.sheet import (
     Paragraph,
     Sentences,
     Sheet,
+    SheetCell,
     SheetTable,
     Signed,
     Subtitle,
     most_urgent,
 )
-from mixope.report.words import demand, kind, level_words, outcome, percent, rounded, signed
+from mixope.report.words import demand, kind, level_words, outcome, percent, plural, rounded, signed
 from mixope.uncertainty import probability_words
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ def backtest_sheet(found: Backtest, shown: Document) -> Sheet:
     ]
     explained = tuple(words.format(found.estimator) for words in EXPLAINED)
     agree = f"{found.agree} of {len(found.supported)} predictions agree with what was earned"
-    subject = f"each logger predicted from the rows of the others by {found.estimator}: {found.subject}"
     summary = Subtitle(found.summary, frozenset({TERMINAL}))
     chapters = (
         Chapter("backtest", "Predicted and earned", (*predictions(found), summary), short="Backtest"),
@@ -64,12 +65,33 @@ def backtest_sheet(found: Backtest, shown: Document) -> Sheet:
     )
     return Sheet(
         Headline(kind(found), "backtest", agree),
-        (subject, found.summary),
         most_urgent(lines),
         chapters,
         note_lines([*_reasons(found), *found.notes]),
         headlines=(Headline(kind(found), "backtest", found.summary, explained),),
+        brief=Brief(
+            kind(found),
+            "backtest",
+            found.summary,
+            ("logger", "predicted", "earned", "#z", "agrees"),
+            tuple(_brief_row(row) for row in found.rows),
+            granted=(*_reasons(found), *found.notes),
+            sizes=f"{plural(len(found.rows), 'logger')} · {found.subject} · estimator {found.estimator}",
+            page=True,
+            besides=NOTES,
+        ),
     )
+
+
+def _brief_row(row: BacktestRow) -> tuple[SheetCell, ...]:
+    """One logger in one line; without a prediction that can be used, only what it earned."""
+    spread = max((high - low for low, high in _spans(row) if low is not None and high is not None), default=0.0) / 2
+    predicted = rounded(row.predicted, spread) if row.supported else "–"
+    return row.label, predicted, rounded(row.earned, spread), signed(row.z, 1), Signed(outcome(row), kind(row))
+
+
+def _spans(row: BacktestRow) -> tuple[tuple[float | None, float | None], ...]:
+    return (row.low, row.high), (row.earned_low, row.earned_high)
 
 
 def predictions(found: Backtest) -> tuple[ChapterPart, ...]:
@@ -101,7 +123,7 @@ def _reasons(found: Backtest) -> list[str]:
 
 def _cells(row: BacktestRow) -> tuple[str | Signed, ...]:
     """Both values with their intervals, rounded alike; and the verdict on the prediction."""
-    spans = ((row.low, row.high), (row.earned_low, row.earned_high))
+    spans = _spans(row)
     wide = max((high - low for low, high in spans if low is not None and high is not None), default=None)
     spread = None if wide is None else wide / 2
     predicted, earned = (

@@ -52,7 +52,7 @@ class Card:
     @property
     def mark(self) -> str:
         """Tells this card from all others of a notebook, also from the same one shown twice."""
-        said = repr((self.sheet.headline, self.sheet.under, self.checks)).encode("utf-8", "replace")
+        said = repr((self.sheet.headline, self.sheet.brief, self.checks)).encode("utf-8", "replace")
         return f"mx-{hashlib.sha256(said).hexdigest()[:8]}-{next(_serial)}"
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 ON_CARD = frozenset({CARD})
+NOTES = "Notes"
 NO_COMMAND = "No command: this report was made from a program, or the command was not recorded."
 
 

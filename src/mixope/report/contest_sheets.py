@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mixope.differences import Differences, Selection
-from mixope.report.chapters import ON_CARD, notes_chapter
+from mixope.report.chapters import NOTES, ON_CARD, notes_chapter
 from mixope.report.sheet import (
     IN_BRIEF,
     ON_PAGE,
     SHOWN,
+    Brief,
     CardLine,
     Chapter,
     ChapterPart,
@@ -20,7 +22,7 @@ from mixope.report.sheet import (
     Sheet,
     SheetTable,
 )
-from mixope.report.words import NO_CONCLUSION, level_words, number, rounded, standing, times
+from mixope.report.words import NO_CONCLUSION, level_words, number, plural, rounded, short, standing, times
 from mixope.uncertainty import Difference, probability_words
 
 MOST_ON_CARD = 3
@@ -28,29 +30,45 @@ MOST_ON_CARD = 3
 
 def selection_sheet(found: Selection) -> Sheet:
     """Which targets to take."""
-    return _sheet(found, found.alerts, (_which(found),))
+    rows = tuple(
+        ("–" if rank.place is None else str(rank.place), rank.target, short(rank.value, rank.interval), standing(rank))
+        for rank in found.ranks
+    )
+    brief = Brief("", "", "", ("#", "target", "#value", "so"), rows, granted=found.alerts, besides=NOTES)
+    return _sheet(found, found.alerts, (_which(found),), brief)
 
 
 def differences_sheet(found: Differences) -> Sheet:
     """The question, which targets to take, and every pair."""
     asked = Chapter("asked", "", (Paragraph(f"{found.estimand}, {found.n_episodes:,} episodes"),))
     pairs = Chapter("differences", "Differences", differences_parts(found, "differences"))
-    return _sheet(found.selection, found.alerts, (asked, _which(found.selection), pairs))
+    rows = tuple(
+        (
+            *(f"{pair.first} − {pair.second}", short(pair.value, pair.decisive)),
+            f"{short(pair.decisive.low, pair.decisive)} to {short(pair.decisive.high, pair.decisive)}",
+            pair.conclusion or NO_CONCLUSION,
+        )
+        for pair in (*found.pairs, *found.loggers)
+    )
+    sizes = f"{plural(found.n_episodes, 'episode')} · {found.estimand} · by {found.estimator}, intervals at"
+    brief = Brief("", "", "", ("", "#difference", "interval", "so"), rows, granted=found.alerts, besides=NOTES)
+    brief = replace(brief, sizes=f"{sizes} {found.level:.4g}")
+    return _sheet(found.selection, found.alerts, (asked, _which(found.selection), pairs), brief)
 
 
 def _which(chosen: Selection) -> Chapter:
     return Chapter("choice", f"which to take, by {chosen.estimator}", selection_parts(chosen, "selection"))
 
 
-def _sheet(chosen: Selection, alerts: Sequence[str], chapters: tuple[Chapter, ...]) -> Sheet:
+def _sheet(chosen: Selection, alerts: Sequence[str], chapters: tuple[Chapter, ...], brief: Brief) -> Sheet:
     sure = "good" if len(chosen.contenders) == 1 else "caution" if chosen.ranked else "bad"
     word = "one target is the best" if sure == "good" else "the best cannot be told apart" if chosen.ranked else ""
     word = "one target is ranked" if len(chosen.ranked) == 1 and not chosen.contenders else word
     return Sheet(
         Headline(sure, word or "no target can be ranked", chosen.summary),
-        (*chosen.advice, f"by {chosen.estimator}, at {level_words(chosen.level)}"),
         tuple(CardLine("caution", "note", alert) for alert in alerts[:MOST_ON_CARD]),
         (*chapters, notes_chapter("notes", "Notes", alerts, places=ON_CARD)),
+        brief=replace(brief, kind=sure, word=word or "no target can be ranked", sentence=chosen.summary),
     )
 
 

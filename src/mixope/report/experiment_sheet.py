@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from mixope.experiments.records import ArmResult, Day, Experiment, Line
 from mixope.report import trial_words as say
-from mixope.report.chapters import card_line, manifest, note_lines, notes_chapter, provenance_chapter
+from mixope.report.chapters import (
+    NOTES,
+    card_line,
+    manifest,
+    note_lines,
+    notes_chapter,
+    provenance_chapter,
+    verdict_cell,
+)
 from mixope.report.difference_words import amount, reach
 from mixope.report.sheet import (
     CARD,
     IN_BRIEF,
     ON_PAGE,
     TERMINAL,
+    Brief,
     Chapter,
     ChapterPart,
     ChecksMade,
@@ -29,8 +38,8 @@ from mixope.report.sheet import (
     Subtitle,
     most_urgent,
 )
-from mixope.report.words import percent, rounded
-from mixope.uncertainty import probability_words
+from mixope.report.words import by_urgency, level_words, percent, plural, rounded
+from mixope.uncertainty import Difference, probability_words
 
 if TYPE_CHECKING:
     from mixope.report.document import Document
@@ -55,13 +64,41 @@ def experiment_sheet(found: Experiment, shown: Document) -> Sheet:
     )
     return Sheet(
         Headline(say.kind(arm), str(arm.long_run.verdict), say.headline(found, arm)),
-        (say.chance(arm), say.parts(arm) or say.trust(arm), say.who(found)),
         most_urgent([card_line(check) for check in arm.long_run.checks]),
         chapters,
         note_lines(found.notes),
         opening=(who,),
         headlines=tuple(_headline(found, one) for one in found.arms),
+        brief=_brief(found),
     )
+
+
+def _brief(found: Experiment) -> Brief:
+    """The sentence, what the test showed against the long run, why caution; of several arms, a row for each."""
+    arm, several = found.main, len(found.arms) > 1
+    rows: list[tuple[SheetCell, ...]] = []
+    for one in found.arms:
+        whose = f"{one.arm}, {one.metric}: " if several else ""
+        rows.append((f"{whose}during the test", *_ends(one.naive)))
+        refused = one.decision == "not supported"
+        rows.append((f"{whose}in the long run", *(("–", "not supported") if refused else _ends(one.long_run.effect))))
+    rows += [(f"guardrail {rail.metric}, {rail.arm}", *_ends(rail.effect, rail.status)) for rail in found.guardrails]
+    checks = arm.long_run.checks
+    doubts = tuple(card_line(check) for check in by_urgency(checks) if check.status != "pass")
+    verdict = verdict_cell(arm.long_run.verdict)
+    why = f"Why {verdict.words} ({len(doubts)} of {plural(len(checks), 'check')})"
+    sizes = f"{say.who(found)} · state: {', '.join(found.states)}"
+    sentence = say.headline(found, arm)
+    return Brief(
+        *(say.kind(arm), verdict.words, sentence, ("", "#", ""), tuple(rows), why, doubts, found.notes, sizes),
+        page=True,
+        besides=NOTES,
+    )
+
+
+def _ends(effect: Difference, status: str = "") -> tuple[str, str]:
+    around = f"({level_words(effect.interval.level)}: {reach(effect)})"
+    return amount(effect.value, effect.standard_error), f"{around} {status}".rstrip()
 
 
 def _headline(found: Experiment, arm: ArmResult) -> Headline:

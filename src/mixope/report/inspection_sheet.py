@@ -11,10 +11,11 @@ from mixope.base.errors import Advice, Setting
 from mixope.inspection import Component, Contents, Coverage, Inspection, Vectors
 from mixope.logs import CANONICAL, Logs
 from mixope.report.answer_sheets import gaps_table
-from mixope.report.chapters import ON_CARD, notes_chapter
+from mixope.report.chapters import NOTES, ON_CARD, notes_chapter
 from mixope.report.sheet import (
     IN_BRIEF,
     SHOWN,
+    Brief,
     CardLine,
     Chapter,
     ChapterPart,
@@ -60,9 +61,30 @@ def inspection_sheet(found: Inspection) -> Sheet:
         *((Chapter("coverage", "Coverage of the target", tuple(_coverage(found.coverage))),) if found.coverage else ()),
         notes_chapter("notes", "Notes", found.notes, places=ON_CARD),
     )
-    return Sheet(
-        headline, (found.name, *_contents(found, inside)), most_urgent(lines), chapters, tuple(_remarks(found))
+    facts = [(name, value) for name, value in _summary(found) if name not in ("logs", "rows")]
+    facts += [("loggers", _labels(inside))] if inside else []
+    if found.coverage:
+        gaps = percent(found.coverage.uncovered_mass)
+        facts.append(("coverage", f"{gaps} of the target's actions at the logged states were never logged there"))
+    brief = Brief(
+        headline.kind,
+        headline.word,
+        headline.words + (f", {found.dropped:,} rows dropped: {found.drop_reason}" if found.dropped else ""),
+        ("", ""),
+        tuple(facts),
+        "What was found",
+        most_urgent([line for line in lines if line.kind != "reference"], len(lines)),
+        (*found.notes, *(line.sentence for line in lines if line.kind == "reference")),
+        found.name,
+        besides=NOTES,
     )
+    return Sheet(headline, most_urgent(lines), chapters, tuple(_remarks(found)), brief=brief)
+
+
+def _labels(inside: Contents) -> str:
+    """How many loggers, and the first of them by name."""
+    labels = [logger.label for logger in inside.loggers]
+    return f"{len(labels):,}: {_first(labels)}"
 
 
 def _remarks(found: Inspection) -> Iterator[tuple[str, str]]:
@@ -74,20 +96,6 @@ def _remarks(found: Inspection) -> Iterator[tuple[str, str]]:
     elif found.checked and not any(remark.name not in HARMLESS for remark in found.remarks):
         usable = "every row can be used, and the" if not found.dropped else "the other"
         yield "pass", f"{usable} rows of every episode follow one another"
-
-
-def _contents(found: Inspection, inside: Contents | None) -> list[str]:
-    """States, actions and rewards, and what was dropped."""
-    space, vectors = found.space, found.vectors
-    seen = f"{whole(space.states)} states, {whole(len(space.actions))} actions" if space else None
-    columns = f"states of {len(found.observation)} columns, actions {found.action_kind}" if vectors else None
-    said = [words for words in (seen or columns,) if words]
-    if inside:
-        rewards = span(inside.lowest_reward, inside.highest_reward)
-        said.append(f"rewards {rewards}, {number(inside.logged_mean)} per step on average")
-    if found.coverage:
-        said.append(f"{percent(found.coverage.uncovered_mass)} of the target's actions were never logged")
-    return said + ([f"{whole(found.dropped)} rows are dropped: {found.drop_reason}"] if found.dropped else [])
 
 
 def _summary(found: Inspection) -> Iterator[tuple[str, SheetCell]]:
@@ -166,7 +174,7 @@ def _columns(found: Inspection) -> Iterator[Chapter]:
 
 def mapping_facts(mapping: Mapping[str, str | tuple[str, ...]]) -> SheetFacts:
     """The column of every notion, in the order of the format."""
-    return SheetFacts(tuple((notion, _column(mapping[notion])) for notion in CANONICAL if notion in mapping))
+    return SheetFacts(tuple((notion, f"← {_column(mapping[notion])}") for notion in CANONICAL if notion in mapping))
 
 
 def _column(found: str | tuple[str, ...]) -> str:
@@ -276,11 +284,11 @@ def logs_sheet(found: Logs) -> Sheet:
             "logs, with assumptions" if found.assumed else "logs",
             rows + (f" in {whole(len(files))} files" if len(files) > 1 else ""),
         ),
-        (found.name, f"states: {schema.observation_kind}{wide}; actions: {schema.action_kind}; {propensities}"),
         tuple(CardLine("caution", "assumed", note) for note in found.assumed[:3]),
         (
             Chapter("columns", "Columns", (mapping_facts(schema.mapping),)),
             notes_chapter("notes", "Notes", found.notes, places=IN_BRIEF),
             Chapter("files", f"Files ({len(files):,})", (listed,)),
         ),
+        under=(found.name, f"states: {schema.observation_kind}{wide}; actions: {schema.action_kind}; {propensities}"),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mixope.planning import SURE, Need, Plan
-from mixope.report.chapters import note_lines, notes_chapter
+from mixope.report.chapters import NOTES, note_lines, notes_chapter
 from mixope.report.sheet import (
     CARD,
     TERMINAL,
+    Brief,
     Chapter,
     Headline,
     Sheet,
@@ -39,10 +40,22 @@ def plan_sheet(found: Plan) -> Sheet:
             "the pilot is enough" if enough else "more data are needed",
             headline(found),
         ),
-        (found.question, f"the pilot: {pilot}"),
         (),
         chapters,
         note_lines(found.notes),
+        brief=Brief(
+            "caution" if kind == "good" and not enough else kind,
+            "the pilot is enough" if enough else "more data are needed",
+            headline(found),
+            ("", ""),
+            (
+                ("asked", found.question),
+                ("pilot", f"{pilot}; its verdict: {found.verdict}"),
+                *((need.what, f"{whole(need.have)} in the pilot, {_needed(need)}") for need in found.needs),
+            ),
+            granted=found.notes,
+            besides=NOTES,
+        ),
     )
 
 
@@ -60,6 +73,10 @@ def _way(need: Need) -> str | None:
     if need.need is None:
         return None
     return f"{whole(need.need)} {need.what} ({_range(need)})"
+
+
+def _needed(need: Need) -> str:
+    return "no amount is enough" if need.need is None else f"{whole(need.need)} needed ({_range(need)})"
 
 
 def _range(need: Need) -> str:

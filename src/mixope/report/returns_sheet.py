@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from mixope.base.errors import Advice
 from mixope.checks import Verdict
-from mixope.distributions import Amount, Returns
+from mixope.distributions import Amount, Returns, TargetReturns
 from mixope.report.chapters import note_lines, notes_chapter, verdict_cell
 from mixope.report.sheet import (
     CARD,
     IN_BRIEF,
     ON_PAGE,
     TERMINAL,
+    Brief,
     CardLine,
     Chapter,
     ChapterPart,
@@ -20,9 +21,10 @@ from mixope.report.sheet import (
     Paragraph,
     Sentences,
     Sheet,
+    SheetCell,
     SheetTable,
 )
-from mixope.report.words import by_urgency, kind_of_verdict, rounded
+from mixope.report.words import by_urgency, kind, kind_of_verdict, plural, rounded
 
 MOST = 4
 """Targets whose quantiles stand side by side; the tables of the record have all."""
@@ -48,11 +50,33 @@ def returns_sheet(found: Returns) -> Sheet:
     )
     return Sheet(
         Headline(kind_of_verdict(first.verdict), str(first.verdict), headline(found)),
-        (f"{found.estimand}, {found.n_episodes:,} episodes",),
         lines,
         chapters,
         note_lines(refusals(found)),
+        brief=Brief(
+            kind_of_verdict(first.verdict),
+            verdict_cell(first.verdict).words,
+            headline(found),
+            ("target", "mean", found.main.tail.name, "verdict"),
+            tuple(_brief_row(each) for each in found.targets),
+            "Checks that did not pass",
+            tuple(
+                CardLine(kind(check), f"{each.target}: {check.name}", check.sentence, check.remedy or "")
+                for each in found.targets
+                for check in by_urgency(each.checks)
+                if check.status != "pass"
+            ),
+            tuple(refusals(found)),
+            f"{plural(found.n_episodes, 'episode')} · {found.estimand} · intervals at {found.level:.4g}",
+        ),
     )
+
+
+def _brief_row(found: TargetReturns) -> tuple[SheetCell, ...]:
+    """One target in one line; a refused one has no numbers."""
+    refused = found.verdict is Verdict.UNSUPPORTED
+    numbers = ("–", "–") if refused else (amount_words(found.mean), amount_words(found.tail))
+    return found.target, *numbers, verdict_cell(found.verdict)
 
 
 def amount_words(amount: Amount) -> str:
@@ -129,6 +153,8 @@ def risk_chapter(found: Returns | None, because: str | None) -> tuple[Chapter, .
 
 def headline(found: Returns) -> str:
     """Who is best on average, and who in the worst episodes; what the logs do not support never leads."""
+    if len(found.targets) == 1 and found.main.verdict is Verdict.UNSUPPORTED:
+        return f"these logs support no answer on the episodes of “{found.main.target}”"
     if len(found.targets) == 1:
         return f"{amount_words(found.main.mean)} on average, {amount_words(found.main.tail)} in the worst episodes"
     sound = [each for each in found.targets if each.verdict is not Verdict.UNSUPPORTED]

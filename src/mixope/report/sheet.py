@@ -172,21 +172,49 @@ class CardLine:
 
 
 @dataclass(frozen=True)
+class Brief:
+    """The first screen: a verdict in a word and the sentence that answers, numbers, doubts, what is taken for granted.
+
+    ``heads`` name the columns of ``rows``, as those of a table, and may all be empty. ``why`` stands above the doubts,
+    ``sizes`` is the last line; ``page`` says that a page can be made.
+    """
+
+    kind: str
+    word: str
+    sentence: str
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[SheetCell, ...], ...] = ()
+    why: str = ""
+    doubts: tuple[CardLine, ...] = ()
+    granted: tuple[str, ...] = ()
+    sizes: str = ""
+    page: bool = False
+    besides: str = "Taken for granted"
+    """What stands above the last sentences."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names."""
+        return any(name.lstrip("#") for name in self.heads)
+
+
+@dataclass(frozen=True)
 class Sheet:
     """What is said of a record.
 
-    ``headline`` answers; ``under`` it stand the number and what it is of. ``remarks`` are sentences with their status.
-    A page opens with ``headlines``, of several answers under a ``title`` of all.
+    ``brief`` is the first screen; where there is none, the ``headline`` with the lines ``under`` it is. ``remarks`` are
+    sentences with their status. A page opens with ``headlines``, of several answers under a ``title`` of all.
     """
 
     headline: Headline
-    under: tuple[str, ...] = ()
     urgent: tuple[CardLine, ...] = ()
     chapters: tuple[Chapter, ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     opening: tuple[str, ...] = ()
     title: str = ""
     headlines: tuple[Headline, ...] = field(default=())
+    brief: Brief | None = None
+    under: tuple[str, ...] = ()
 
     def on(self, place: str) -> tuple[Chapter, ...]:
         """The chapters that a surface shows; on a page all that it has are shown, elsewhere those that hold a part."""
@@ -210,8 +238,9 @@ def _holds(part: ChapterPart) -> bool:
 
 
 def most_urgent(lines: Sequence[CardLine], most: int = 3) -> tuple[CardLine, ...]:
-    """Those that matter most: failed, then warned, then passed, each in the order of the checks."""
-    return tuple(sorted(lines, key=lambda line: _URGENT[line.kind])[:most])
+    """Those that matter most: failed, then warned, in the order of the checks; of those that passed, the first."""
+    doubts = [line for line in lines if line.kind in ("bad", "caution")]
+    return tuple(sorted(doubts or lines, key=lambda line: _URGENT[line.kind])[:most])
 
 
 _URGENT = {"bad": 0, "caution": 1, "good": 2, "reference": 3}

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from mixope.base.errors import Phrase, clean, in_python, phrased
 from mixope.estimators import Entry
+from mixope.report.first_screen import FirstScreen
 from mixope.report.layout import STYLE, Cell, Pieces, advice, bullets, facts, heading, remarks, status, table
 from mixope.report.sheet import (
     TERMINAL,
@@ -39,9 +40,9 @@ WIDTH = 110
 """Columns where there is no terminal to ask."""
 
 
-def text(record: Any) -> str:
-    """The record as plain characters, on lines of a fixed width."""
-    return plain(view(record))
+def text(record: Any, *, full: bool = False) -> str:
+    """The record as plain characters, on lines of a fixed width: its first screen, or all of it."""
+    return plain(view(record, full=full))
 
 
 def plain(what: RenderableType, width: int = WIDTH) -> str:
@@ -52,27 +53,30 @@ def plain(what: RenderableType, width: int = WIDTH) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).strip("\n")
 
 
-def view(record: Any, *, phrase: Phrase = in_python, **extras: Any) -> Group:
-    """A record as something to print; ``phrase`` has the words for what the reader could set."""
-    return whole(sheet(record, **extras), phrase)
+def view(record: Any, *, full: bool = False, phrase: Phrase = in_python, **extras: Any) -> RenderableType:
+    """The first screen of a record, or all of it; ``phrase`` has the words for what the reader could set."""
+    shown = sheet(record, **extras)
+    return whole(shown, phrase) if full or shown.brief is None else FirstScreen(shown.brief, phrase)
 
 
 def whole(shown: Sheet, phrase: Phrase) -> Group:
     """Every chapter that a terminal has room for, then the remarks."""
     pieces: Pieces = []
     for chapter in shown.on(TERMINAL):
-        pieces += _chapter(chapter, phrase)
+        pieces += _chapter(chapter, phrase, untitled=not pieces)
     if pieces and isinstance(pieces[0], Text):
         pieces[0] = Text(pieces[0].plain.lstrip("\n"), style=pieces[0].style)
     said = remarks(shown.remarks, phrase)
     return Group(*pieces, *([Text(), *said] if said else []))
 
 
-def _chapter(found: Chapter, phrase: Phrase) -> Pieces:
-    """Its parts; under its title, unless the first of them has one."""
+def _chapter(found: Chapter, phrase: Phrase, *, untitled: bool) -> Pieces:
+    """Its parts; under its title, unless its first part has one, or facts that come first need none."""
     parts = found.on(TERMINAL)
-    titled = isinstance(parts[0], (Subtitle, ChecksMade)) or (isinstance(parts[0], SheetTable) and parts[0].title)
-    pieces: Pieces = [] if titled or not found.title else [heading(found.title)]
+    first = parts[0]
+    named = isinstance(first, (Subtitle, ChecksMade)) or (isinstance(first, SheetTable) and first.title)
+    bare = untitled and isinstance(first, (SheetFacts, Paragraph))
+    pieces: Pieces = [] if bare or named or not found.title else [heading(found.title)]
     for part in parts:
         pieces += _part(part, phrase)
     return pieces

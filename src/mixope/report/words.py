@@ -121,6 +121,25 @@ def rounded(value: float | None, spread: float | None = None) -> str:
     return words if float(words) else words.removeprefix("-")
 
 
+def short(value: float | None, around: Interval | None) -> str:
+    """A value to the digits that its interval leaves: two of its half-width."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    half = around.width / 2 if around else math.nan
+    if not (math.isfinite(half) and half > 0):
+        return f"{value:.4g}"
+    decimals = 1 - math.floor(math.log10(half))
+    if not 0 <= decimals <= 9 or abs(value) >= 1e9:
+        return f"{value:,.0f}" if decimals < 0 and abs(value) < 1e9 else f"{value:.3g}"
+    words = f"{value:,.{decimals}f}"
+    return words if float(words.replace(",", "")) else words.removeprefix("-")
+
+
+def plural(count: int, what: str) -> str:
+    """So many of something: 1 row, 2 rows."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def whole(value: float | None) -> str:
     """A count, with commas."""
     return "–" if value is None or not math.isfinite(value) else f"{value:,.0f}"
