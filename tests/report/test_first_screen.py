@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 import mixope
+from mixope.answers.confounding import Confounding, ConfoundingPoint
 from mixope.base.errors import Advice, Setting
 from mixope.checks import Diagnostic, Verdict
 from mixope.cli.output import on_command_line
+from mixope.report.document import document
 from mixope.report.first_screen import MOST
+from mixope.report.html import render
 from mixope.report.terminal import plain, view
 from mixope.report.words import plural, short
 from mixope.uncertainty import Interval
@@ -130,3 +133,12 @@ def test_the_card_has_the_same_first_screen():
         assert words in top
         assert words in str(record)
     assert isinstance(record, mixope.Estimate)
+
+
+def test_hidden_reasons_conclude_nothing_of_a_refused_answer():
+    point = ConfoundingPoint(1.5, -0.3, -0.1, -0.4, 0.0)
+    said = Confounding(1.5, (point,), -0.832, "what the logs earn themselves", 2.0, 1.5, ("It stays above.",))
+    for verdict, concludes in ((Verdict.CAUTION, True), (Verdict.UNSUPPORTED, False)):
+        record = records.estimate(verdict=verdict, confounding=said)
+        for text in (str(record), record.full(), record._repr_html_(), render(document(record))):
+            assert ("It stays above" in text) == concludes

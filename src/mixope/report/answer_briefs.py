@@ -20,7 +20,7 @@ from mixope.report.chapters import card_line, verdict_cell
 from mixope.report.decision import choice, claim
 from mixope.report.difference_words import chance_words
 from mixope.report.sheet import Brief, CardLine, SheetCell
-from mixope.report.words import by_urgency, judged, kind, level_words, of_units, plural, short, unanswered
+from mixope.report.words import bounds_words, by_urgency, judged, kind, level_words, of_units, plural, short, unanswered
 from mixope.uncertainty import Interval, probability_words
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def brief_of_one(shown: Document) -> Brief:
     if shown.backtest is not None:
         agree = f"{shown.backtest.agree} of {len(shown.backtest.supported)}"
         rows.append(("backtest", agree, "", "predictions of loggers agree with what they earned"))
-    bounds = found.confounding.sentences if found.confounding and _answers(found) else ()
     missing = [] if found.interval else [Advice("no interval: ", found.no_interval_because or "none was made")]
     return Brief(
         kind(found),
@@ -46,7 +45,7 @@ def brief_of_one(shown: Document) -> Brief:
         tuple(rows),
         why_words(found),
         doubts_of(found.diagnostics),
-        (*bounds, *missing, *unanswered(found), *found.remarks),
+        (*bounds_words(found), *missing, *unanswered(found), *found.remarks),
         sizes(found),
         page=True,
     )

@@ -60,6 +60,7 @@ from mixope.report.words import (
     NEXT,
     NO_CONCLUSION,
     SYMBOL,
+    bounds_words,
     earned_words,
     judged,
     kind,
@@ -410,7 +411,7 @@ def _against(answer: Answer, k: int) -> Parts:
     known = any(rival.value is not None for _, rival in found.rivals)
     yield SheetTable(
         f"what loggers earn themselves ({found.unit}, {found.estimand}), and the target less that",
-        ("logger", "earns", "target − logger", "#P(better)", "so"),
+        ("logger", "earns", "target − logger", "#P(> 0)", "so"),
         rows,
         ("logger", "so"),
         most=SHOWN,
@@ -424,7 +425,7 @@ def _confounded(answer: Answer, k: int) -> Parts:
     found = answer.estimate.confounding
     if found is None:
         return
-    yield Sentences(found.sentences)
+    yield Sentences(bounds_words(answer.estimate))
     yield FigureNamed(f"confounding-{k}")
     yield _bounds(found)
 

@@ -246,6 +246,16 @@ def standing(rank: Rank) -> str:
     return "not the best" if not rank.may_be_best else "the best" if rank.high == 1 else "may be the best"
 
 
+NO_BOUND = "Nothing follows of an answer that is refused: there is nothing here that hidden reasons could turn."
+
+
+def bounds_words(estimate: Estimate) -> tuple[str, ...]:
+    """What hidden reasons could do to the answer, where that was asked; of a refused one nothing is concluded."""
+    if estimate.confounding is None:
+        return ()
+    return (NO_BOUND,) if estimate.verdict is Verdict.UNSUPPORTED else estimate.confounding.sentences
+
+
 def unanswered(estimate: Estimate) -> list[str]:
     """Why somebody has no value of its own, or no difference, each reason once."""
     reasons: dict[str, list[str]] = {}
