@@ -190,6 +190,16 @@ def worst(rows: Rows) -> str:
     return markdown(["kinds that are green and wrong", "logs", "mostly on", ""], lines)
 
 
+def within_chance(rows: Rows) -> str:
+    """The kinds of which more than 5 % are green and wrong, but no more than chance makes of so many healthy logs."""
+    said = []
+    for corruption in BROKEN:
+        mine = [row for row in rows if row["corruption"] == corruption]
+        if green_and_wrong(mine) > 0.05 * len(mine) and not unseen(mine):
+            said.append(f"*{corruption}* ({green_and_wrong(mine)} of {len(mine)})")
+    return f"more than 5 %, but no more than chance, {len(said)} kinds: {', '.join(said) or '–'}"
+
+
 def spoken(rows: Rows) -> str:
     """The check that flags most of the logs; a refusal is one."""
     reasons = [r for row in rows for r in (["refused"] if row["verdict"] == "refused" else row["reasons"].split("; "))]
@@ -224,6 +234,7 @@ def main() -> None:
         print(f"### {group.capitalize()}\n\n{table(rows, kinds)}", end="\n\n")
     print(summary(rows), end="\n\n")
     print(worst(rows), end="\n\n")
+    print(within_chance(rows), end="\n\n")
     print(f"{len(rows)} logs, seed {given.seed}, level {LEVEL}")
 
 

@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -24,6 +25,8 @@ from mixope.base.errors import MixopeError
 from resuming import Results, holds
 from tables import markdown
 
+SCANT = ("plant, 1,000 steps", "single requests")
+"""Four to fifty long episodes, and as few as fifty rows in twenty states: so little that a warning is in place."""
 FIELDS = ("world", "episodes", "repetition", "truth", "value", "low", "high", "verdict", "estimator", "reasons")
 Rows = Sequence[Mapping[str, str]]
 
@@ -79,7 +82,15 @@ def table(rows: Rows, key: str) -> str:
     names = list(dict.fromkeys(row[key] for row in rows))
     lines = [line(name, [row for row in rows if row[key] == name]) for name in names]
     head = [key, "logs", "covered", "trustworthy", "green and wrong", "right and refused", "right and flagged", "by"]
-    return markdown(head, [*lines, line("**all**", rows)])
+    enough = [row for row in rows if row["world"] not in SCANT]
+    return markdown(head, [*lines, line("**all**", rows), line("**all but the scant**", enough)])
+
+
+def alone(rows: Rows) -> str:
+    """Right answers that one check alone flagged, by check."""
+    flagged = [row["reasons"] for row in rows if holds(row) and row["verdict"] != "trustworthy"]
+    by = Counter(reason for reason in flagged if reason and "; " not in reason)
+    return ", ".join(f"{check} {n}" for check, n in sorted(by.items(), key=lambda found: (-found[1], found[0])))
 
 
 def main() -> None:
@@ -105,6 +116,7 @@ def main() -> None:
     rows = results.read()
     print(table(rows, "world"), end="\n\n")
     print(table(rows, "episodes"), end="\n\n")
+    print(f"right, and flagged by one check alone: {alone(rows)}\n")
     print(f"{len(rows)} logs, seed {given.seed}")
 
 

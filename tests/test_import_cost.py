@@ -4,6 +4,9 @@ import subprocess
 import sys
 from itertools import permutations
 
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
 
 HEAVY = ("scipy", "duckdb", "pyarrow", "sklearn", "matplotlib", "typer", "pandas", "jax", "gymnasium", "jinja2", "rich")
@@ -50,15 +53,33 @@ def test_functions_are_functions_in_whatever_order_they_are_first_used(first):
     assert run(f"import mixope; {uses}; print(callable(mixope.evaluate), callable(mixope.compare))") == ["True", "True"]
 
 
-def test_a_first_answer_loads_no_optimiser_and_no_pool_of_workers():
+@pytest.mark.parametrize("source", ["rows", "logs.parquet", "logs.csv"])
+def test_a_first_answer_loads_no_optimiser_and_no_pool_of_workers(source, tmp_path):
+    n = 40
+    rows = {
+        "observation": [i % 4 for i in range(n)],
+        "action": [i % 2 for i in range(n)],
+        "reward": [float(i % 3) for i in range(n)],
+        "episode_id": [i // 10 for i in range(n)],
+        "step": [i % 10 for i in range(n)],
+        "truncated": [i % 10 == 9 for i in range(n)],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "logs.parquet")
+    csv.write_csv(pa.table(rows), tmp_path / "logs.csv")
+    logs = rows if source == "rows" else str(tmp_path / source)
     code = (
         "import sys, mixope\n"
-        "n = 40\n"
-        "rows = {'observation': [i % 4 for i in range(n)], 'action': [i % 2 for i in range(n)],\n"
-        "        'reward': [float(i % 3) for i in range(n)], 'episode_id': [i // 10 for i in range(n)],\n"
-        "        'step': [i % 10 for i in range(n)], 'truncated': [i % 10 == 9 for i in range(n)]}\n"
-        "mixope.evaluate(rows, mixope.TabularPolicy([[0.5, 0.5]] * 4))\n"
+        f"mixope.evaluate({logs!r}, mixope.TabularPolicy([[0.5, 0.5]] * 4))\n"
         "print(*sorted(sys.modules))"
     )
-    loaded = set(run(code))
-    assert not {"scipy.optimize", "joblib", "sklearn", "matplotlib", "scipy.stats"} & loaded
+    unused = {
+        "scipy.optimize",
+        "scipy.stats",
+        "joblib",
+        "sklearn",
+        "matplotlib",
+        "psutil",
+        "asyncio",
+        "multiprocessing",
+    }
+    assert not unused & set(run(code))

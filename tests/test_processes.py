@@ -3,8 +3,10 @@
 import os
 import time
 
+import joblib
 import pytest
 
+from mixope.base import processes
 from mixope.base.processes import as_done, run_tasks
 
 
@@ -175,3 +177,28 @@ def test_a_folder_that_is_gone_is_no_reason_not_to_begin(how, tmp_path):
     place.mkdir()
     done = subprocess.run([sys.executable, "-c", GONE, how], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "max 100000\n"}, 5),
+        ({"quota": "-1\n", "period": "100000\n"}, 5),
+        ({"quota": "300000\n", "period": "100000\n"}, 3),
+        ({"quota": "900000\n", "period": "100000\n"}, 5),
+        ({}, 5),
+    ],
+    ids=["a group's quota is rounded up", "no limit", "no limit, older", "older", "more than there are", "no group"],
+)
+def test_cores_are_those_that_this_process_may_use(files, cores, tmp_path, monkeypatch):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    names = (("cpu.max",), ("quota", "period"))
+    monkeypatch.setattr(processes, "CPU_QUOTAS", [[str(tmp_path / name) for name in group] for group in names])
+    monkeypatch.setattr(processes.os, "sched_getaffinity", lambda process: set(range(5)), raising=False)
+    assert processes.all_cores() == cores
+
+
+def test_cores_are_counted_as_joblib_counts_them():
+    assert processes.all_cores() == joblib.cpu_count()

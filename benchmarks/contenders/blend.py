@@ -18,16 +18,14 @@ from mixope.base.arrays import FloatArray
 from mixope.base.estimand import Estimand
 from mixope.estimators import Estimator, make
 from mixope.session.questions import ask
-from mixope.session.session import Counted, Sampled
+from mixope.session.session import Session
 from mixope.uncertainty import quantile
 
 
-def refits(
-    seen: Counted | Sampled, target: object, estimators: Sequence[str | Estimator], estimand: Estimand
-) -> list[Refit]:
+def refits(seen: Session, target: object, estimators: Sequence[str | Estimator], estimand: Estimand) -> list[Refit]:
     """Each estimator, ready to be asked of resampled episodes."""
-    if isinstance(seen, Counted):
-        return [prepare(seen, target, each, estimand=estimand) for each in estimators]
+    if seen.counted is not None:
+        return [prepare(seen.counted, target, each, estimand=estimand) for each in estimators]
     (question,) = ask(seen.logs, seen.labels, {"target": target}, estimand=estimand, columns=seen.columns)
     return [FeatureRefit.prepare(seen.logs, seen.problem(question), make(each)) for each in estimators]
 

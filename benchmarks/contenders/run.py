@@ -34,7 +34,7 @@ from mixope.estimators import Estimator, Solution, state_ratio
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust
 from mixope.requests.problem import Problem
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.uncertainty import IntervalChoice
 
 KEYS = ("world", "repetition", "estimator")
@@ -98,9 +98,7 @@ def plan() -> Iterator[tuple[str, World, Mapping[int, Sequence[Contender]]]]:
         yield "lq", world, {20: (*ON_VECTORS, *NETWORKS), 6: (Blend(vectors, 15),)}
 
 
-def evaluate(
-    seen: Counted | Sampled, world: World, contender: Contender
-) -> tuple[str, float, float | str, float | str]:
+def evaluate(seen: Session, world: World, contender: Contender) -> tuple[str, float, float | str, float | str]:
     """Name, value and interval."""
     estimand = Estimand() if world.gamma is None else Estimand("discounted", gamma=world.gamma)
     if isinstance(contender, Blend):

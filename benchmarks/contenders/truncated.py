@@ -43,9 +43,7 @@ class TruncatedWeights:
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """All levels, and the one that seems best."""
-        if isinstance(problem, FeatureProblem):
-            return self._on_features(problem)
-        return scored(problem, self._on_counts(problem))
+        return problem.either(lambda counted: scored(counted, self._on_counts(counted)), self._on_features)
 
     def _on_counts(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)

@@ -49,9 +49,7 @@ class WeightedValue:
 
     def solve(self, problem: Problem | FeatureProblem) -> Solution | Asking[Solution]:
         """On factors the linear value, on vectors that of bumps."""
-        if isinstance(problem, FeatureProblem):
-            return self._on_features(problem)
-        return scored(problem, self._on_counts(problem))
+        return problem.either(lambda counted: scored(counted, self._on_counts(counted)), self._on_features)
 
     def _on_counts(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixope.answers.answering import Refusal, Skipped, answer
-from mixope.answers.choosing import answer_automatically, in_common
+from mixope.answers.choosing import answer_automatically, in_common, with_memory
 from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.estimators import Estimator, entries
+from mixope.estimators import Estimator, Memory, check_memory, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.session.questions import as_estimand
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequence_around
 
@@ -53,6 +53,9 @@ def compare(
     risk: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
@@ -83,13 +86,17 @@ def compare(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    if memory is not None:
+        check_memory(memory)
     if risk is not None:
         check_share(risk, "risk")
-    seen = look(logs, engine, features, seed, checkpoint, unit)
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
     names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
+    if memory is not None:
+        names = _distinct(with_memory(session, names, memory))
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,
@@ -98,11 +105,11 @@ def compare(
         "seed": seed,
         "device": device,
     }
-    found = _estimates(seen, targets, names, options)
+    found = _estimates(session, targets, names, options)
     if not every:
         _check_answered(targets, found)
     contests = [_saying(each, found.chosen) for each in contests_of(found.compared, level, seed, all_pairs)]
-    spread_of, because = (None, None) if risk is None else _risk(seen, targets, asked, risk, level, loggers, seed)
+    spread_of, because = (None, None) if risk is None else _risk(session, targets, asked, risk, level, loggers, seed)
     return Comparison(
         estimates=found.shown,
         skipped=tuple(dict.fromkeys((refusal.estimator, refusal.reason) for refusal in found.skipped)),
@@ -114,7 +121,7 @@ def compare(
 
 
 def _risk(
-    seen: Counted | Sampled,
+    session: Session,
     targets: Mapping[str, Any],
     asked: Estimand,
     share: float,
@@ -125,7 +132,7 @@ def _risk(
     """How the returns of episodes are spread under every target; or why that cannot be said."""
     estimand = Estimand("episode") if asked.kind == "average" else asked
     try:
-        return spread(seen, targets, estimand, share, level=level, loggers=loggers, seed=seed), None
+        return spread(session, targets, estimand, share, level=level, loggers=loggers, seed=seed), None
     except MixopeError as error:
         hint = error.hint if isinstance(error, DataError) else None
         return None, error.named_reason if hint is None else Advice(error.named_reason, "; ", hint)
@@ -143,18 +150,18 @@ class _Found:
 
 
 def _estimates(
-    seen: Counted | Sampled, targets: Mapping[str, Any], names: Sequence[Any], options: Mapping[str, Any]
+    session: Session, targets: Mapping[str, Any], names: Sequence[Any], options: Mapping[str, Any]
 ) -> _Found:
     """Every estimator on every target. What ``auto`` chose for a target has nothing to do with the other targets."""
     skipped: Skipped = []
     chosen, common = [], []
     if any(map(_auto, names)):
-        chosen = answer_automatically(seen, targets, alone=True, skipped=skipped, **options)
+        chosen = answer_automatically(session, targets, alone=True, skipped=skipped, **options)
         answered = {one.target: targets[one.target] for one in chosen}
-        common = in_common(seen, answered, chosen, **options) if chosen else []
+        common = in_common(session, answered, chosen, **options) if chosen else []
     have = {one.estimator for one in common}
     others = [name for name in names if not (_auto(name) or (isinstance(name, str) and name in have))]
-    compared = [*common, *answer(seen, targets, others, skipped=skipped, **options)]
+    compared = [*common, *answer(session, targets, others, skipped=skipped, **options)]
     if not compared:
         if len({refusal.estimator for refusal in skipped}) == 1:
             raise skipped[0].error

@@ -35,7 +35,7 @@ from mixope.estimators.whole_returns import episode_returns, episode_weights
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.session.questions import as_estimand, check_level
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.uncertainty import Interval, clustered_interval, degrees_of_freedom, quantile, standard_error
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -176,7 +176,7 @@ def check_share(alpha: float, name: str) -> None:
 
 
 def spread(
-    seen: Counted | Sampled,
+    session: Session,
     targets: Mapping[str, PolicySource],
     estimand: Estimand,
     alpha: float,
@@ -190,7 +190,7 @@ def spread(
         said = "a long-run average has no distribution over episodes: ask for "
         raise UsageError(Advice(said, Setting("estimand", "episode"), " or ", Setting("horizon", 10)))
     helpers = (episode_weights(), episode_returns(), weighted())
-    found = answer(seen, targets, helpers, estimand=estimand, level=level, loggers=loggers, seed=seed, units=False)
+    found = answer(session, targets, helpers, estimand=estimand, level=level, loggers=loggers, seed=seed, units=False)
     made, refused = [], []
     for name in targets:
         weights, earned, mean = (e for e in found if e.target == name)

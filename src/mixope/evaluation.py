@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any
 
 from mixope.answers.answering import answer
-from mixope.answers.choosing import answer_automatically
+from mixope.answers.choosing import answer_automatically, with_memory
 from mixope.answers.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
 from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
@@ -18,12 +18,12 @@ from mixope.base.errors import Advice, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.checks import Verdict
 from mixope.engines import Engine
-from mixope.estimators import Estimator
+from mixope.estimators import Estimator, Memory, check_memory
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
 from mixope.session.questions import as_estimand, ask
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Counted, look
 from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import IntervalChoice, choose_interval
 
@@ -50,6 +50,9 @@ def evaluate(
     threshold: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
@@ -84,6 +87,15 @@ def evaluate(
         there. It is as trusted as code.
     :param unit: the column that says to whom an episode belongs (a user, a patient, a machine), where the same one may
         have several: their episodes are not independent, and the interval counts units.
+    :param lags: so many earlier steps stand beside the state, where it leaves something out: the action then, and the
+        state then (of numbers, by how much they changed). The target and known loggers see the state as it was logged.
+    :param history: running means over the earlier rows of the episode that stand beside the state: ``"reward"``,
+        ``"action"`` (how often each was taken), or numbers of the state by name. Where states are counted, in three
+        classes.
+    :param memory: count so many steps together, where the state may leave something out: residuals of the one-step
+        solution are weighed by how much like the target's the last ``memory`` steps were. ``"auto"`` takes the smallest
+        number that agrees with all longer ones. For ``emp``, ``bch-pooled`` and ``dr`` on states that can be counted;
+        it takes one pass over the rows in order.
     :returns: the value with its interval, the verdict, and the checks behind it.
 
     >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
@@ -93,9 +105,12 @@ def evaluate(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    if memory is not None:
+        check_memory(memory)
     _check_doubt(confounding, threshold)
-    seen = look(logs, engine, features, seed, checkpoint, unit)
-    if confounding is not None and not isinstance(seen, Counted):
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
+    counted = session.counted
+    if confounding is not None and counted is None:
         raise UsageError(NOT_COUNTED)
     options: dict[str, Any] = {
         "estimand": asked,
@@ -106,10 +121,14 @@ def evaluate(
         "device": device,
     }
     automatic = isinstance(estimator, str) and estimator == "auto"
+    if memory is not None:
+        automatic, (estimator,) = False, with_memory(session, [estimator], memory)
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
-    (found,) = make(seen, {"target": target}, **options)
+    (found,) = make(session, {"target": target}, **options)
     _refuse_without(found, choice)
-    return found if confounding is None else _doubted(seen, target, found, confounding, threshold)
+    if confounding is None or counted is None:
+        return found
+    return _doubted(counted, target, found, confounding, threshold)
 
 
 NOT_COUNTED = Advice(
@@ -133,12 +152,11 @@ def _check_doubt(confounding: float | None, threshold: float | None) -> None:
 
 
 def _doubted(
-    seen: Counted | Sampled, target: PolicySource, found: Estimate, factor: float, threshold: float | None
+    session: Counted, target: PolicySource, found: Estimate, factor: float, threshold: float | None
 ) -> Estimate:
     """With what the value may be under hidden confounding; one more scan tells how rewards are spread."""
     if found.verdict is Verdict.REFERENCE:
         raise UsageError(f"{found.estimator!r} is a reference line and no estimate of the target, so has no bounds")
-    assert isinstance(seen, Counted)
     logs, difference = found.against_logs, found.against_logs.difference
     if threshold is not None:
         own = found.interval
@@ -147,8 +165,10 @@ def _doubted(
     else:
         against = None if logs.value is None else WHAT_LOGS_EARN
         said = Reported(found.value, found.interval, logs.value, against, difference.interval if difference else None)
-    (question,) = ask(seen.logs, seen.labels, {found.target: target}, estimand=found.estimand, columns=seen.columns)
-    bounds = confounding_of(seen.problem(question), said, factor, seen.reward_spread())
+    (question,) = ask(
+        session.logs, session.labels, {found.target: target}, estimand=found.estimand, columns=session.columns
+    )
+    bounds = confounding_of(session.problem(question), said, factor, session.reward_spread())
     if found.verdict is Verdict.UNSUPPORTED:  # of which nothing follows, so that nothing can flip
         bounds = replace(bounds, flips_at=None, open_at=None, sentences=bounds.sentences[:1])
     return replace(found, confounding=bounds)

@@ -33,6 +33,8 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 
+from mixope.base.files import LOCK
+
 MARK = "MIXOPE_KILLED_RUN"
 """The variable by which the processes of a run are found, wherever they went."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -48,6 +50,8 @@ LATE = 0.4
 """So many of the moments are drawn from the last fifth of a command's time."""
 PATIENCE = 20.0
 """Seconds in which the processes of a killed run must be gone."""
+SHOWN = 1500
+"""Characters of what was said that are shown from its beginning, and from its end."""
 OLD = "an older file"
 LOGS = ("logs.parquet", "--target", "target.csv")
 KEPT = ("--checkpoint", "kept", "--json")
@@ -67,6 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "experiment": ("experiment", *TEST, "--html", "experiment.html"),
     "evaluate, kept": ("evaluate", *LOGS, "--engine", "embedded", *KEPT),
     "compare, kept": ("compare", *LOGS, "--target", "other.csv", "--engine", "embedded", *KEPT),
+    "backtest, kept": ("backtest", "logs.parquet", "--engine", "embedded", *KEPT),
     "evaluate, processes": ("evaluate", *LOGS, *SHARED, *KEPT),
     "compare, processes": ("compare", *LOGS, "--target", "other.csv", *SHARED, *KEPT),
     "backtest, processes": ("backtest", "logs.parquet", *SHARED, *KEPT),
@@ -307,7 +312,7 @@ class Trial:
         strays = {name for name in files_of(self.folder) - self.inputs - self.outputs if not _is_answer(name)}
         strays |= {f"temporary/{name}" for name in os.listdir(self.folder / "temporary")}
         if how is signal.SIGKILL:
-            self.left |= {name for name in strays if ".part" in name}
+            self.left |= {name for name in strays if ".part" in name or Path(name).name == LOCK}
         if strays := strays - self.left:
             yield f"left {sorted(strays)}"
         for name in sorted(name for name in self.outputs if not _is_answer(name)):
@@ -326,9 +331,14 @@ class Trial:
     def _said(self, how: signal.Signals, code: int) -> Iterator[str]:
         said = (self.folder / "said").read_text(errors="replace")
         if code not in (0, 130, -how):
-            yield f"exit {code}: {said[-300:]}"
+            yield f"exit {code}: {_both_ends(said)}"
         if "Traceback" in said and not (code == -how and "in main" not in said):  # Python's, before we begin
-            yield f"a traceback: {said[-600:]}"
+            yield f"a traceback: {_both_ends(said)}"
+
+
+def _both_ends(said: str) -> str:
+    """How a text begins and how it ends: of a process that aborts, the reason comes first."""
+    return said if len(said) <= 2 * SHOWN else f"{said[:SHOWN]} … {said[-SHOWN:]}"
 
 
 def run(kills: int, seed: int, folder: Path, names: Sequence[str] = tuple(COMMANDS)) -> Found:

@@ -8,9 +8,12 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import tracemalloc
+import zlib
 from contextlib import closing
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +30,7 @@ from mixope.formats import groups
 from mixope.formats.views import ROWS as ROW_FUNCTIONS
 from mixope.formats.views import Views
 from mixope.logs.sources import gate as gates
+from mixope.logs.sources import patience
 from mixope.logs.sources.gate import Gate
 
 from .test_ways_out import ROWS, SECRET
@@ -69,10 +73,15 @@ def refused(path, **said):
 # --- files that a record names
 
 
+FORMAT = {"format": {"provider": "parquet", "options": {}}}
+
+
 def delta(folder, name, features=()):
     pq.write_table(pa.table(ROWS), folder / "a.parquet")
-    kinds = [{"name": column, "type": "long"} for column in ROWS]
-    schema = json.dumps({"type": "struct", "fields": kinds})
+    size = os.path.getsize(folder / "a.parquet")
+    types = {str: "string", float: "double", int: "long"}
+    kinds = [{"name": name, "type": types[type(values[0])], "nullable": True} for name, values in ROWS.items()]
+    schema = json.dumps({"type": "struct", "fields": [{**kind, "metadata": {}} for kind in kinds]})
     version = {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
@@ -81,8 +90,8 @@ def delta(folder, name, features=()):
     }
     said = [
         {"protocol": version if features else {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {"id": "x", "format": {"provider": "parquet"}, "schemaString": schema, "configuration": {}}},
-        {"add": {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}},
+        {"metaData": {"id": "x", **FORMAT, "schemaString": schema, "configuration": {}, "partitionColumns": []}},
+        {"add": {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True}},
     ]
     (folder / "_delta_log").mkdir()
     (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
@@ -94,6 +103,26 @@ def delta_vector(folder, name):
     vector = {"storageType": "p", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 4, "cardinality": 1}
     said[2]["add"]["deletionVector"] = vector
     (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+def delta_numbered_vector(folder, name):
+    """A deletion vector that goes by a number, in the folder of this name."""
+    said = delta(folder, "a.parquet", ("deletionVectors",))
+    size = len(deleted_rows(0, 1)) - 9
+    vector = {"storageType": "u", "pathOrInlineDv": f"{name}{NUMBER_Z85}", "offset": 1, "sizeInBytes": size}
+    said[2]["add"]["deletionVector"] = {**vector, "cardinality": 2}
+    (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+NUMBER, NUMBER_Z85 = UUID("c08f661f-1e71-4904-b96f-e2647c19dfb6"), "Z(J7H9=T:OXO{FrD(p?I"
+"""A number of 128 bits, and how a Delta table writes it."""
+
+
+def deleted_rows(*rows):
+    """A file of deletion vectors: a bitmap of rows, as its specification says it."""
+    bitmap = struct.pack("<IQI IIHHI", 1681511377, 1, 0, 12346, 1, 0, len(rows) - 1, 16)
+    bitmap += struct.pack(f"<{len(rows)}H", *rows)
+    return b"\x01" + struct.pack(">I", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
 
 
 def delta_checkpoint(folder, name):
@@ -118,20 +147,25 @@ def hugging(folder, name):
 
 
 APPENDED = {"operation": "append"}
+KINDS = {str: "string", float: "double", int: "long"}
+COLUMNS = [
+    {"id": number, "name": name, "required": False, "type": KINDS[type(values[0])]}
+    for number, (name, values) in enumerate(ROWS.items(), 1)
+]
 
 
 def iceberg(folder, name):
+    """The metadata name a list of manifests."""
     pytest.importorskip("pyiceberg", reason="pip install 'mixope[iceberg]'")
-    fields = [{"id": 1, "name": "policy_id", "required": False, "type": "string"}]
     said = {
         "format-version": 2,
         "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
         "location": f"file://{folder}",
         "last-sequence-number": 1,
         "last-updated-ms": 1,
-        "last-column-id": 1,
+        "last-column-id": len(COLUMNS),
         "current-schema-id": 0,
-        "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
+        "schemas": [{"type": "struct", "schema-id": 0, "fields": COLUMNS}],
         "default-spec-id": 0,
         "partition-specs": [{"spec-id": 0, "fields": []}],
         "last-partition-id": 999,
@@ -141,18 +175,100 @@ def iceberg(folder, name):
         "snapshots": [
             {"snapshot-id": 7, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": name, "summary": APPENDED}
         ],
+        "properties": {
+            "schema.name-mapping.default": json.dumps(
+                [{"field-id": column["id"], "names": [column["name"]]} for column in COLUMNS]
+            )
+        },
     }
     (folder / "metadata").mkdir()
     (folder / "metadata" / "v1.metadata.json").write_text(json.dumps(said))
 
 
+def iceberg_manifest(folder, name):
+    """A list of manifests names a manifest."""
+    iceberg(folder, "metadata/list.avro")
+    _list(folder, _manifest(folder, "data", "a.parquet"), named=name)
+
+
+def iceberg_data(folder, name):
+    """A manifest names a file of rows."""
+    iceberg(folder, "metadata/list.avro")
+    _list(folder, _manifest(folder, "data", name))
+
+
+def iceberg_deletes(folder, name):
+    """A manifest names a file that says which rows of another are deleted."""
+    iceberg(folder, "metadata/list.avro")
+    pq.write_table(pa.table(ROWS), folder / "a.parquet")
+    _list(folder, _manifest(folder, "data", "a.parquet"), _manifest(folder, "deletes", name))
+
+
+def _manifest(folder, kind, name):
+    from pyiceberg import manifest
+    from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+    from pyiceberg.schema import Schema
+    from pyiceberg.typedef import Record
+
+    content = manifest.ManifestContent[kind.upper()]
+
+    class Writer(manifest.ManifestWriterV2):
+        def content(self):
+            return content
+
+        @property
+        def _meta(self):
+            return {**super()._meta, "content": kind}
+
+    file = manifest.DataFile.from_args(
+        content=manifest.DataFileContent.DATA if kind == "data" else manifest.DataFileContent.POSITION_DELETES,
+        file_path=name,
+        file_format=manifest.FileFormat.PARQUET,
+        partition=Record(),
+        record_count=4,
+        file_size_in_bytes=1,
+    )
+    schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": COLUMNS})
+    output = _output(folder / "metadata" / f"{kind}.avro")
+    with Writer(UNPARTITIONED_PARTITION_SPEC, schema, output, 7, "null") as writer:
+        writer.add_entry(
+            manifest.ManifestEntry.from_args(
+                status=manifest.ManifestEntryStatus.ADDED,
+                snapshot_id=7,
+                sequence_number=1,
+                file_sequence_number=1,
+                data_file=file,
+            )
+        )
+    return writer.to_manifest_file()
+
+
+def _list(folder, *manifests, named=None):
+    from pyiceberg.manifest import write_manifest_list
+
+    for each in manifests:
+        each[0] = named or f"{folder}/metadata/{each.content.name.lower()}.avro"
+    with write_manifest_list(2, _output(folder / "metadata" / "list.avro"), 7, None, 1, "null") as writer:
+        writer.add_manifests(list(manifests))
+
+
+def _output(path):
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    return PyArrowFileIO().new_output(str(path))
+
+
 RECORDS = {
     "delta": delta,
     "delta, deletion vector": delta_vector,
+    "delta, numbered vector": delta_numbered_vector,
     "delta, checkpoint": delta_checkpoint,
     "delta, sidecar": delta_sidecar,
     "hugging face": hugging,
     "iceberg": iceberg,
+    "iceberg, manifest": iceberg_manifest,
+    "iceberg, data": iceberg_data,
+    "iceberg, deletes": iceberg_deletes,
 }
 
 
@@ -164,12 +280,97 @@ def test_a_record_names_nothing_outside_of_its_folder(kind, way, folder):
     assert isinstance(found, MixopeError) or (kind.startswith("delta, ") and found == {"a"})
 
 
-@pytest.mark.parametrize("kind", ["delta", "delta, checkpoint", "delta, sidecar", "delta, deletion vector"])
+@pytest.mark.parametrize("kind", ["delta", "iceberg, data"])
 def test_the_secret_is_there_to_be_read(kind, folder):
     """The ways above are refused for where they lead, not for what they are called."""
     shutil.copy(folder.parent / BESIDE, folder / "b.parquet")
-    RECORDS["delta"](folder, "b.parquet")
+    RECORDS[kind](folder, "b.parquet")
     assert outcome(folder) == {"SECRET"}
+
+
+@pytest.mark.parametrize("way", ["one up", "absolute", "file, three slashes", "file, percent signs"])
+def test_rows_that_another_file_deletes(way, folder):
+    """That file is followed in the folder of the table, and not outside of it."""
+    deletes = pa.table({"file_path": ["a.parquet"] * 2, "pos": [0, 1]})
+    pq.write_table(deletes, folder.parent / BESIDE)
+    pq.write_table(deletes, folder / "deletes.parquet")
+    iceberg_deletes(folder, "deletes.parquet")
+    assert mixope.read(str(folder)).table(["reward"]).column("reward").to_pylist() == [2.0, 3.0]
+    shutil.rmtree(folder / "metadata")
+    iceberg_deletes(folder, names(folder)[way])
+    assert "outside" in str(refused(folder))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["lerobot", "minari"])
+def test_what_a_data_set_says_of_its_files_is_not_followed(kind, way, folder):
+    """Their files lie where they always lie: what a record says of that changes nothing."""
+    if kind == "minari":
+        pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
+    MADE[kind](folder)
+    top = folder / {"lerobot": "moved", "minari": "data"}[kind]
+    record = top / {"lerobot": "meta/info.json", "minari": "metadata.json"}[kind]
+    said = {"done": "terminated"} if kind == "lerobot" else {}
+    before = mixope.read(str(top), **said).table(["reward"])
+    name = names(folder)[way]
+    paths = dict.fromkeys(("data_path", "video_path", "dataset_id", "path", "file", "code_permalink", "root"), name)
+    record.write_text(json.dumps(json.loads(record.read_text()) | paths))
+    assert mixope.read(str(top), **said).table(["reward"]).equals(before)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_footer_of_parquet_names_no_other_file(way, folder):
+    """Every chunk of a column may be said to lie in another file."""
+    footer = pq.read_metadata(folder.parent / BESIDE)
+    footer.set_file_path(names(folder)[way])
+    pq.write_metadata(footer.schema.to_arrow_schema(), folder / "a.parquet", metadata_collector=[footer])
+    named = (folder / "a.parquet").read_bytes()
+    pq.write_table(pa.table({**ROWS, "policy_id": ["INSIDE"] * 4}), folder / "a.parquet")
+    pages = (folder / "a.parquet").read_bytes()[:-8]
+    (folder / "a.parquet").write_bytes(pages + named[4:])
+    found = outcome(folder)
+    assert isinstance(found, MixopeError) or found == {"INSIDE"}
+
+
+VECTORS = {
+    "one up": "..",
+    "absolute": "{beside}",
+    "file, three slashes": "file://{beside}",
+    "a folder that is a link": "linked",
+    "another machine": "http://127.0.0.1:9/x",
+}
+
+
+@pytest.mark.parametrize("way", VECTORS)
+def test_a_deletion_vector_lies_in_the_folder_of_its_table(way, folder):
+    """The number says which file it is, and what stands before the number where that lies."""
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    name = f"deletion_vector_{NUMBER}.bin"
+    (folder.parent / name).write_bytes(deleted_rows(0, 1))
+    (folder / "linked").symlink_to(folder.parent, target_is_directory=True)
+    delta_numbered_vector(folder, VECTORS[way].format(beside=folder.parent))
+    assert "out" in refused(folder).problem
+
+
+def test_a_deletion_vector_that_is_a_link_or_a_pipe_is_not_opened(folder):
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    name = f"deletion_vector_{NUMBER}.bin"
+    (folder.parent / name).write_bytes(deleted_rows(0, 1))
+    delta_numbered_vector(folder, "")
+    (folder / name).symlink_to(folder.parent / name)
+    assert "outside" in refused(folder).problem
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert "pipe" in refused(folder).problem
+
+
+@pytest.mark.parametrize("below", ["", "aB"])
+def test_a_deletion_vector_of_the_table_itself_is_followed(below, folder):
+    pytest.importorskip("deltalake", reason="pip install 'mixope[delta]'")
+    delta_numbered_vector(folder, below)
+    (folder / below).mkdir(exist_ok=True)
+    (folder / below / f"deletion_vector_{NUMBER}.bin").write_bytes(deleted_rows(0, 1))
+    assert mixope.read(str(folder)).table(["reward"]).column("reward").to_pylist() == [2.0, 3.0]
 
 
 HDF5 = {
@@ -481,6 +682,13 @@ QUERIES = {
     "a query as text": "SELECT * FROM query('SELECT 1')",
     "a table as text": "SELECT * FROM query_table('a.csv')",
     "a plan of text": "SELECT json_serialize_plan('SELECT * FROM kept') FROM kept",
+    "a table of another database": "SELECT * FROM system.main.kept",
+    "a table of another schema": "SELECT * FROM other.kept",
+    "the time": "SELECT a, current_timestamp FROM kept",
+    "the day, in a condition": "SELECT a FROM kept WHERE CURRENT_DATE > DATE '2026-01-01'",
+    "the time of this place": "SELECT a, [localtime, x] FROM kept, range(3) t(x)",
+    "some rows by chance": "SELECT a FROM kept USING SAMPLE 3",
+    "a share of the rows by chance": "SELECT a FROM kept TABLESAMPLE 50%",
 }
 
 
@@ -505,6 +713,54 @@ FOLLOWED = {
 @pytest.mark.parametrize("case", FOLLOWED)
 def test_a_view_that_computes_is_followed(case, folder):
     assert outcome(database(folder / "a.duckdb", FOLLOWED[case])) == {"a"}
+
+
+SETTINGS = "SELECT kept.* REPLACE (s.name AS policy_id) FROM kept, {} AS s"
+MASKED = {
+    "a table": ("CREATE TABLE pg_settings(name VARCHAR)", SETTINGS.format("pg_catalog.pg_settings")),
+    "a table of the same place": ("CREATE TABLE pg_settings(name VARCHAR)", SETTINGS.format("pg_settings")),
+    "a table of a schema": (
+        "CREATE TABLE tables(name VARCHAR)",
+        SETTINGS.format("(SELECT table_name AS name FROM information_schema.tables)"),
+    ),
+    "a query elsewhere": (
+        "SELECT 1",
+        SETTINGS.format("pg_settings") + ", (WITH pg_settings AS (SELECT 1 AS one) SELECT one FROM pg_settings)",
+    ),
+    "a macro": (
+        "CREATE MACRO range(x) AS TABLE SELECT name FROM pg_catalog.pg_settings",
+        SETTINGS.format("range(1)"),
+    ),
+    "a macro of a schema": (
+        "CREATE SCHEMA s; CREATE MACRO s.unnest(x) AS TABLE SELECT * FROM query('SELECT ''x'' AS name')",
+        SETTINGS.format("s.unnest([1])"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MASKED)
+def test_what_is_called_like_something_harmless_is_looked_at(case, folder):
+    """A name of the file, which is also the name of something of DuckDB's."""
+    import duckdb
+
+    made_before, view = MASKED[case]
+    database(folder / "a.duckdb", "SELECT * FROM kept")
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute(made_before)
+        made.execute(f"CREATE VIEW masked AS {view}")
+    assert "not followed" in refused(f"{folder / 'a.duckdb'}::masked").problem
+    assert outcome(f"{folder / 'a.duckdb'}::logs") == {"a"}
+
+
+@pytest.mark.parametrize("named", ["tables", "s.kept", "main.kept"])
+def test_tables_of_the_file_have_any_name_and_schema(named, folder):
+    import duckdb
+
+    database(folder / "a.duckdb", "SELECT * FROM kept")
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute("CREATE TABLE tables AS FROM kept; CREATE SCHEMA s; CREATE TABLE s.kept AS FROM kept")
+        made.execute(f"CREATE VIEW whole AS SELECT * FROM {named}")
+    assert outcome(f"{folder / 'a.duckdb'}::whole") == {"a"}
 
 
 def test_a_view_of_a_view_is_looked_at(folder):
@@ -591,6 +847,38 @@ def test_an_hdf5_file_has_room_for_so_much_in_all(make, folder, little):
     assert "unpacks" in refused(folder / "log.h5").problem
 
 
+def zeros(path, new, *, packed="zstd", words=False):
+    """A million zeros, in a few thousand bytes where they are packed; as words, only their dictionary is long."""
+    column = pa.array(np.zeros(1_000_000))
+    if words:
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * 4, pa.int32()), pa.array(["x" * 8_000_000]))
+    table = pa.table(dict.fromkeys(("observation", "action", "reward", "step"), column))
+    options = pa.ipc.IpcWriteOptions(compression=packed)
+    with pa.OSFile(str(path), "wb") as file, new(file, table.schema, options=options) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("packed", ["zstd", "lz4"])
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_has_room_for_so_much(new, packed, words, folder, little):
+    zeros(folder / "log.arrow", new, packed=packed, words=words)
+    assert os.path.getsize(folder / "log.arrow") < 300_000
+    assert "unpacks" in refused(folder / "log.arrow").problem
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_that_is_not_packed_may_be_large(new, folder, little):
+    zeros(folder / "log.arrow", new, packed=None)
+    assert mixope.read(str(folder / "log.arrow")).total_rows() == 1_000_000
+
+
+def test_an_episode_of_minari_has_room_for_so_much(folder, little):
+    top = Path(shutil.copytree(Path(__file__).parents[1] / "data/minari/arrow-v0/data", folder / "data"))
+    zeros(next(iter(sorted(top.glob("0/*.arrow")))), pa.ipc.new_file)
+    assert "unpacks" in refused(top).problem
+
+
 def test_an_hdf5_filter_that_would_have_to_be_loaded_is_refused(folder):
     h5py = pytest.importorskip("h5py", reason="pip install 'mixope[minari]'")
     other_tools.d4rl(folder / "log.h5")
@@ -651,6 +939,41 @@ def test_rows_of_sqlite_are_taken_a_few_at_a_time(folder, monkeypatch):
     outcome(named)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
+
+
+WIDE = {
+    "a default": f"ALTER TABLE kept ADD COLUMN wide TEXT DEFAULT '{'x' * 20_000}'",
+    "computed": "ALTER TABLE kept ADD COLUMN wide TEXT AS(printf('%.*c', 20000, 'x'))",
+    "computed, told apart": "ALTER TABLE kept ADD COLUMN wide TEXT AS/* a word */(printf('%.*c', 20000, 'x'))",
+}
+
+
+@pytest.mark.parametrize("case", WIDE)
+def test_a_table_of_sqlite_has_room_for_so_much(case, folder, monkeypatch):
+    """A text of 20,000 letters stands once in the file, and in each of 4,000 rows."""
+    monkeypatch.setattr(patience, "BYTES", 1_000_000)
+    monkeypatch.setattr(patience, "BYTES_PER_STORED", 100)
+    named = sqlite(folder / "a.db", "SELECT * FROM kept").replace("logs", "kept")
+    assert outcome(named) == {"a"}
+    with closing(sqlite3.connect(folder / "a.db")) as made, made:
+        for _ in range(10):
+            made.execute("INSERT INTO kept SELECT * FROM kept")
+    assert outcome(named) == {"a"}
+    with closing(sqlite3.connect(folder / "a.db")) as made, made:
+        made.execute(WIDE[case])
+    assert "far more" in refused(named).problem
+
+
+def test_a_table_of_duckdb_has_room_for_so_much(folder, monkeypatch):
+    monkeypatch.setattr(patience, "BYTES", 1_000_000)
+    monkeypatch.setattr(patience, "BYTES_PER_STORED", 1)
+    named = database(folder / "a.duckdb", "SELECT * FROM kept").replace("logs", "kept")
+    assert outcome(named) == {"a"}
+    import duckdb
+
+    with duckdb.connect(str(folder / "a.duckdb")) as made:
+        made.execute("CREATE OR REPLACE TABLE kept AS SELECT kept.* FROM kept, range(100000)")
+    assert "far more" in refused(named).problem
 
 
 # --- what lies in the current folder

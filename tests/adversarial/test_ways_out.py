@@ -246,7 +246,8 @@ def test_a_view_reads_no_other_file(case, tmp_path):
     secret = tmp_path / "secret.csv"
     secret.write_text("policy_id,observation\nSECRET,1\n")
     pq.write_table(pa.table(SECRET), tmp_path / "secret.parquet")
-    where = tmp_path / "secret.parquet" if case == "Parquet" else secret
+    (tmp_path / "secret.json").write_text('{"policy_id": "SECRET", "observation": 1}\n')
+    where = {"Parquet": tmp_path / "secret.parquet", "lines": tmp_path / "secret.json"}.get(case, secret)
     try:
         named = duckdb_file(tmp_path / "a.duckdb", READING[case].format(where))
     except Exception as error:  # this DuckDB does not even make such a view

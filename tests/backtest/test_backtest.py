@@ -114,7 +114,7 @@ def test_a_logger_whose_actions_nobody_else_took_is_not_supported():
     result = backtest(columns)
     assert {row.verdict for row in result.rows} == {"not supported by these logs"}
     assert all(row.uncovered_mass == 1 and not row.covered for row in result.rows)
-    assert all("cannot be followed" in row.note for row in result.rows)
+    assert all("do not overlap" in row.note for row in result.rows)
     assert result.coverage is None
     assert result.mean_abs_z is None
     assert "none of 2 loggers" in result.full()

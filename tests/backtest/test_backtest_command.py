@@ -69,7 +69,7 @@ def test_strict_says_that_no_logger_can_be_predicted(tmp_path):
     assert run(path).exit_code == 0
     result = run(path, "--strict", "--full")
     assert result.exit_code == 4
-    assert "cannot be followed" in result.stdout
+    assert "do not overlap" in result.stdout
 
 
 def test_a_page_beside_the_result_and_where_it_is(logs, tmp_path):

@@ -96,8 +96,7 @@ def test_a_value_beyond_the_rewards_is_refused_only_where_its_interval_is_beyond
 
 def test_the_mean_weight_is_a_share_of_the_mass():
     found = mean_weight(evidence(1.0, Estimand("discounted", gamma=0.9), mean_weight=0.6))
-    assert (found.status, found.value) == ("warn", 0.6)
-    assert found.sentence == "the weights account for 0.6 of the mass that they should"
+    assert (found.name, found.status, found.value, found.bound) == ("mean weight", "warn", 0.6, "within")
 
 
 def test_rewards_that_are_all_equal_are_no_reason_for_caution():

@@ -45,7 +45,7 @@ LOGS = {
 }
 POLICIES = {
     "empty file": ("", "t.csv"),
-    "header only": ("observation,action,prob\n", "the table has no rows"),
+    "header only": ("observation,action,prob\n", "header and no rows"),
     "no prob": ("observation,action,p_new\n0,0,1\n", "no column for the prob"),
     "logarithms": ("observation,action,logp\n0,0,0\n", "write its exponential"),
     "sum below one": (POLICY.replace("0.75", "0.5"), "sum"),

@@ -1,4 +1,4 @@
-"""A package of others, built and installed, whose estimator, format and command are found by their names."""
+"""A package of others, built and installed: all that it adds is found by its name."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+HEAD = "episode_id  step  observation  action  reward"
 SAMPLE = Path(__file__).parent / "sample"
 TARGET = "observation,action,prob\n0,0,0.5\n0,1,0.5\n1,0,0.5\n1,1,0.5\n"
 
@@ -33,7 +34,8 @@ def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logs")
     draw = random.Random(0).randrange
     rows = [f"{i // 10:<12}{i % 10:<6}{draw(2):<13}{draw(2):<8}{i % 3:<6}" for i in range(400)]
-    (folder / "rows.fwf").write_text("\n".join(["episode_id  step  observation  action  reward", *rows]) + "\n")
+    (folder / "rows.fwf").write_text("\n".join([HEAD, *rows]) + "\n")
+    (folder / "rows.csv").write_text("\n".join(",".join(row.split()) for row in [HEAD, *rows]) + "\n")
     (folder / "target.csv").write_text(TARGET)
     return folder
 
@@ -79,6 +81,18 @@ def test_its_policy_is_evaluated_as_the_table_that_it_stands_for(installed, logs
     assert word["value"] == table["value"]
 
 
+def test_its_check_asks_for_what_it_needs_and_judges(installed, logs):
+    words = ("evaluate", logs / "rows.fwf", "--target", logs / "target.csv", "--ends", "truncated", "--json")
+    ours = json.loads(mixope("", *words[:1], logs / "rows.csv", *words[2:])[0])
+    *others, last = json.loads(mixope(installed, *words)[0])["diagnostics"]
+    assert [each["name"] for each in others] == [each["name"] for each in ours["diagnostics"]]
+    rows = [int(line.split()[3]) for line in (logs / "rows.fwf").read_text().splitlines()[1:]]
+    share = max(rows.count(0), rows.count(1)) / len(rows)
+    assert last["name"] == "one action"
+    assert last["value"] == pytest.approx(share)
+    assert last["status"] == "pass"
+
+
 def test_its_command_stands_in_the_help_and_runs(installed, logs):
     assert "  count" in mixope(installed, "--help")[0]
     assert mixope(installed, "count", logs / "rows.fwf")[0] == "400 rows\n"
@@ -89,3 +103,10 @@ def test_what_cannot_be_used_is_said_and_stops_nothing(installed, logs):
     said = " ".join(beside.split())
     assert "mixope-sample 1.0 adds 'csv' to the formats, and that is the name of one of ours" in said
     assert "'broken' of the package mixope-sample 1.0 cannot be loaded (mixope_sample.absent:FORMAT)" in said
+
+
+def test_a_check_that_cannot_be_used_is_said_and_stops_nothing(installed, logs):
+    words = ("evaluate", logs / "rows.fwf", "--target", logs / "target.csv", "--ends", "truncated")
+    said = " ".join(mixope(installed, *words)[1].split())
+    assert "mixope-sample 1.0 adds 'interval' to the checks, and that is the name of one of ours" in said
+    assert "'broken' of the package mixope-sample 1.0 cannot be loaded (mixope_sample.absent:CHECK)" in said

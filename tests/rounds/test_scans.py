@@ -14,8 +14,10 @@ import pytest
 
 import mixope
 from mixope.base.errors import DataError
+from mixope.checks import CHECKS, Check
 from mixope.policies import CallablePolicy
 from mixope.requests.checksum import Checksum
+from mixope.requests.grouping import Aggregate, Grouped, Grouping
 from mixope.requests.request import content_key
 from mixope.session.session import look
 
@@ -65,6 +67,23 @@ def test_ids_take_two_scans_for_any_number_of_targets_and_estimators(states, n, 
     found = compared(engine, states, "discrete", ON_COUNTS, n)
     assert len(found) == n * len(ON_COUNTS)
     assert engine.passes == (2, int(longest > 0))
+
+
+@pytest.mark.parametrize(("states", "passes"), [("ids", (2, 1)), ("floats", (4, 0))])
+def test_what_a_check_asks_of_the_rows_takes_no_scan_of_its_own(states, passes, monkeypatch):
+    def count(schema):
+        return [Grouped(Grouping(("policy_id",), (Aggregate("rows", "count"),)))]
+
+    def judge(evidence):
+        (found,) = evidence.answers["rows by logger"]
+        return rows.diagnostic(found.column("rows").sum(), 0.0, "pass", "rows were counted")
+
+    rows = Check("rows by logger", "data", "docs/verdicts.md", "", judge_logs=judge, needs=count)
+    monkeypatch.setattr("mixope.checks.judges", lambda: {**CHECKS, rows.name: rows})
+    engine = Watching()
+    (found,) = compared(engine, states, "discrete", ["emp"], 1).estimates
+    assert [d.value for d in found.diagnostics if d.name == rows.name] == [found.n_rows]
+    assert engine.passes == passes
 
 
 @pytest.mark.parametrize(("states", "actions"), [("ids", "discrete"), ("factors", "discrete")])

@@ -109,9 +109,14 @@ def pool():
 
 
 @cache
-def logs_of(world, episodes=20):
+def rows_of(world, episodes):
     states, actions, names = WORLDS[world]
     return worlds.read(states, actions, names=names, episodes=episodes)
+
+
+def logs_of(world, episodes=20):
+    """Logs that nobody looked at: what a first scan found is kept with them, and no engine would be asked again."""
+    return rows_of(world, episodes).twin()
 
 
 def questions(world):

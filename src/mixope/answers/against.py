@@ -57,14 +57,14 @@ class TargetScores:
         pieces = None if self.by_step is None else own.by_piece
         steps = None if pieces is None else self.stretch * pieces
         own = replace(own, scores=self.stretch * own.scores)
-        sure = self._judge(own.value, self._own_scores(own, steps), int(own.mine.sum()))
+        uncertainty = self._judge(own.value, self._own_scores(own, steps), int(own.mine.sum()))
         found = self._difference(own, steps)
         return Earned(
             own.value,
-            sure.interval,
+            uncertainty.interval,
             found if isinstance(found, Difference) else None,
             own.method,
-            found if isinstance(found, str) else sure.because,
+            found if isinstance(found, str) else uncertainty.because,
             own.scores,
         )
 
@@ -89,11 +89,11 @@ class TargetScores:
         scores = Scores(self.scores - few * own.scores, degrees=self.solution.degrees)
         if steps is not None and self.by_step is not None and self.by_step.by_step is not None:
             scores = replace(self.by_step, by_episode=scores.by_episode, by_step=self.by_step.by_step - steps)
-        sure = widen(self._judge(value, scores, n), value, self.solution.measures.approximation or 0.0, n)
-        if sure.interval is None or sure.standard_error is None:
-            return sure.because or NO_SCORES
-        better = probability_positive(value, sure.standard_error, sure.degrees or n - 1.0)
-        return Difference(value, sure.standard_error, sure.interval, better)
+        uncertainty = widen(self._judge(value, scores, n), value, self.solution.measures.approximation or 0.0, n)
+        if uncertainty.interval is None or uncertainty.standard_error is None:
+            return uncertainty.because or NO_SCORES
+        better = probability_positive(value, uncertainty.standard_error, uncertainty.degrees or n - 1.0)
+        return Difference(value, uncertainty.standard_error, uncertainty.interval, better)
 
     def _judge(self, value: float, scores: Scores, n_episodes: int) -> Uncertainty:
         if self.unit_degrees is not None:

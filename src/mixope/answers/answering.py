@@ -43,6 +43,7 @@ from mixope.checks import (
     Evidence,
     Verdict,
     about_learning,
+    asked_by_checks,
     check_logs,
     diagnose,
     stretch_of,
@@ -57,22 +58,23 @@ from mixope.checks.state import carried
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
+from mixope.estimators.counts.reach import step_path
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.ladder import MemoryUsed
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.trajectory import Trajectory
 from mixope.logs import UNLABELLED
 from mixope.requests.clusters import Clusters
 from mixope.requests.episodes import EpisodeSums
 from mixope.requests.pasts import Pasts, pasts_of
-from mixope.requests.problem import Problem
+from mixope.requests.problem import Problem, Reader
 from mixope.requests.replay import Replays
-from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import MOST_ORDERED
-from mixope.requests.transitions import ENDED
+from mixope.requests.transitions import ENDED, Transitions
 from mixope.requests.weights import WeightBin
 from mixope.session.questions import Question, ask, naming_targets, target_named
-from mixope.session.session import Counted, Sampled
+from mixope.session.session import Session
 from mixope.session.survey import Survey
 from mixope.solvers.devices import Device
 from mixope.uncertainty import AUTO, IntervalChoice, Scores, Uncertainty, judge_scores, widen
@@ -81,7 +83,7 @@ from mixope.version import __version__
 ROUNDING = 1e-12
 """Mass below this is what sums of probabilities leave."""
 NO_BAND = "an outer band needs states and actions that can be counted, to know which actions were never logged"
-UNBOUNDED = "what was never logged could go on for ever, so that the total of an episode has no outer bound"
+UNBOUNDED = "unlogged actions could prolong an episode indefinitely, so its total cannot be bounded"
 NOT_DIVIDED = (
     "the recorded propensities were not used: a behaviour fitted to the actions of all loggers errs less, also where"
     " propensities are exact (docs/benchmarks.md, Recorded propensities). 'bch' and 'wis-step' divide by them"
@@ -112,12 +114,12 @@ class Task:
 
     def solve(self) -> Any:
         """A solution, or a generator on the way to one."""
-        check_takes(self.estimator, "features" if isinstance(self.problem, FeatureProblem) else "counts")
+        check_takes(self.estimator, self.problem.kind)
         return self.estimator.solve(self.problem)
 
 
 def answer(
-    seen: Counted | Sampled,
+    seen: Session,
     targets: Mapping[str, Any],
     estimators: Sequence[str | Estimator],
     *,
@@ -169,27 +171,34 @@ def answer(
 class LogFacts:
     """What is known of the logs once all rows were read, whatever was asked of them: the same for all estimates."""
 
-    seen: Counted | Sampled
+    seen: Session
     survey: Survey
     sums: EpisodeSums
     on_policy: OnPolicyValues
     clusters: Clusters
     """What is independent: episodes, or the units that they belong to."""
+    answers: Mapping[str, tuple[Any, ...]]
+    """What checks asked of the rows, by their names."""
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """The counts, where states are counted."""
+        return None if self.seen.counted is None else self.seen.counted.transitions
 
     @cached_property
     def checks(self) -> tuple[Diagnostic, ...]:
         """What is found about them."""
-        return check_logs(self.seen.transitions if isinstance(self.seen, Counted) else None, self.sums)
+        return check_logs(self.transitions, self.sums, self.answers)
 
     @cached_property
     def replays(self) -> Replays | None:
         """What the counts predict of the logs themselves; None where nothing was counted."""
-        return replay_logs(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+        return None if self.transitions is None else replay_logs(self.transitions, self.sums)
 
     @cached_property
     def pasts(self) -> Pasts | None:
         """What happened before every row; None where nothing was counted, or rows are not in order."""
-        return pasts_of(self.seen.transitions, self.sums) if isinstance(self.seen, Counted) else None
+        return None if self.transitions is None else pasts_of(self.transitions, self.sums)
 
     @cached_property
     def in_turn(self) -> IntArray:
@@ -203,7 +212,7 @@ class LogFacts:
 
 
 def _solved(
-    seen: Counted | Sampled,
+    seen: Session,
     rounds: Rounds,
     tasks: Sequence[Task],
     skipped: Skipped | None,
@@ -220,13 +229,14 @@ def _solved(
     starts: list[Callable[[], Any]] = [
         partial(seen.on_policy, estimand, blocks=blocks, fit=fit, seed=seed),
         partial(seen.structure, seed, estimand),
+        partial(asked_by_checks, seen.logs.schema),
         *(partial(_of_question, group) for group in by_question),
     ]
-    values, sums, *outcomes = rounds.run(all_or_nothing(starts))
+    values, sums, answers, *outcomes = rounds.run(all_or_nothing(starts))
     solved = _without_refusals(tasks, [outcome for group in outcomes for outcome in group], skipped)
     survey = seen.survey(sums)
     clusters = survey.episodes.clusters(estimand) if units else Clusters(survey.n_episodes)
-    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters)
+    return solved, LogFacts(seen, survey, sums, by_cluster(values, clusters), clusters, answers)
 
 
 def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
@@ -243,22 +253,21 @@ def _of_question(tasks: Sequence[Task]) -> Asking[list[Any]]:
         except StopIteration as end:
             outcomes = list(end.value)
             break
-        if isinstance(problem, FeatureProblem) or all(isinstance(request, ScoreTable) for request in wants):
-            problem.forget()
+        problem.forget_before(wants)
         answers = yield wants
         del wants
-    if not isinstance(problem, Problem):
+    if problem.reader is None:
         return outcomes
-    found = [_read(problem, outcome) for outcome in outcomes]
+    found = [_read(problem, problem.reader, outcome) for outcome in outcomes]
     problem.forget()
     return found
 
 
-def _read(problem: Problem, outcome: Any) -> Any:
+def _read(problem: Problem | FeatureProblem, reader: Reader, outcome: Any) -> Any:
     """With what is read off the flow, for estimators that did not end by asking for their scores."""
     if isinstance(outcome, MixopeError) or outcome.readings is not None:
         return outcome
-    return replace(outcome, readings=read_flow(problem, CountedSolution(outcome)))
+    return replace(outcome, readings=reader(problem, CountedSolution(outcome)))
 
 
 @dataclass(frozen=True)
@@ -284,6 +293,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
         lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
         effective_ends=ends,
         carried=problem.once(carried) if _rests_on_the_state(problem, found) else None,
+        path=None if found.visits is None else problem.once(step_path),
     )
     band = problem.once(problem_band) if _open_ended(solution) else None
     return FlowReadings(checks, band, visits(problem.logged, weights))
@@ -351,9 +361,10 @@ def _estimate(
         logs.checks,
         question.estimand,
         readings.checks,
-        None if solution.is_reference else logs.replays,
+        None if solution.is_reference else solution.replays or logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
+        () if solution.is_reference or isinstance(task.estimator, Trajectory) else sums.pasts,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
@@ -403,7 +414,7 @@ def _pictures(
         returns=logs.returns,
         visits=visited,
         reliability=reliability(task.problem),
-        replay=replayed_means(logs.replays),
+        replay=replayed_means(solution.replays or logs.replays),
     )
 
 
@@ -442,6 +453,8 @@ def build(
         loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
         against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
+    ladder, clusters = solution.ladder, evidence.clusters or Clusters(survey.n_episodes)
+    memory = None if ladder is None else ladder.described(clusters)
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
@@ -455,6 +468,7 @@ def build(
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_units=evidence.clusters.n_units if evidence.clusters else None,
+        beyond_logged=evidence.beyond,
         n_dropped=survey.n_dropped,
         loggers=loggers,
         effective_sample_size=evidence.effective_sample_size or 0.0,
@@ -474,6 +488,7 @@ def build(
             *about_loggers(estimator, survey),
             *about_propensities(evidence),
             *about_training(solution.trained_on),
+            *about_memory(memory),
             *notes,
         ),
         provenance=Provenance(
@@ -498,6 +513,7 @@ def build(
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
+        memory=memory,
     )
 
 
@@ -520,11 +536,9 @@ def about_loggers(estimator: str, survey: Survey) -> tuple[str, ...]:
 
 def about_propensities(evidence: Evidence) -> tuple[str, ...]:
     """That propensities were recorded on vectors and were not used, and why; on counts it goes without saying."""
-    problem, solution = evidence.problem, evidence.solution
-    divides = evidence.measures.behaviour_misfit is not None and solution.given is None
-    if not (divides and isinstance(problem, FeatureProblem) and problem.known.has_propensities):
-        return ()
-    return (NOT_DIVIDED,)
+    problem = evidence.problem
+    divides = evidence.measures.behaviour_misfit is not None and evidence.solution.given is None
+    return (NOT_DIVIDED,) if divides and problem is not None and problem.leaves_propensities else ()
 
 
 def about_training(device: str | None) -> tuple[str, ...]:
@@ -533,6 +547,16 @@ def about_training(device: str | None) -> tuple[str, ...]:
         return ()
     said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
     return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
+
+
+def about_memory(memory: MemoryUsed | None) -> tuple[str, ...]:
+    """How far the value moves when several steps are counted together."""
+    if memory is None or len(memory.steps) < 2:
+        return ()
+    plain, *others = memory.steps
+    moved = ", ".join(f"{step.difference:+.3g} ± {step.difference_error:.2g} with {step.memory}" for step in others)
+    how = "chosen from the logs" if memory.automatic else "as asked"
+    return (f"{memory.used} steps are counted together, {how}. One step gives {plain.value:.3g}; from there {moved}",)
 
 
 def about_starts(estimand: Estimand, survey: Survey) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ networks see no end, and on a few hundred rows it was several times too large.
 A learned value asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
 about half a minute of a processor, so that it is done only where it may help.
 
+Where states are counted and the check *state* says that what they leave out moves the value, the value that counts
+several steps together (:mod:`mixope.estimators.memory`) is shown beside it, and a note says why.
+
 Every target is chosen for by itself: which others were asked about changes nothing of its answer. Where the targets of
 a comparison come out with different estimators, they are also answered by one and the same (:func:`in_common`), by
 which they are compared.
@@ -29,11 +32,12 @@ import numpy as np
 
 from mixope.answers.answering import Skipped, answer
 from mixope.answers.estimate import Estimate
-from mixope.base.errors import Advice
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.checks import Verdict
-from mixope.estimators import Estimator
-from mixope.session.session import Counted, Sampled
-from mixope.session.survey import Survey
+from mixope.estimators import Estimator, Memory, Remembering, make
+from mixope.estimators.memory import COUNTED_ONLY
+from mixope.requests.trajectories import MOST_ORDERED
+from mixope.session.session import Session
 from mixope.uncertainty import IntervalChoice
 
 LEARNED: str | Estimator = "fqe"
@@ -49,19 +53,21 @@ ABOUT_WEIGHTS = (
 )
 """Checks that a value without weights may pass where one with weights does not."""
 _FROM_SCORES = ("auto", "t", "normal")
+"""Intervals that can come from folds of episodes."""
 _WIDE = 0.1
 _FAILED = (
-    "'fqe' was chosen, which needs no weights: the logs do not support those of {!r}, which stands beside it"
-    " (failed: {})"
+    "using 'fqe', which needs no importance weights, because those of {0!r} failed these checks: {1}."
+    " {0!r} is shown for comparison"
 )
-_NARROWER = "'fqe' was chosen: it has the smaller standard error; {!r} stands beside it"
+_NARROWER = "using 'fqe', which has the smaller standard error; {!r} is shown for comparison"
 _WIDER = (
-    "a value was learned too, because the interval is wide; {!r} stands beside it and has the larger standard error"
+    "a value was learned too, because the interval is wide; {!r} has the larger standard error and is shown for"
+    " comparison"
 )
 
 
 def answer_automatically(
-    seen: Counted | Sampled,
+    session: Session,
     targets: Mapping[str, Any],
     *,
     interval: IntervalChoice,
@@ -72,20 +78,72 @@ def answer_automatically(
 
     In place of an answer that is refused stands nothing, where ``skipped`` takes the refusals.
     """
-    first, *others = seen.automatic
-    found = answer(seen, targets, [first], beside=() if alone else others, interval=interval, **options)
-    if isinstance(seen, Counted) or not _learnable(seen, interval) or not found or found[0].estimand.needs_ends:
+    first, *others = session.automatic
+    found = answer(session, targets, [first], beside=() if alone else others, interval=interval, **options)
+    if session.counted is not None:
+        return found if alone else _remembered(session, targets, found, interval, options)
+    learnable = session.learns and interval.name in _FROM_SCORES
+    if not learnable or not found or found[0].estimand.needs_ends:
         return found
-    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, seen.facts)}
-    learned, reasons = _learned(seen, targets, doubtful, interval, options)
+    doubtful = {one.target for one in found if _unsupported(one) or _wide(one, *session.reward_range)}
+    learned, reasons = _learned(session, targets, doubtful, interval, options)
     return [
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
         for one in found
     ]
 
 
+def _remembered(
+    session: Session,
+    targets: Mapping[str, Any],
+    found: Sequence[Estimate],
+    interval: IntervalChoice,
+    options: Mapping[str, Any],
+) -> list[Estimate]:
+    """Where the check *state* warns, the value with memory beside the plain one; one more pass in order."""
+    doubtful = {one.target for one in found if _state_moves(one) and one.n_rows <= MOST_ORDERED}
+    if not doubtful:
+        return list(found)
+    refusals: Skipped = []
+    some = {name: policy for name, policy in targets.items() if name in doubtful}
+    with_refusals = {**options, "skipped": refusals, "interval": interval.without_refits}
+    more = answer(session, some, [Remembering(make(found[0].estimator), "auto")], **with_refusals)  # type: ignore[arg-type]
+    beside = {one.target: one for one in more}
+    reasons = {one.target: one.error.reason for one in refusals}
+    return [_beside(one, beside.get(one.target), reasons.get(one.target)) for one in found]
+
+
+def _state_moves(one: Estimate) -> bool:
+    """Whether the state leaves something out that moves this value."""
+    return any(check.name == "state" and check.status != "pass" for check in one.diagnostics)
+
+
+def _beside(one: Estimate, remembered: Estimate | None, because: str | None) -> Estimate:
+    """With the value that counts several steps together, or why there is none."""
+    if because is not None:
+        return replace(one, notes=(*one.notes, Advice("steps were not counted together: ", because)))
+    if remembered is None or remembered.memory is None or remembered.memory.used == 1:
+        return one
+    sure, said = remembered.interval, f"counting {remembered.memory.used} steps together the value is"
+    around = "" if sure is None else f" ({sure.low:.3g} to {sure.high:.3g})"
+    note = Advice(
+        f"the state leaves something out that moves the value: {said} {remembered.value:.3g}{around}, shown beside as"
+        f" {remembered.estimator!r}. Ask for it with ",
+        Setting("memory", "auto"),
+    )
+    return replace(one, beside=(*one.beside, remembered), notes=(*one.notes, note))
+
+
+def with_memory(session: Session, estimators: Sequence[str | Estimator], memory: Memory) -> list[Estimator]:
+    """Estimators that count several steps together; ``auto`` is the default of these logs."""
+    if session.counted is None:
+        raise UsageError(COUNTED_ONLY)
+    names = [session.automatic[0] if isinstance(each, str) and each == "auto" else each for each in estimators]
+    return [Remembering(make(name), memory) for name in names]  # type: ignore[arg-type]
+
+
 def in_common(
-    seen: Counted | Sampled, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
+    session: Session, targets: Mapping[str, Any], chosen: Sequence[Estimate], **options: Any
 ) -> list[Estimate]:
     """One estimate for each target, all by one estimator, whatever was chosen for each of them.
 
@@ -94,12 +152,11 @@ def in_common(
     """
     if len({one.estimator for one in chosen}) == 1:
         return list(chosen)
-    first, interval = seen.automatic[0], options.pop("interval")
+    first, interval = session.automatic[0], options.pop("interval")
     both = {(each.target, each.estimator): each for one in chosen for each in (one, *one.beside)}
     default = [both[one.target, first] for one in chosen]
     known = {target: each for (target, name), each in both.items() if name != first}
-    assert isinstance(seen, Sampled)  # counted states have no learned value
-    more, _ = _learned(seen, targets, {one.target for one in chosen} - set(known), interval, options)
+    more, _ = _learned(session, targets, {one.target for one in chosen} - set(known), interval, options)
     learned = [{**known, **more}[one.target] for one in chosen if one.target in known or one.target in more]
     if len(learned) < len(default):
         return default
@@ -110,7 +167,7 @@ def in_common(
 
 
 def _learned(
-    seen: Sampled,
+    session: Session,
     targets: Mapping[str, Any],
     names: Collection[str],
     interval: IntervalChoice,
@@ -120,7 +177,7 @@ def _learned(
     refusals: Skipped = []
     some = {name: policy for name, policy in targets.items() if name in names}
     with_refusals = {**options, "skipped": refusals}
-    found = answer(seen, some, [LEARNED], interval=interval, **with_refusals) if some else []
+    found = answer(session, some, [LEARNED], interval=interval, **with_refusals) if some else []
     return {one.target: one for one in found}, {one.target: one.error.reason for one in refusals}
 
 
@@ -146,11 +203,11 @@ def _unsupported(found: Estimate) -> tuple[str, ...]:
     return tuple(name for name in ABOUT_WEIGHTS if name in failed)
 
 
-def _wide(found: Estimate, facts: Survey) -> bool:
+def _wide(found: Estimate, lowest: float, highest: float) -> bool:
     """Whether the interval of a value per step says little, by the range of the rewards."""
     if _refused(found) or found.interval is None or found.estimand.kind == "episode":
         return False
-    return found.interval.width > 2.0 * _WIDE * (facts.highest - facts.lowest)
+    return found.interval.width > 2.0 * _WIDE * (highest - lowest)
 
 
 def _refused(found: Estimate) -> bool:
@@ -160,11 +217,6 @@ def _refused(found: Estimate) -> bool:
 def _error(found: Estimate) -> float:
     """Nothing is known of one that has none."""
     return np.inf if found.standard_error is None else found.standard_error
-
-
-def _learnable(seen: Sampled, interval: IntervalChoice) -> bool:
-    """Whether nobody made features of the states by hand, and the interval can come from folds of episodes."""
-    return seen.features is None and seen.facts.n_episodes > 1 and interval.name in _FROM_SCORES
 
 
 def _before(first: Estimate, second: Estimate, why: str) -> Estimate:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from mixope.answers.answering import build
+from mixope.answers.choosing import with_memory
 from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
@@ -41,7 +42,7 @@ from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators import Estimator, Memory, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
 from mixope.estimators.features.problem import FeatureProblem
@@ -52,7 +53,7 @@ from mixope.requests.episodes import EpisodeSums, EpisodeTotals
 from mixope.requests.repeats import Repeats
 from mixope.requests.request import OfLoggers
 from mixope.session.questions import Question, as_estimand, check_level, known_policies
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Sampled, Session, look
 from mixope.session.survey import Survey
 from mixope.uncertainty import (
     IntervalChoice,
@@ -79,6 +80,9 @@ def backtest(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
@@ -92,7 +96,8 @@ def backtest(
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
-    ``features``, ``engine``, ``seed``, ``checkpoint`` and ``unit`` are those of :func:`mixope.evaluate`.
+    ``features``, ``engine``, ``seed``, ``checkpoint``, ``unit``, ``lags``, ``history`` and ``memory`` are those of
+    :func:`mixope.evaluate`.
 
     >>> tested = mixope.backtest("logs/*.parquet")
     >>> [row.label for row in tested.rows]
@@ -103,17 +108,19 @@ def backtest(
     check_level(level)
     nothing = estimand is None and gamma is None and horizon is None
     asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
-    seen = look(logs, engine, features, seed, checkpoint, unit)
-    labels = _labels(seen.labels)
-    known = known_policies(loggers, seen.logs, seen.labels, seen.columns)
-    chosen = make(seen.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
-    rounds = seen.rounds()
-    owners, sums = _owners(seen, rounds, asked, seed)
-    survey = seen.survey(sums)
-    if isinstance(seen, Counted):
-        batches = few_at_a_time(seen, rounds, survey, chosen, labels, known, seed, asked)
-    else:
-        batches = iter([_from_sample(seen, rounds, chosen, labels, known, asked)])
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
+    labels = _labels(session.labels)
+    known = known_policies(loggers, session.logs, session.labels, session.columns)
+    chosen = make(session.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    if memory is not None:
+        (chosen,) = with_memory(session, [chosen], memory)
+    rounds = session.rounds()
+    owners, sums = _owners(session, rounds, asked, seed)
+    survey = session.survey(sums)
+    batches: Iterator[list[HeldOut]] = session.either(
+        lambda counted: few_at_a_time(counted, rounds, survey, chosen, labels, known, seed, asked),
+        lambda sampled: iter([_from_sample(sampled, rounds, chosen, labels, known, asked)]),
+    )
     found, held = [], []
     for batch in batches:
         found += [_predict(one, survey, chosen, level, seed, owners) for one in batch]
@@ -122,30 +129,31 @@ def backtest(
     degrees = independent_predictions([far for row, (_, far) in zip(rows, found, strict=True) if row.supported and far])
     # there is no target: every logger is one in turn
     provenance = Provenance(__version__, seed, survey.engine, survey.fingerprint, "", survey.inputs)
-    replays = _replayed(seen, sums, survey, level)
+    replays = _replayed(session, sums, survey, level)
     off = tuple(check.sentence for check in replays if check.status != "pass")
     said = _notes(survey, held) if asked is None else _notes_on_own(owners, held)
     notes = (*survey.alerts, *_repeated(sums.repeats), *off, *said, *_notes_on_policies(survey, held))
     return Backtest(rows, chosen.name, level, notes, provenance, degrees, replays, asked)
 
 
-def same_question(seen: Counted | Sampled, estimand: Estimand) -> Estimand | None:
+def same_question(session: Session, estimand: Estimand) -> Estimand | None:
     """What a backtest beside an answer asks of the loggers: what the target was asked, where that can be predicted.
 
     None, which predicts what rows show as they are: for a long-run average, and for a horizon where states are not
     counted, which only estimators can answer that weigh whole episodes.
     """
-    unlike = estimand.horizon is not None and isinstance(seen, Sampled)
+    unlike = estimand.horizon is not None and session.counted is None
     return None if estimand.kind == "average" or unlike else estimand
 
 
-def _owners(
-    seen: Counted | Sampled, rounds: Rounds, asked: Estimand | None, seed: int
-) -> tuple[OnPolicyValues, EpisodeSums]:
+def _owners(session: Session, rounds: Rounds, asked: Estimand | None, seed: int) -> tuple[OnPolicyValues, EpisodeSums]:
     """What every logger earned, where an estimand is asked for, and what the logs are; by one scan."""
     if asked is None:
-        return (), rounds.run(seen.structure(seed))
-    starts: list[Callable[[], Any]] = [partial(seen.on_policy, asked, seed=seed), partial(seen.structure, seed, asked)]
+        return (), rounds.run(session.structure(seed))
+    starts: list[Callable[[], Any]] = [
+        partial(session.on_policy, asked, seed=seed),
+        partial(session.structure, seed, asked),
+    ]
     values, sums = rounds.run(all_or_nothing(starts))
     return values, sums
 
@@ -162,19 +170,19 @@ def _labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repeated(repeats: Repeats | None) -> tuple[str, ...]:
-    """That episodes are copies of others: a prediction from rows that are counted twice seems surer than it is."""
+    """A warning of duplicate episodes, which make predictions look more certain than they are."""
     found = None if repeats is None else episodes_are_new(repeats)
     return () if found is None or found.status == "pass" else (found.sentence,)
 
 
-def _replayed(seen: Counted | Sampled, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
+def _replayed(session: Session, sums: EpisodeSums, survey: Survey, level: float) -> tuple[Diagnostic, ...]:
     """What the counts of all loggers predict of them, whole and out of time, in half-widths of what they earned."""
-    if not isinstance(seen, Counted):
+    if session.counted is None:
         return ()
     own, units = earned(sums.totals, sums.totals, None), sums.totals.clusters()
     spread = np.append(units.scores(own.scores[:-1]), own.scores[-1]) if units.named else own.scores
     around = clustered_interval(own.value, spread, level)
-    found = replay_logs(seen.transitions, sums)
+    found = replay_logs(session.counted.transitions, sums)
     half = None if around is None else around.width / 2
     return judge_replays(found, half, 1.0, survey.lowest, survey.highest)
 
@@ -234,7 +242,7 @@ def _notes_on_policies(survey: Survey, held: Sequence[HeldOut]) -> tuple[str, ..
 
 
 def _from_sample(
-    seen: Sampled,
+    session: Sampled,
     rounds: Rounds,
     estimator: Estimator,
     labels: Sequence[str],
@@ -243,22 +251,22 @@ def _from_sample(
 ) -> list[HeldOut]:
     """Every logger's policy from the rows of the others, all of them in the same rounds of scans."""
     check_takes(estimator, "features")
-    held = [_left_out(seen, label, known, asked or Estimand()) for label in labels]
+    held = [_left_out(session, label, known, asked or Estimand()) for label in labels]
     starts = [partial(_ask, estimator, one.problem) for one in held if one.problem is not None]
     outcomes = iter(rounds.run(together(starts)))
     return [one if one.problem is None else _solved(one, next(outcomes)) for one in held]
 
 
-def _left_out(seen: Sampled, label: str, known: Mapping[str, Policy], estimand: Estimand) -> HeldOut:
+def _left_out(session: Sampled, label: str, known: Mapping[str, Policy], estimand: Estimand) -> HeldOut:
     """The question that a logger's policy puts to the others; a policy that cannot be fitted is a refusal."""
     how = "known" if label in known else "fitted"
-    found = HeldOut(seen.labels.index(label), label, how, known.get(label), estimand)
+    found = HeldOut(session.labels.index(label), label, how, known.get(label), estimand)
     try:
-        policy = known.get(label) or imitate(seen.rows.fitted(DefaultMixture(), {label: 1.0}))
+        policy = known.get(label) or imitate(session.rows.fitted(DefaultMixture(), {label: 1.0}))
     except MixopeError as error:
         said = Advice("its policy is not known and cannot be fitted to its rows: ", error.reason)
         return replace(found, refusal=said)
-    others = seen.rows.of_loggers([name for name in seen.labels if name != label])
+    others = session.rows.of_loggers([name for name in session.labels if name != label])
     rest = {name: other for name, other in known.items() if name != label}
     return replace(found, policy=policy, problem=FeatureProblem(others, policy, found.estimand, rest))
 

@@ -11,6 +11,7 @@ group        what the place holds
 ===========  =====================================================================================
 estimators   an :class:`~mixope.estimators.Entry`
 formats      a :class:`~mixope.logs.sources.formats.Format`
+checks       a :class:`~mixope.checks.Check` of that name
 policies     a :class:`~mixope.policies.kinds.Kind` of source
 commands     a function with the annotations of Typer, a command of ``mixope``
 ===========  =====================================================================================

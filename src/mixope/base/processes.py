@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +29,13 @@ from mixope.base.threads import one_thread
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
+CPU_QUOTAS = (
+    ("/sys/fs/cgroup/cpu.max",),
+    ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+)
+"""Where Linux says how much processor time a container may take, and in which period."""
+MOST_WORKERS = 61 if sys.platform == "win32" else 1 << 16
+"""Windows waits for no more processes at once."""
 """Told how many tasks are done, and how many there are."""
 SHORT_SECONDS = 2.0
 """Work shorter than this is not worth starting processes for."""
@@ -101,9 +109,18 @@ def as_done(
 
 def all_cores() -> int:
     """As many as this process may use, which in a container may be fewer than the machine has."""
-    from joblib import cpu_count
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quotas = (_cores_of_group(*names) for names in CPU_QUOTAS)
+    return max(1, min(affinity, *(n for n in quotas if n is not None), MOST_WORKERS))
 
-    return int(cpu_count())
+
+def _cores_of_group(*names: str) -> int | None:
+    """Processor time that a group may take in each period, over that period; "max" and -1 are no limit."""
+    try:
+        quota, period = (int(word) for name in names for word in Path(name).read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return None
+    return ceil(quota / period) if quota > 0 and period > 0 else None
 
 
 def _in_worker(task: Path, items: Sequence[Item]) -> list[Result]:

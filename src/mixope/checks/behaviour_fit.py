@@ -31,7 +31,6 @@ from mixope.checks.evidence import Evidence
 from mixope.checks.known_policies import misfit_of_policies, misfit_of_propensities
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.state_ratio import solve_on_counts
-from mixope.requests.problem import Problem
 
 WARN, FAIL = SUSPECT, 25.0
 """Standard deviations: the first raises the question, the second is for values that nothing can be held against."""
@@ -99,8 +98,8 @@ def _beside(evidence: Evidence) -> list[Misfit]:
 
     A ratio of its own does not tell the target's probabilities from the loggers': it is 1 then in every row.
     """
-    problem, measures, given = evidence.problem, evidence.measures, evidence.solution.given
-    if not isinstance(problem, Problem) or (measures.behaviour_misfit is not None and given is None):
+    problem, measures, given = evidence.counted, evidence.measures, evidence.solution.given
+    if problem is None or (measures.behaviour_misfit is not None and given is None):
         return []
     policies, recorded = problem.once(misfit_of_policies), problem.once(misfit_of_propensities)
     found = []
@@ -157,10 +156,10 @@ def _half_widths(misfit: Misfit, evidence: Evidence) -> float | None:
 
 
 def _moved(misfit: Misfit, evidence: Evidence) -> float | None:
-    value, measures, solution, problem = evidence.value, evidence.measures, evidence.solution, evidence.problem
+    value, measures, solution, problem = evidence.value, evidence.measures, evidence.solution, evidence.counted
     if solution.otherwise is not None:
         return abs(value - solution.otherwise())
-    if isinstance(problem, Problem) and misfit.by is not None:
+    if problem is not None and misfit.by is not None:
         return abs(solve_on_counts(problem, CountedMixture()).value - solve_on_counts(problem, misfit.by).value)
     if solution.given:
         return None

@@ -2,14 +2,15 @@
 
 Whoever shows a check (terminal, card, page, JSON, documents) reads it from here or from the diagnostics that it makes;
 :mod:`mixope.checks.registry` lists them all. A check of an estimate judges :class:`~mixope.checks.evidence.Evidence`;
-one of the logs judges :class:`~mixope.checks.evidence.LogEvidence`, once for all estimates of a run. Checks that come
-of one computation stand in one file, and the first of them judges for all. One that is made where more is known (a
-backtest, an experiment) has no judge here.
+one of the logs judges :class:`~mixope.checks.evidence.LogEvidence`, once for all estimates of a run. What it wants to
+know of the rows it ``needs``: requests, whose answers come with the first scan of a run that is made anyway. Checks
+that come of one computation stand in one file, and the first of them judges for all. One that is made where more is
+known (a backtest, an experiment) has no judge here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
@@ -18,6 +19,8 @@ from mixope.checks.verdicts import Bound, Diagnostic, Section, Status, graded
 
 if TYPE_CHECKING:
     from mixope.checks.evidence import Evidence, LogEvidence
+    from mixope.logs import Schema
+    from mixope.requests.request import Request
 
 Made = Diagnostic | tuple[Diagnostic, ...] | None
 """What a judge says; None where the check does not apply."""
@@ -41,6 +44,8 @@ class Check:
     remedy: str
     judge: Callable[[Evidence], Made] | None = None
     judge_logs: Callable[[LogEvidence], Made] | None = None
+    needs: Callable[[Schema], Sequence[Request]] | None = None
+    """What it asks of the rows, by their columns; ``judge_logs`` finds the answers in ``evidence.answers[name]``."""
 
     def __post_init__(self) -> None:
         if self.section not in get_args(Section):

@@ -38,17 +38,17 @@ ROWS = 30
 
 def few_decide(evidence: Evidence) -> Diagnostic | None:
     """How many events of one size would make scores as skewed; None where there are too few episodes to tell."""
-    scores, sure = evidence.scores, evidence.uncertainty
-    if scores is None or sure.n_blocks is not None or evidence.solution.degrees is not None:
+    scores, uncertainty = evidence.scores, evidence.uncertainty
+    if scores is None or uncertainty.n_blocks is not None or evidence.solution.degrees is not None:
         return None
     if len(scores) < FEWEST_EPISODES or not np.isfinite(scores).all() or evidence.is_rounding(standard_error(scores)):
         return None
     worth = max(deciding_events(scores), evidence.measures.deciding_events or 0.0)
     words = (
-        f"the interval rests on about {worth:.1f} events; of fewer than {LEAST}, which chance may double or leave out,"
-        " no interval can be sure"
+        f"the interval rests on about {worth:.1f} events; with fewer than {LEAST}, which chance may double or leave"
+        " out, no interval can be trusted"
         if worth < LEAST
-        else f"no handful of events decides: scores are no more skewed than {worth:,.0f} of one size would make them"
+        else f"the value does not hang on a few events: its scores are as skewed as those of {worth:,.0f} equal ones"
     )
     return DECIDING.graded(worth, LEAST, -np.inf, words, high_is_bad=False)
 

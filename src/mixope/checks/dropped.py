@@ -25,7 +25,6 @@ from mixope.base.errors import Advice, Setting
 from mixope.checks.check import DAMAGED, Check
 from mixope.checks.evidence import Evidence
 from mixope.checks.verdicts import Diagnostic
-from mixope.estimators.features.problem import FeatureProblem
 from mixope.logs import Jumps
 from mixope.session.survey import Dropped
 
@@ -52,7 +51,7 @@ def dropped_rows(evidence: Evidence) -> Diagnostic | None:
         return None
     half = None if interval is None else interval.width / 2
     per_episode = evidence.problem is not None and evidence.problem.estimand.kind == "episode"
-    counted = survey.logs.schema.discrete and not isinstance(evidence.problem, FeatureProblem)
+    counted = survey.logs.schema.discrete and not evidence.on_features
     judged = judge_dropped(
         survey.dropped, survey.lowest, survey.highest, half, per_episode=per_episode, counted=counted
     )
@@ -76,9 +75,9 @@ def _ends_beside_cuts(evidence: Evidence) -> Diagnostic | None:
     off = abs(solution.value) * gamma * h * lost / (1.0 - gamma * (1.0 - h))
     reach = off / max(interval.width / 2, ROUNDING * abs(solution.value), 1e-300)
     words = (
-        "of the rows on which the recorder stopped those that ended their episode tell what came next, and the others"
-        f" do not: ends seem {lost:.1%} more frequent than they are, which may move the value by {off:.2g}, {reach:.2g}"
-        " half-widths of the interval; log next observations"
+        "where the recorder stopped, only rows that ended their episode say what came next: ends seem"
+        f" {lost:.1%} more frequent than they are, which may move the value by {off:.2g}, {reach:.2g} half-widths of"
+        " the interval; log next observations"
     )
     return DROPPED.graded(reach, *ENDS, words) if lost else None
 
@@ -137,8 +136,8 @@ def _beside(jump: float, moved: str, *, known: bool) -> str:
     if not known:
         return "what they earned is not known"
     if jump == 0:
-        return "they earn what the rows before them lead to expect"
-    return f"on average their rewards differ by {jump:.2g} from what the rows before them lead to expect, which {moved}"
+        return "their rewards match what the preceding rows predict"
+    return f"on average their rewards differ by {jump:.2g} from what the preceding rows predict, which {moved}"
 
 
 def _in_words(reach: float, half_width: float | None) -> str:

@@ -23,10 +23,10 @@ def loggers_learned(followed: float | None) -> Diagnostic | None:
     if followed is None:
         return None
     words = (
-        f"loggers did again what had been lucky, by {followed:.1f} standard deviations: they seem to have learned from"
-        " these rows, whose means are then biased"
+        f"loggers repeated actions that happened to pay, by {followed:.1f} standard deviations more than chance: they"
+        " seem to have learned from these rows, which biases the means"
         if followed > WARN
-        else "what loggers did next does not follow the luck of their rows"
+        else "the loggers' later actions do not follow chance in their earlier rewards"
     )
     return LEARNED.graded(followed, WARN, np.inf, words)
 

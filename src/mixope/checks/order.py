@@ -94,10 +94,10 @@ def states_in_step(found: Staleness) -> Diagnostic | None:
             return None
         warn, z = STALE_WARN, min(2.0 * gain, _normal(float(chdtrc(found.degrees, max(found.chi_squared, 0.0)))))
     words = (
-        "actions and next states are told better if every state is that of the step before its action, by"
+        "states of the step before predict actions and next states better, by"
         f" {z:.1f} standard deviations; the column of states may be one step late"
         if z > warn
-        else "actions were chosen in the states that they stand beside, as far as next states tell"
+        else "no sign that the column of states is a step late"
     )
     return STATES.graded(z, warn, STALE_FAIL, words)
 

@@ -91,6 +91,6 @@ def _moved(value: float, nearest: float, low: float, high: float) -> str:
     if not np.isfinite([low, high]).all():
         allowed = f"at least {low:.6g}" if np.isfinite(low) else f"at most {high:.6g}"
     return (
-        f"the value came out at {value:.6g}, by chance beyond what the logged rewards allow ({allowed}); it is given as"
+        f"by chance the estimate was {value:.6g}, beyond what the logged rewards allow ({allowed}); it is reported as"
         f" {nearest:.6g}"
     )

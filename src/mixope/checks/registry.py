@@ -1,8 +1,15 @@
-"""All checks, in the order in which they judge. To add one: a file, a line here, a row in docs/verdicts.md."""
+"""All checks, in the order in which they judge. To add one: a file, a line here, a row in docs/verdicts.md.
+
+Packages add theirs (:mod:`mixope.base.plugins`), which judge after ours.
+"""
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
+
 from mixope.base import plugins
+from mixope.base.errors import MixopeWarning, UsageError
 from mixope.checks import (
     absorbing,
     agreement,
@@ -17,6 +24,7 @@ from mixope.checks import (
     logs,
     odd_rewards,
     order,
+    remembered,
     repeats,
     replay,
     state,
@@ -79,6 +87,7 @@ CHECKS: dict[str, Check] = {
         replay.LATER_STEPS,
         replay.LATER_EPISODES,
         state.MARKOV,
+        remembered.LONGER,
         absorbing.ABSORBING,
         deciding.DECIDING,
         deciding.RARE_ENDS,
@@ -89,8 +98,31 @@ CHECKS: dict[str, Check] = {
     )
 }
 """The checks of an estimate and of the logs behind it."""
+plugins.reserve("checks", CHECKS)
+
+
+def judges() -> dict[str, Check]:
+    """These, and those of packages that are installed: all that judge an estimate and the logs behind it."""
+    return {**CHECKS, **_added()}
 
 
 def checks() -> dict[str, Check]:
     """These, and those that are made where more is known (:data:`mixope.base.plugins.WINGS`)."""
-    return {**CHECKS, **{name: plugins.load("checks", name) for name in plugins.WINGS["checks"]}}
+    return {**judges(), **{name: plugins.load("checks", name) for name in plugins.WINGS["checks"]}}
+
+
+@cache
+def _added() -> dict[str, Check]:
+    """The checks of other packages; one that cannot be used is left out, with a warning."""
+    found = {}
+    for name, point in plugins.added("checks").items():
+        try:
+            check = plugins.load("checks", name)
+            if not isinstance(check, Check) or check.name != name:
+                raise UsageError(
+                    f"{name!r} of {plugins.package_of(point)} is no Check of that name. Update that package."
+                )
+            found[name] = check
+        except UsageError as error:
+            warnings.warn(f"{error} The check is left out", MixopeWarning, stacklevel=2)
+    return found

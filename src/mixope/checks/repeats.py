@@ -19,7 +19,7 @@ _HOW = {True: "exact copies of others", False: "copies of others but for the las
 
 def episodes_are_new(repeats: Repeats) -> Diagnostic:
     """The share of episodes that are copies of others, not counting those that may come out alike by chance."""
-    words = "no episode is an exact copy of another, but for those that may come out alike by chance"
+    words = "no duplicate episodes beyond what chance would produce"
     if repeats.example is not None and repeats.copies:
         copy, original = repeats.example
         words = (

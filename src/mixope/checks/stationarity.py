@@ -20,7 +20,7 @@ def held_out_stationarity(evidence: Evidence) -> Diagnostic | None:
     off = evidence.measures.held_out
     if off is None:
         return None
-    words = f"a ratio from other episodes leaves the flow of those held out unbalanced by {off:.1f} standard deviations"
+    words = f"on held-out episodes, flow under the estimated ratio is out of balance by {off:.1f} standard deviations"
     return HELD_OUT.graded(off, WARN, FAIL, words)
 
 

@@ -59,7 +59,7 @@ def mean_weight(evidence: Evidence) -> Diagnostic | None:
     mean = evidence.measures.mean_weight
     if mean is None:
         return None
-    words = f"the weights account for {mean:.3g} of the mass that they should"
+    words = f"the weights add up to {mean:.3g} of what they should"
     return replace(MEAN.graded(abs(mean - 1.0), *OFF, words), value=mean, bound="within")
 
 

@@ -36,7 +36,7 @@ class PeriodName(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class TestTable:
     """The table and the question, as the library takes them."""
 
     arm: Annotated[str, option("The arm of a row.", metavar="COLUMN")]
@@ -120,7 +120,7 @@ def command(
         ),
     ],
     *,
-    asked: Asked,
+    asked: TestTable,
     files: o.Files,
     workers: o.Workers,
     seed: o.Seed = 0,

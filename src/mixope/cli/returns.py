@@ -13,7 +13,7 @@ from mixope.cli.signatures import option
 
 
 @dataclass(frozen=True)
-class Question(o.Question):
+class ReturnsOptions(o.QuestionOptions):
     """What is asked of the logs: the total of an episode, where nothing else is."""
 
     estimand: Annotated[o.EstimandName | None, o.ESTIMAND] = o.EstimandName.episode
@@ -25,9 +25,9 @@ def command(
     target: o.Targets,
     *,
     alpha: Annotated[float, option("The share of the worst episodes whose mean return is shown.")] = 0.1,
-    question: Question,
+    question: ReturnsOptions,
     loggers: o.Loggers,
-    columns: o.Columns,
+    columns: o.ColumnOptions,
     files: o.Files,
     policies: o.PolicyFiles,
     workers: o.Workers,

@@ -1,7 +1,7 @@
 """Options in groups: a command takes a group of options as one argument, a dataclass whose fields are the options.
 
-    Question(estimand, gamma, horizon, level)        declared once, with names, help and defaults
-    def command(logs: Paths, *, question: Question)  takes them all
+    QuestionOptions(estimand, gamma, horizon, level) declared once, with names, help and defaults
+    def command(logs: Paths, *, question: QuestionOptions)  takes them all
     --estimand --gamma --horizon --level             where the group stands in the signature
 
 :func:`command` gives Typer the signature with every group spread out, and puts the groups together when it is called.

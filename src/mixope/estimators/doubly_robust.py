@@ -28,6 +28,7 @@ from mixope.base.arrays import FloatArray
 from mixope.base.errors import DataError, UsageError
 from mixope.behaviours import Behaviour, CountedMixture, DefaultMixture, as_behaviour
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.completed_part import CompletedPart, part_to_complete
 from mixope.estimators.counts.completion import Completion, complete
 from mixope.estimators.counts.flow import Flow, follow
@@ -54,7 +55,7 @@ from mixope.requests.transitions import BASIS, empty_scores
 
 
 @dataclass(frozen=True)
-class DoublyRobust:
+class DoublyRobust(BothKinds):
     """EMP's ratio with a value model on the factors of the state; a behaviour of one's own needs the linear one.
 
     ``behaviour`` is one of :mod:`mixope.behaviours`, or its name; None is the mixture that is fitted to the actions,
@@ -80,16 +81,17 @@ class DoublyRobust:
         """Whether counts of (s, a, s′) are all it looks at; a regression weighs what is counted apart."""
         return self.behaviour is None and self.value != "linear"
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
-        """The completed model, or a ratio and a value: from flow and factors, or both from features."""
-        if isinstance(problem, FeatureProblem):
-            behaviour = self._behaviour or DefaultMixture()
-            return state_ratio_on_features(
-                problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True
-            )
-        return scored(problem, self._on_counts(problem))
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
+        """The completed model, or a ratio from the flow and a value from factors."""
+        return scored(problem, self.counted(problem))
 
-    def _on_counts(self, problem: Problem) -> CountedSolution:
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """A ratio and a value, both from features."""
+        behaviour = self._behaviour or DefaultMixture()
+        return state_ratio_on_features(problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True)
+
+    def counted(self, problem: Problem) -> CountedSolution:
+        """On counts, without scores by cluster."""
         if not problem.transitions.factors:
             return solve_on_counts(problem, self._behaviour or CountedMixture())
         if self._krige(problem):
@@ -229,20 +231,22 @@ def _corrected(flow: Flow, occupancy: Occupancy, plain: CountedSolution, fit: Fl
 
 
 @dataclass(frozen=True)
-class LstdQ:
+class LstdQ(BothKinds):
     """The plug-in value of LSTD-Q: all pairs of factors, a small ridge: nothing corrects what a smooth fit misses."""
 
     name: str = "lstdq"
     orders: tuple[int, ...] = (2,)
     ridges: tuple[float, ...] = (PLUG_IN_RIDGE,)
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
         """On factors the linear model; on opaque ids one-hot pairs, which is the counted model."""
-        if isinstance(problem, FeatureProblem):
-            return lstdq_on_features(problem)
-        return scored(problem, self._on_counts(problem))
+        return scored(problem, self._solve(problem))
 
-    def _on_counts(self, problem: Problem) -> CountedSolution:
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """The linear model."""
+        return lstdq_on_features(problem)
+
+    def _solve(self, problem: Problem) -> CountedSolution:
         if not problem.transitions.factors:
             return by_model(problem)
         corrected = _regressed(problem, None, self.orders, self.ridges)

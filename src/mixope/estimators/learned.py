@@ -33,7 +33,7 @@ from mixope.policies import Policy
 from mixope.requests.by_episode import sum_by_episode
 from mixope.requests.grouping import GroupSums
 from mixope.requests.request import Batch, RowRequest
-from mixope.requests.rows import Rows, told
+from mixope.requests.rows import Rows, required
 from mixope.requests.scores import ClusterScores
 from mixope.solvers.devices import Device, find_gpu, unusable
 from mixope.solvers.fitted_q import Fitted, FittedQSettings, FittedRows, fit_networks, with_clock
@@ -80,7 +80,7 @@ class Deal:
     @classmethod
     def of(cls, sample: Rows) -> Deal:
         """As many folds as there are episodes, at most eight."""
-        draws = np.unique(told(sample.draw))
+        draws = np.unique(required(sample.draw))
         folds = min(FOLDS, len(draws))
         return cls(draws[[len(draws) * k // folds for k in range(1, folds)]])
 
@@ -89,7 +89,7 @@ class Deal:
 
     def fold(self, rows: Rows) -> IntArray:
         """The fold of every row's episode."""
-        return np.searchsorted(self.edges, told(rows.draw), side="right")
+        return np.searchsorted(self.edges, required(rows.draw), side="right")
 
 
 @dataclass(frozen=True)

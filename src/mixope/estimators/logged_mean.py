@@ -9,6 +9,7 @@ import numpy as np
 
 from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.solution import CountedSolution, scored
 from mixope.estimators.features.estimators import logged_mean_on_features
 from mixope.estimators.features.problem import FeatureProblem
@@ -18,7 +19,7 @@ from mixope.requests.transitions import BASIS
 
 
 @dataclass(frozen=True)
-class LoggedMean:
+class LoggedMean(BothKinds):
     """Mean reward over all logged rows."""
 
     name: str = "logged-mean"
@@ -28,8 +29,14 @@ class LoggedMean:
         """Every row counts one."""
         if problem.estimand.kind != "average":
             raise UsageError("'logged-mean' is the mean over the logged steps; it has no discount and no horizon")
-        if isinstance(problem, FeatureProblem):
-            return logged_mean_on_features(problem)
+        return super().solve(problem)
+
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """From the totals of the rows."""
+        return logged_mean_on_features(problem)
+
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
+        """From the counts."""
         rows = problem.logged
         value = float(rows.reward.sum() / rows.n_rows)
         scores = np.zeros((rows.n_groups, len(BASIS)))

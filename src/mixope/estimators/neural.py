@@ -24,7 +24,7 @@ from mixope.estimators.features.ratio import CalibratedRatio, calibrate, calibra
 from mixope.estimators.features.scores import score
 from mixope.estimators.solution import Solution
 from mixope.features import FittedMap, NormalisedBumps, default_size, fit_encoded, standardised
-from mixope.requests.rows import Rows, told
+from mixope.requests.rows import Rows, required
 from mixope.solvers.linear import Whitening
 from mixope.solvers.neural import NeuralRows, NeuralSettings, TrainedNetworks, load_jax, train
 from mixope.solvers.outcome import Outcome, Solved
@@ -142,7 +142,7 @@ class NeuralTrainer:
         """One network per seed; held-out part k of the episodes judges seed k; a fold may be left out altogether."""
         rows, _ = self.prepared
         sample = self.problem.known.sample
-        episode = told(sample.episode)
+        episode = required(sample.episode)
         if left_out is not None:
             mine = self.problem.fold_of(sample) != left_out
             rows = replace(rows, weight=rows.weight * mine)

@@ -30,6 +30,7 @@ from scipy import sparse
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import UsageError
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.flow import Flow, with_restart
 from mixope.estimators.counts.frontier import at_the_frontier
 from mixope.estimators.counts.occupancy import Occupancy, pooled
@@ -115,25 +116,27 @@ def pair_system(flow: Flow) -> PairSystem:
 
 
 @dataclass(frozen=True)
-class StateAction:
-    """A state–action ratio estimator; ``law`` gives x on the kept pairs of a leaking flow."""
+class StateAction(BothKinds):
+    """A state–action ratio: ``law`` gives x on the kept pairs of a leaking flow; ``ratios`` solves vectors."""
 
     name: str
     law: Callable[[PairSystem], FloatArray]
-    on_features: Callable[[FeatureProblem], Asking[Solution]]
+    ratios: Callable[[FeatureProblem], Asking[Solution]]
     ignores_loggers: ClassVar[bool] = True
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """A ratio of pairs that is linear in features."""
+        return self.ratios(problem)
+
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
         """x on pairs, then value and scores."""
-        if isinstance(problem, FeatureProblem):
-            return self.on_features(problem)
         if problem.estimand.kind == "horizon":
             raise UsageError(
                 f"{self.name!r} is for the average and the discounted value; use 'emp' or 'dr' for a horizon"
             )
-        return scored(problem, self._on_counts(problem))
+        return scored(problem, self._solve(problem))
 
-    def _on_counts(self, problem: Problem) -> CountedSolution:
+    def _solve(self, problem: Problem) -> CountedSolution:
         flow, occupancy = pooled(problem)
         if _leaks(flow):
             system = pair_system(flow)
@@ -254,8 +257,8 @@ def mwl() -> StateAction:
 
 def dualdice() -> StateAction:
     """DualDICE, closed form."""
-    on_features = partial(pair_ratio_on_features, name="dualdice", whiten_tests=True)
-    return StateAction("dualdice", _visits_before_leaking, on_features)
+    ratios = partial(pair_ratio_on_features, name="dualdice", whiten_tests=True)
+    return StateAction("dualdice", _visits_before_leaking, ratios)
 
 
 def sadl(form: Literal["paper", "occupancy"] = "paper") -> StateAction:
@@ -267,5 +270,5 @@ def sadl(form: Literal["paper", "occupancy"] = "paper") -> StateAction:
     if form not in ("paper", "occupancy"):
         raise UsageError(f"form must be 'paper' or 'occupancy', got {form!r}")
     plain = partial(pair_ratio_on_features, name="sadl", whiten_tests=True)
-    on_features = partial(sadl_on_features, name="sadl") if form == "paper" else plain
-    return StateAction("sadl", _least_squares_by_state, on_features)
+    ratios = partial(sadl_on_features, name="sadl") if form == "paper" else plain
+    return StateAction("sadl", _least_squares_by_state, ratios)

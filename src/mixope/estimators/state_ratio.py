@@ -33,6 +33,7 @@ from mixope.behaviours import (
     sample_weights,
 )
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.flow import Flow, follow
 from mixope.estimators.counts.frontier import at_the_frontier
 from mixope.estimators.counts.occupancy import Occupancy, occupy, pooled
@@ -49,7 +50,7 @@ Form = Literal["general", "paper"]
 
 
 @dataclass(frozen=True)
-class StateRatio:
+class StateRatio(BothKinds):
     """A state-ratio estimator; see the module for the switches.
 
     ``behaviour`` is one of :mod:`mixope.behaviours`, or its name. ``nearest`` re-weights loggers by their nearness to
@@ -78,19 +79,20 @@ class StateRatio:
         """Whether counts of (s, a, s′) are all it looks at: all rows are pooled as they are, under their own counts."""
         return self.pooled and not self.nearest and self.form == "general" and _is_counted(as_behaviour(self.behaviour))
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
-        """Solve on all rows, or on each logger's and average."""
-        behaviour = as_behaviour(self.behaviour)
-        if isinstance(problem, FeatureProblem):
-            if self.form == "paper":
-                said = "the paper's form is solved on counts; on features use "
-                raise UsageError(Advice(said, Setting("form", "general"), ", or 'kernel'"))
-            weights = nearest_on_features if self.nearest else equal_weights
-            return state_ratio_on_features(problem, self.name, behaviour, weights, pooled=self.pooled)
-        return scored(problem, self._on_counts(problem, behaviour))
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
+        """The exact chain of all rows, or of each logger's, averaged."""
+        return scored(problem, self._solve(problem))
 
-    def _on_counts(self, problem: Problem, behaviour: Behaviour) -> CountedSolution:
-        rows = problem.transitions
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """A ratio that is linear in features, of all rows, or of each logger's, averaged."""
+        if self.form == "paper":
+            refusal = "the paper's form is solved on counts; on features use "
+            raise UsageError(Advice(refusal, Setting("form", "general"), ", or 'kernel'"))
+        weights = nearest_on_features if self.nearest else equal_weights
+        return state_ratio_on_features(problem, self.name, as_behaviour(self.behaviour), weights, pooled=self.pooled)
+
+    def _solve(self, problem: Problem) -> CountedSolution:
+        behaviour, rows = as_behaviour(self.behaviour), problem.transitions
         weight = (kl_weights if self.nearest else sample_weights)(problem)
         if self.pooled:
             return self._solve_part(problem, behaviour, weight[rows.logger])

@@ -28,6 +28,7 @@ from mixope.base.errors import Advice, UsageError
 from mixope.base.estimand import Estimand
 from mixope.behaviours import CountedMixture, PerLogger
 from mixope.estimators.asking import Asking
+from mixope.estimators.both_kinds import BothKinds
 from mixope.estimators.counts.solution import uncovered_mass
 from mixope.estimators.features.estimators import trajectory_on_features
 from mixope.estimators.features.problem import FeatureProblem
@@ -71,7 +72,7 @@ Rule = Callable[[WeightedSteps], tuple[float, FloatArray]]
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(BothKinds):
     """A trajectory estimator: how weights become a value, and whether the denominator is the balance heuristic.
 
     ``instead`` is what to do where it cannot see the total of an episode; by default, to take another estimator.
@@ -83,10 +84,12 @@ class Trajectory:
     stepwise: bool = False
     instead: str | None = None
 
-    def solve(self, problem: Problem | FeatureProblem) -> Asking[Solution]:
-        """Value and per-episode scores; on counts, with the uncovered mass under the logged states."""
-        if isinstance(problem, FeatureProblem):
-            return (yield from trajectory_on_features(problem, self.weigh, balance=self.balance))
+    def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
+        """Value and per-episode scores."""
+        return trajectory_on_features(problem, self.weigh, balance=self.balance)
+
+    def on_counts(self, problem: Problem) -> Asking[Solution]:
+        """The same, with the uncovered mass under the logged states."""
         ratio = self._ratio(problem)
         (steps,) = yield (problem.steps_in_order(),)
         rows = problem.logged

@@ -11,7 +11,7 @@ from mixope.base.errors import UsageError
 from mixope.base.estimand import Estimand
 from mixope.engines import Engine
 from mixope.experiments.absences import about_absences
-from mixope.experiments.arms import FOR_EVER, Asked, on_metric
+from mixope.experiments.arms import FOR_EVER, MetricQuestion, on_metric
 from mixope.experiments.design import Absent, ExperimentDesign, Period, names_of
 from mixope.experiments.guardrails import as_rails, guarded
 from mixope.experiments.panel import Panel, make_panel
@@ -96,7 +96,7 @@ def experiment(
     'worse'
     """
     check_level(level)
-    asked = Asked(*_estimand(estimand, gamma, horizon), level, estimator, engine, seed)
+    asked = MetricQuestion(*_estimand(estimand, gamma, horizon), level, estimator, engine, seed)
     rails = as_rails(guardrail)
     metrics = names_of(metric)
     every = tuple(dict.fromkeys((*metrics, *(rail.metric for rail in rails)))) if metrics else ()

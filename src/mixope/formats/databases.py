@@ -26,7 +26,17 @@ from mixope.logs.sources.formats import Format
 from mixope.logs.sources.found import Finds
 from mixope.logs.sources.gate import refuse_waiting
 from mixope.logs.sources.marks import SQLITE
-from mixope.logs.sources.patience import MAKE_A_TABLE, Bounded, heard, room_for, time_for, too_long
+from mixope.logs.sources.patience import (
+    MAKE_A_TABLE,
+    Bounded,
+    heard,
+    room_for,
+    room_for_stored,
+    time_for,
+    too_large,
+    too_large_stored,
+    too_long,
+)
 from mixope.logs.sources.scratch import found_once
 from mixope.logs.sources.stores import Store
 
@@ -85,7 +95,7 @@ def _duckdb(path: str, table: str | None) -> Finds:
                 batches = arrow_batches(connection.sql(f"SELECT * FROM {rows}"), AT_ONCE)
             except duckdb.Error as error:
                 raise _not_followed(error, called) from error
-            return _written(batches, called, chosen, size if computed else None)
+            return _written(batches, called, chosen, size, computed=computed)
 
         size = os.path.getsize(path)
         return heard(write, connection.interrupt, time_for(size) if computed else None, lambda: too_long(called, size))
@@ -104,6 +114,7 @@ def _confine(connection: Any, path: str, folder: str) -> None:
     ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
     connection.execute(f"SET memory_limit = '{min(max(room, LEAST), bytes_of(limit) or room)}B'")
     connection.execute(f"ATTACH {literal(os.path.abspath(path))} AS given (READ_ONLY)")
+    connection.execute("USE given")  # views of DuckDB before 1.2 look for their tables there alone
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -122,10 +133,10 @@ def _not_followed(error: Exception, called: str) -> DataError:
     )
 
 
-def _written(batches: Any, called: str, table: str, size: int | None) -> Finds:
-    """The rows, written once; those of a view in a file of ``size`` bytes may take so much room."""
-    kept = batches if size is None else Bounded(batches, room_for(size), called)
-    return found_once(kept, called, {"table": table})
+def _written(batches: Any, called: str, table: str, size: int, *, computed: bool) -> Finds:
+    """The rows, written once; those of a file of ``size`` bytes may take so much room, more where they are stored."""
+    most, full = (room_for, too_large) if computed else (room_for_stored, too_large_stored)
+    return found_once(Bounded(batches, most(size), lambda: full(called, size)), called, {"table": table})
 
 
 def _choose(path: str, table: str | None, names: Sequence[str]) -> str:
@@ -152,20 +163,13 @@ def _sqlite(path: str, table: str | None) -> Finds:
     address = f"file:{quote_url(os.path.abspath(path))}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)) as connection:
-            _confine_sqlite(connection)
-            named = dict(
-                connection.execute(
-                    "SELECT name, type = 'view' OR upper(sql) LIKE '%GENERATED ALWAYS%' OR upper(sql) LIKE '% AS (%'"
-                    " FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
-                    " AND upper(sql) NOT LIKE 'CREATE VIRTUAL%' ORDER BY 1"
-                ).fetchall()
-            )
+            named = _confine_sqlite(connection)
             chosen = _choose(path, table, list(named))
             called, size = f"{path}::{chosen}", os.path.getsize(path)
-            computed = bool(named[chosen])
+            computed = named[chosen]
 
             def write() -> Finds:
-                return _written(_Rows(connection, chosen, called), called, chosen, size if computed else None)
+                return _written(_Rows(connection, chosen, called), called, chosen, size, computed=computed)
 
             seconds = time_for(size) if computed else None
             return heard(write, connection.interrupt, seconds, lambda: too_long(called, size))
@@ -179,20 +183,36 @@ ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 
 NOT_CALLED = frozenset({"load_extension", "fts3_tokenizer"})
 
 
-def _confine_sqlite(connection: sqlite3.Connection) -> None:
-    """A connection whose statements read this database and do nothing else."""
+_NAMED = (
+    "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+    " AND upper(sql) NOT LIKE 'CREATE VIRTUAL%' ORDER BY 1"
+)
+_COMPUTED = "SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)"
+"""Columns of a table that are computed, when they are read or when they were written."""
+
+
+def _confine_sqlite(connection: sqlite3.Connection) -> dict[str, bool]:
+    """A connection whose statements read this database and do nothing else.
+
+    What comes back is whether a table computes anything, by name; views do.
+    """
     connection.execute("PRAGMA trusted_schema = OFF")
     if hasattr(connection, "setconfig"):  # from Python 3.12 on
         connection.setconfig(getattr(sqlite3, "SQLITE_DBCONFIG_DEFENSIVE"), True)  # noqa: B009
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_HELD)
     connection.execute("BEGIN")
+    named = {
+        name: kind == "view" or connection.execute(_COMPUTED, [name]).fetchone() != (0,)
+        for name, kind in connection.execute(_NAMED).fetchall()
+    }
 
     def authorise(action: int, first: str | None, second: str | None, *_: Any) -> int:
         may = action in ALLOWED and not (action == sqlite3.SQLITE_FUNCTION and second in NOT_CALLED)
         return sqlite3.SQLITE_OK if may else sqlite3.SQLITE_DENY
 
     connection.set_authorizer(authorise)
+    return named
 
 
 class _Rows:

@@ -12,6 +12,7 @@ of the log has to be one that leads nowhere else.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 from mixope.base.errors import DataError, MixopeError
 from mixope.logs.sources import reading
@@ -33,8 +35,11 @@ from mixope.logs.sources.stores import Store, endpoint_of, is_address
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
 ACTIONS = ("add", "remove", "metaData", "protocol")
-NAMES = ("path", "pathOrInlineDv")
-"""The keys of all actions under which the log names files."""
+PATH, VECTOR = "path", "pathOrInlineDv"
+"""The keys of all actions under which the log names files, and files of deletion vectors."""
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+"""The digits to base 85 of Delta tables, and those of Python."""
 FEATURES = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
 """What a table may be able to do: whether it has done so is looked at where it matters."""
 WHOLE = ("byte", "short", "integer", "long")
@@ -276,9 +281,20 @@ def _admit_log(gate: Gate) -> None:
 def _named(said: Any) -> Iterator[str]:
     """The names of files in an action, wherever they stand."""
     for key, value in said.items() if isinstance(said, Mapping) else ():
-        if key in NAMES and isinstance(value, str) and said.get("storageType", "p") == "p":
+        if key == PATH and isinstance(value, str):
             yield value
+        elif key == VECTOR and isinstance(value, str) and said.get("storageType") != "i":
+            yield value if said.get("storageType") == "p" else _vector_file(value)
         yield from _named(value)
+
+
+def _vector_file(said: str) -> str:
+    """The file of a deletion vector that goes by a number, in 20 digits after the folder that it lies in."""
+    folder, digits = said[:-20], said[-20:]
+    if len(digits) < 20 or not digits.isascii():
+        raise ValueError(f"deletion vectors with such a name: {said[:80]!r}")
+    number = base64.b85decode(digits.translate(str.maketrans(Z85, B85)))
+    return f"{folder}{folder and '/'}deletion_vector_{UUID(bytes=number)}.bin"
 
 
 class NotPlain(DataError):

@@ -14,6 +14,7 @@ from typing import Any
 from mixope.base.errors import DataError
 from mixope.formats.groups import Group, opened_hdf5
 from mixope.logs.sources import reading
+from mixope.logs.sources.arrow_sizes import refuse_larger
 from mixope.logs.sources.checksums import VERIFIED
 from mixope.logs.sources.gate import below
 from mixope.logs.sources.marks import MINARI_MAIN
@@ -67,8 +68,11 @@ def _table(path: str, storage: str) -> Any:
             with pq.ParquetFile(path, **VERIFIED) as file:
                 table = file.read()
         else:
-            with pa.OSFile(path) as stored, pa.ipc.open_file(stored) as file:
-                table = file.read_all()
+            with pa.OSFile(path) as stored:
+                refuse_larger(stored, path)
+                stored.seek(0)
+                with pa.ipc.open_file(stored) as file:
+                    table = file.read_all()
         table.validate(full=True)
         return table.combine_chunks()
 

@@ -32,7 +32,7 @@ from mixope.estimators import REGISTRY
 from mixope.paper.cases import CARTPOLE, log_seed, world
 from mixope.paper.experiment import Row
 from mixope.policies import DiscreteCallablePolicy, Mixture, Policy, TabularPolicy
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 from mixope.uncertainty import Interval, IntervalChoice, Scores, judge_scores, widen
 
 LEVEL = 0.95
@@ -104,12 +104,12 @@ class CoveredLog:
 
     def measure(self) -> list[Row]:
         """One row per estimator and interval; a refusal is a row without an interval."""
-        seen = look(self._simulate())
+        session = look(self._simulate())
         made = {"scores": self._from_scores, "refits": self._from_refits, "blocks": self._from_blocks}[self.source]
         return [
             {"estimand": called(estimand), **row}
             for estimand, names in self._questions().items()
-            for row in made(seen, estimand, names)
+            for row in made(session, estimand, names)
         ]
 
     def _simulate(self) -> Any:
@@ -133,9 +133,9 @@ class CoveredLog:
     def _targets(self) -> dict[str, Policy]:
         return policies(self.environment, self.loggers, self.observed)
 
-    def _from_scores(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+    def _from_scores(self, session: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
         targets, true = self._targets(), truths(self.environment, self.loggers, estimand)
-        by_name = self._answers(seen, targets, estimand, names, "t")
+        by_name = self._answers(session, targets, estimand, names, "t")
         for name in names:
             if TARGET not in by_name[name] or NEAR not in by_name[name]:
                 yield from (_row(name, kind, true[TARGET]) for kind in (*SCORES, PAIR))
@@ -145,10 +145,10 @@ class CoveredLog:
                 yield _judged(first, kind, true[TARGET], *from_scores(first, kind))
             yield _judged(first, PAIR, true[TARGET] - true[NEAR], *difference(first, second))
 
-    def _from_blocks(self, seen: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+    def _from_blocks(self, session: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
         target = {TARGET: self._targets()[TARGET]}
         true = truths(self.environment, self.loggers, estimand)[TARGET]
-        for name, found in self._answers(seen, target, estimand, names, BLOCKS).items():
+        for name, found in self._answers(session, target, estimand, names, BLOCKS).items():
             if TARGET in found:
                 e = found[TARGET]
                 yield _judged(e, BLOCKS, true, e.value, e.standard_error, e.interval)
@@ -156,15 +156,16 @@ class CoveredLog:
                 yield _row(name, BLOCKS, true)
 
     def _answers(
-        self, seen: Counted | Sampled, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
+        self, session: Session, targets: Mapping[str, Policy], estimand: Estimand, names: list[str], kind: str
     ) -> dict[str, dict[str, Estimate]]:
         """Estimates by estimator and target; one that refused is not there."""
         choice = IntervalChoice(kind)
-        found = answer(seen, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=[])
+        found = answer(session, targets, names, estimand=estimand, level=LEVEL, interval=choice, skipped=[])
         return {name: {e.target: e for e in found if e.estimator == name} for name in names}
 
-    def _from_refits(self, counted: Counted | Sampled, estimand: Estimand, names: list[str]) -> Iterator[Row]:
-        assert isinstance(counted, Counted)
+    def _from_refits(self, session: Session, estimand: Estimand, names: list[str]) -> Iterator[Row]:
+        counted = session.counted
+        assert counted is not None
         target = self._targets()[TARGET]
         true = truths(self.environment, self.loggers, estimand)[TARGET]
         (groups,) = counted.rounds().ask([episode_counts_request(counted)])

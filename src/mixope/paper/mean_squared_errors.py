@@ -32,7 +32,7 @@ from mixope.features import NormalisedBumps
 from mixope.paper.cases import PENDULUM, TRAINED, PaperCase, log_seed, world
 from mixope.paper.experiment import Row, number
 from mixope.session.questions import ask
-from mixope.session.session import Counted, Sampled, look
+from mixope.session.session import Session, look
 
 Form = Literal["general", "paper", "others"]
 TRAJECTORIES, HORIZON = "trajectories", "horizon"
@@ -89,27 +89,27 @@ class Evaluated:
         """One row per method: its value, or why it gave none."""
         here = world(self.environment, self.loggers)
         logs = here.simulate(self.episodes, self.horizon, self.simulation_seed())
-        seen = look(logs, features=NormalisedBumps(self.bumps) if self.bumps else None)
+        session = look(logs, features=NormalisedBumps(self.bumps) if self.bumps else None)
         methods = (SEVERAL if self.loggers > 1 else SINGLE)[self.form]
         bound, rows = here.bound(self.horizon), self.episodes * self.horizon
         known = {"truth": here.truth, "bound": None if bound is None else bound / rows}
-        found = self._solved(seen, here, methods)
+        found = self._solved(session, here, methods)
         return [{"method": name, **_told(outcome), **known} for name, outcome in zip(methods, found, strict=True)]
 
-    def _solved(self, seen: Counted | Sampled, here: PaperCase, methods: Sequence[str]) -> list[Any]:
+    def _solved(self, session: Session, here: PaperCase, methods: Sequence[str]) -> list[Any]:
         """Solutions or refusals, of all methods in common scans, without intervals and checks, which cost the most."""
         (question,) = ask(
-            seen.logs,
-            seen.labels,
+            session.logs,
+            session.labels,
             {"target": here.target},
             estimand=Estimand("average"),
             loggers=here.loggers,
-            columns=seen.columns,
+            columns=session.columns,
         )
-        problem = seen.problem(question)
+        problem = session.problem(question)
         starts = [partial(make_estimator(make(name, self.form)).solve, problem) for name in methods]
         with one_thread():
-            return seen.rounds(question.device).run(together(starts))
+            return session.rounds(question.device).run(together(starts))
 
 
 def _told(outcome: Any) -> Row:

@@ -34,7 +34,7 @@ from mixope.requests.device_kernel import BumpTable, FoldRows, Precision, added,
 from mixope.requests.device_plan import PlanInput, ProductPlan, Side, SquarePlan, SumPlan, TotalPlan, planned
 from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.request import Batch, content_key
-from mixope.requests.rows import FOLDS, Rows, fold_of, row_columns, told
+from mixope.requests.rows import FOLDS, Rows, fold_of, required, row_columns
 
 PIECE, LARGE_PIECE, LARGE_MEMORY = 1 << 15, 1 << 17, 40e9
 """Rows of a piece, and of one on a device with so many bytes."""
@@ -105,7 +105,7 @@ class DeviceMoments:
         """The same of arrays."""
         if len(rows) == 0:
             return Staged(self, None, {}, 0)
-        fold = fold_of(told(rows.draw), FOLDS)
+        fold = fold_of(required(rows.draw), FOLDS)
         numbers = {id(each): k for k, each in enumerate(self._maps)}
         sizes = tuple(map(padded_size, self.maps))
         part = planned([request.terms(rows) for request in self.requests], numbers, sizes, fold)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy
 from mixope.requests.followed import Followed, follow_up
-from mixope.requests.grouping import Lookup
+from mixope.requests.grouping import Grouped, Lookup
+from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import Transitions, restrict
 
@@ -35,6 +36,8 @@ class Problem:
     seed: int = 0
     numbers: Lookup | None = field(default=None, repr=False, compare=False)
     """The number of every transition, by its raw values: what a request for whole episodes needs."""
+    by_episode: Grouped | None = field(default=None, repr=False, compare=False)
+    """The request for how often every episode had each transition."""
     whole: Problem | None = field(default=None, repr=False, compare=False)
     """The question of which this is a part: its target has been asked about all pairs already."""
     followed: Followed | None = field(default=None, repr=False, compare=False)
@@ -43,6 +46,17 @@ class Problem:
     """1 where scores of single steps are wanted besides, for blocks of them."""
     reader: Reader | None = field(default=None, repr=False, compare=False)
     """What whoever asks wants to read off a solution on counts while the flow behind it is there."""
+    kind: ClassVar[str] = "counts"
+    """What an estimator takes that can solve it."""
+
+    @property
+    def counted(self) -> Problem | None:
+        """Itself: states are counted."""
+        return self
+
+    def either(self, on_counts: Callable[[Problem], T], on_features: Callable[[Any], T]) -> T:
+        """Of what is to be done on counts and what on features, the one that applies, done."""
+        return on_counts(self)
 
     @classmethod
     def of_logged(
@@ -92,6 +106,12 @@ class Problem:
             raise UsageError("this problem was made from counts alone and cannot ask for whole episodes")
         return NumberedSteps(self.numbers)
 
+    def counts_by_episode(self) -> Grouped:
+        """The request for how often every episode had each transition."""
+        if self.by_episode is None:
+            raise UsageError("this problem was made from counts alone and cannot ask for those of every episode")
+        return self.by_episode
+
     @cached_property
     def pair_target(self) -> FloatArray:
         """π(a|s) on the logged pairs; a part reads off what the whole was told."""
@@ -131,6 +151,16 @@ class Problem:
         """Drop what was kept. It refers back to the question: memory would be freed late."""
         self._kept.clear()
 
+    def forget_before(self, requests: Sequence[Any]) -> None:
+        """Drop what nobody needs once these are asked: the flow, if they are scores, which are the last to be asked."""
+        if all(isinstance(request, ScoreTable) for request in requests):
+            self.forget()
+
+    @property
+    def leaves_propensities(self) -> bool:
+        """Whether propensities were recorded, and it should be said that they are not used: not of counted actions."""
+        return False
+
     @cached_property
     def _kept(self) -> dict[Callable[[Problem], Any], Any]:
         return {}
@@ -157,7 +187,7 @@ class Problem:
         return law
 
 
-Reader = Callable[[Problem, Any], Any]
+Reader = Callable[[Any, Any], Any]
 """Of a question and a solution on its counts, what is wanted of the flow behind it."""
 
 

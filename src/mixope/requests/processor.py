@@ -52,7 +52,7 @@ def crossed(columns: FeatureColumns, rows: Rows) -> FloatArray:
 
 def add_terms(total: Moments, terms: Sequence[Term], rows: Rows, fold: int) -> None:
     """What rows of one fold add to some moments, in place."""
-    columns, sums = Columns(rows), list[ColumnSum]()
+    columns, sums = RowColumns(rows), list[ColumnSum]()
     for term in terms:
         match term:
             case Product(name, left, right, by_fold):
@@ -70,7 +70,7 @@ def add_terms(total: Moments, terms: Sequence[Term], rows: Rows, fold: int) -> N
 
 
 @dataclass(frozen=True)
-class Columns:
+class RowColumns:
     """The columns of terms, for some rows."""
 
     rows: Rows

@@ -193,7 +193,7 @@ def drawn(table: pa.Table) -> IntArray:
     return np.where(unit.is_null().to_numpy(), episode_hash(table, ("episode_id",)), found)
 
 
-def told(episodes: IntArray | None) -> IntArray:
+def required(episodes: IntArray | None) -> IntArray:
     """Which episodes rows belong to, where they say so."""
     if episodes is None:
         raise UsageError("these rows do not say which episode they belong to")

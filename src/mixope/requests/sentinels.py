@@ -66,14 +66,17 @@ def sentinels_of(rows: Rows) -> list[Sentinel]:
     return found
 
 
-def warn_of_sentinels(rows: Rows, names: Sequence[str]) -> tuple[Sentinel, ...]:
-    """Those with names, and what to do; ``names`` are those of the columns, or of the one that holds vectors."""
+def named_sentinels(rows: Rows, names: Sequence[str]) -> tuple[Sentinel, ...]:
+    """Those with names; ``names`` are those of the columns, or of the one that holds vectors."""
     width = rows.observation[:1].size
     named = len(names) == width
-    found = [
+    return tuple(
         replace(one, name=names[one.column] if named else f"{names[0]}[{one.column}]") for one in sentinels_of(rows)
-    ]
-    for one in found:
+    )
+
+
+def warn_of_sentinels(sentinels: Sequence[Sentinel]) -> None:
+    """Warn of each, and say what to do."""
+    for one in sentinels:
         advice = ". Leave the value out (null) where states have columns, or drop these rows"
         warnings.warn(MixopeWarning(one.sentence + advice), stacklevel=2)
-    return tuple(found)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mixope.session.session import Counted, Sampled, count, first_count, first_scan, look, no_rows, sample
+from mixope.session.session import Counted, Sampled, Session, count, first_count, first_scan, look, no_rows, sample
 
-__all__ = ["Counted", "Sampled", "count", "first_count", "first_scan", "look", "no_rows", "sample"]
+__all__ = ["Counted", "Sampled", "Session", "count", "first_count", "first_scan", "look", "no_rows", "sample"]

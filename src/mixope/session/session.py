@@ -9,26 +9,37 @@ scores of the estimators are summed by episode.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError
 from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
-from mixope.engines import CheckpointedEngine, Engine, MemoryEngine, bounded, choose, settings_of, with_checkpoint
+from mixope.engines import (
+    CLUSTERS,
+    CheckpointedEngine,
+    Engine,
+    MemoryEngine,
+    bounded,
+    choose,
+    settings_of,
+    with_checkpoint,
+)
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
 from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.features.on_policy import on_policy_on_features
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
-from mixope.logs import LARGE, UNIT, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
+from mixope.logs import LARGE, UNIT, Logs, Past, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.requests.checksum import Checksum, Sums
+from mixope.requests.episode_counts import counts_by_episode
 from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.requests.joined import Joined
@@ -40,19 +51,22 @@ from mixope.requests.repeats import repeats_of_rows
 from mixope.requests.request import Request
 from mixope.requests.sample import SAMPLE_ROWS, Sample
 from mixope.requests.scores import ScoreTable
-from mixope.requests.sentinels import warn_of_sentinels
+from mixope.requests.sentinels import named_sentinels, warn_of_sentinels
 from mixope.requests.shifts import shifts_of_vectors
 from mixope.requests.spread import Spread, spread_grouping, useful_knots
 from mixope.requests.stale import stale_vectors
 from mixope.requests.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.requests.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.requests.values import CategoryValues
+from mixope.requests.vector_pasts import WholeEpisodes, vector_pasts
 from mixope.session.questions import Question, as_logs, check_seed
 from mixope.session.sizes import refuse_too_large
 from mixope.session.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
 from mixope.solvers.devices import Device
 from mixope.uncertainty import IntervalChoice
 from mixope.uncertainty.choice import BLOCKS
+
+T = TypeVar("T")
 
 MOST_PIECES = 200_000
 """Steps are kept apart for blocks up to so many; of longer logs, pieces of several steps."""
@@ -65,23 +79,28 @@ def look(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
-) -> Counted | Sampled:
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+) -> Session:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
     Logs that were looked at before are not read again: the first scan is kept with them (:func:`first_scan`).
     ``checkpoint`` is a folder that keeps the answers of this scan and of all that follow. ``unit`` is the
-    column that says who an episode belongs to.
+    column that says who an episode belongs to; ``lags`` and ``history`` put the past of an episode beside its states.
     """
     check_seed(seed)
+    past = Past.of(lags, history)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if unit is not None:
-        chosen_before = logs.engine if isinstance(logs, Counted | Sampled) else None
+        chosen_before = logs.engine if isinstance(logs, Session) else None
         logs, engine = _of_units(logs, unit), engine or chosen_before
-    if isinstance(logs, Counted | Sampled):
-        if features is None and (isinstance(logs, Counted) or logs.seed == seed):
+    if past is not None:
+        logs, engine = _with_past(logs, past, engine)
+    if isinstance(logs, Session):
+        if features is None and logs.drawn_with(seed):
             return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
-        features = features or (logs.features if isinstance(logs, Sampled) else None)
+        features = features or logs.features
         logs, engine = logs.logs, engine or logs.engine
     logs = as_logs(logs)
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
@@ -92,7 +111,7 @@ def look(
 
 def first_scan(
     logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0, *, fits: bool = False
-) -> Counted | Sampled:
+) -> Session:
     """The first scan of these logs, made once: it is kept with the logs for whoever looks at them in the same way.
 
     What is kept refers to the rows, not to these logs, so that they are freed at once when nobody holds them. A scan
@@ -100,44 +119,173 @@ def first_scan(
     """
     counted = features is None and logs.schema.discrete
     key = (settings_of(engine), None if counted else seed)
-    kept: tuple[Counted | Sampled, bool] | None = logs.recall("first scan", key)
+    kept: tuple[Session, bool] | None = logs.recall("first scan", key)
     if kept is not None:
         found, of_these = kept
+        _warn(found)
         return found.again(logs if of_these else found.logs, engine, features)
     mine = bounded(logs, engine)
     if not fits:
         refuse_too_large(mine, counted=counted)
-    found = count(mine, engine) if counted else sample(mine, engine, features, seed)
+    new: Session = count(mine, engine) if counted else sample(mine, engine, features, seed)
+    _warn(new)
     if not isinstance(engine, CheckpointedEngine):
-        of_these = found.logs is logs
-        bare = found.again(logs.twin() if of_these else found.logs, MemoryEngine(), None)
+        of_these = new.logs is logs
+        bare = new.again(logs.twin() if of_these else new.logs, MemoryEngine(), None)
         logs.keep("first scan", key, (bare, of_these))
-    return found
+    return new
+
+
+def _warn(session: Session) -> None:
+    """Of numbers among the states that stand for something else: whoever asks again hears it again."""
+    session.either(lambda counted: None, lambda sampled: warn_of_sentinels(sampled.sums.sentinels))
 
 
 def first_count(logs: Logs, engine: Engine) -> Counted:
     """The same of logs whose states can be counted, and whose counts are known to fit in memory."""
-    found = first_scan(logs, engine, fits=True)
-    assert isinstance(found, Counted)
+    found = first_scan(logs, engine, fits=True).counted
+    assert found is not None
     return found
 
 
 def _of_units(logs: Any, unit: str) -> Any:
     """Logs whose episodes belong to what a column says; those that say it already are as they were."""
-    plain = logs.logs if isinstance(logs, Counted | Sampled) else as_logs(logs)
+    plain = logs.logs if isinstance(logs, Session) else as_logs(logs)
     if plain.schema.mapping.get(UNIT) == unit:
         return logs
     return plain.with_unit(unit)
 
 
+def _with_past(logs: Any, past: Past, engine: str | Engine | None) -> tuple[Any, str | Engine | None]:
+    """Logs with their past beside their states, and the engine; those that have it already are as they were."""
+    if isinstance(logs, Session):
+        if logs.logs.past == past:
+            return logs, engine
+        logs, engine = logs.logs, engine or logs.engine
+    return with_past(as_logs(logs), past, choose(engine, as_logs(logs))), engine
+
+
+def with_past(logs: Logs, past: Past, engine: Engine) -> Logs:
+    """Logs with their past beside their states, put in order on this machine and within the bounds of an engine."""
+    if engine.name in CLUSTERS and not logs.in_memory:
+        raise UsageError(
+            Advice(
+                "the past of episodes is put beside their states on this machine, and workers of engine"
+                f" {engine.name!r} may be elsewhere, where they cannot read it: leave the engine out, use ",
+                Setting("engine", "processes"),
+                ", or log the columns of the past themselves and leave out ",
+                *past.settings,
+            )
+        )
+    return bounded(logs, engine).with_past(past.lags, past.history)
+
+
 @dataclass(frozen=True)
-class Counted:
-    """Logs after the first scan, as counts of transitions."""
+class Session(ABC):
+    """Logs, the engine that reads them, and what the first scan found: it makes problems, and answers requests."""
 
     logs: Logs
     engine: Engine
+
+    @abstractmethod
+    def either(self, on_counts: Callable[[Counted], T], on_sample: Callable[[Sampled], T]) -> T:
+        """Of what is to be done with counts and what with a sample, the one that applies, done."""
+
+    @property
+    def counted(self) -> Counted | None:
+        """Itself, where states are counted."""
+        return None
+
+    @property
+    def columns(self) -> StateColumns | None:
+        """Of mixed states."""
+        return None
+
+    @property
+    def features(self) -> FeatureMap | None:
+        """The feature map that was given."""
+        return None
+
+    @property
+    def learns(self) -> bool:
+        """Whether a value may be learned from the states as they are: they are numbers, of several episodes."""
+        return False
+
+    def drawn_with(self, seed: int) -> bool:
+        """Whether this is what a first scan with that seed finds."""
+        return True
+
+    @property
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """All loggers."""
+
+    @property
+    @abstractmethod
+    def automatic(self) -> tuple[str, ...]:
+        """The default estimator, and what is shown beside it."""
+
+    @property
+    @abstractmethod
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and the highest reward."""
+
+    @abstractmethod
+    def again(self, logs: Logs, engine: Engine, features: FeatureMap | None) -> Session:
+        """The same first scan for other questions: what they derive from it is theirs."""
+
+    @abstractmethod
+    def problem(
+        self, question: Question, *, blocks: bool = False, reader: Reader | None = None
+    ) -> Problem | FeatureProblem:
+        """The question as estimators see it; with scores by steps where ``blocks`` of them are wanted.
+
+        ``reader`` says what is wanted of the flow behind a solution, where there is one.
+        """
+
+    @abstractmethod
+    def rounds(self, device: Device = "cpu") -> Rounds:
+        """Answers requests by scans of these logs."""
+
+    @abstractmethod
+    def on_policy(
+        self, estimand: Estimand, *, blocks: bool = False, fit: bool = True, seed: int = 0
+    ) -> Asking[OnPolicyValues]:
+        """What those who wrote the logs earn by themselves; with scores by steps where ``blocks`` are wanted."""
+
+    @abstractmethod
+    def structure(self, seed: int = 0, estimand: Estimand = Estimand()) -> Asking[EpisodeSums]:
+        """What the logs are, episode by episode."""
+
+    @abstractmethod
+    def wants_blocks(self, choice: IntervalChoice, estimand: Estimand, rounds: Rounds, seed: int = 0) -> bool:
+        """Whether an interval may rest on blocks of steps."""
+
+    @abstractmethod
+    def survey(self, sums: EpisodeSums) -> Survey:
+        """What the logs are."""
+
+
+@dataclass(frozen=True)
+class Counted(Session):
+    """Logs after the first scan, as counts of transitions."""
+
     groups: GroupSums
     transitions: Transitions
+
+    def either(self, on_counts: Callable[[Counted], T], on_sample: Callable[[Sampled], T]) -> T:
+        """With counts."""
+        return on_counts(self)
+
+    @property
+    def counted(self) -> Counted:
+        """Itself."""
+        return self
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and the highest reward."""
+        return float(self.transitions.lowest.min()), float(self.transitions.highest.max())
 
     def again(self, logs: Logs, engine: Engine, features: FeatureMap | None) -> Counted:
         """The same first scan for other questions: what they derive from it is theirs."""
@@ -147,11 +295,6 @@ class Counted:
     def labels(self) -> tuple[str, ...]:
         """All loggers."""
         return self.transitions.loggers
-
-    @property
-    def columns(self) -> StateColumns | None:
-        """Of mixed states; what is counted has none."""
-        return None
 
     @property
     def automatic(self) -> tuple[str, ...]:
@@ -167,6 +310,11 @@ class Counted:
         table = self.groups.keyed_by(keys)
         return Lookup(table.append_column(TRANSITION, pa.array(np.arange(table.num_rows))), keys)
 
+    @property
+    def by_episode(self) -> Grouped:
+        """The request for how often every episode had each transition."""
+        return counts_by_episode(self.logs.schema, self.numbers)
+
     def problem(self, question: Question, *, blocks: bool = False, reader: Reader | None = None) -> Problem:
         """The question as estimators see it; with scores by step where ``blocks`` of them are wanted.
 
@@ -179,6 +327,7 @@ class Counted:
             question.loggers,
             seed=question.seed,
             numbers=self.numbers,
+            by_episode=self.by_episode,
             piece_steps=1 if blocks else None,
             reader=reader,
         )
@@ -336,16 +485,32 @@ def no_rows(logs: Logs) -> MixopeError:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class Sampled(Session):
     """Logs after the first scan, as totals of the episodes and a sample of the rows."""
 
-    logs: Logs
-    engine: Engine
     rows: SampledRows
     facts: Survey
     sums: EpisodeSums
     checksum: Sums | None = None
     """Of all rows: what every other scan must add up to."""
+
+    def either(self, on_counts: Callable[[Counted], T], on_sample: Callable[[Sampled], T]) -> T:
+        """With a sample."""
+        return on_sample(self)
+
+    @property
+    def learns(self) -> bool:
+        """Where nobody made features by hand, and there are episodes to hold out."""
+        return self.features is None and self.facts.n_episodes > 1
+
+    def drawn_with(self, seed: int) -> bool:
+        """Whether the sample was drawn with it."""
+        return self.seed == seed
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The lowest and the highest reward."""
+        return self.facts.lowest, self.facts.highest
 
     def again(self, logs: Logs, engine: Engine, features: FeatureMap | None) -> Sampled:
         """The same first scan for other questions: what they derive from it is theirs."""
@@ -427,12 +592,17 @@ class Sampled:
 def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:
     """One scan: the totals and the structure of every episode, a sample of the rows, the actions where they are ids."""
     schema = logs.schema
-    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed), CategoryValues()]
+    requests: list[Request] = [
+        EpisodeShape(seed),
+        Sample(SAMPLE_ROWS, seed),
+        CategoryValues(),
+        WholeEpisodes(seed=seed),
+    ]
     if schema.action_kind == "discrete":
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
     with logs.scanning():
-        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
-        shape, chosen, values, *actions = scanned
+        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None,) * 4
+        shape, chosen, values, whole, *actions = scanned
         if shape is None or len(chosen.rows) == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows, *actions)
@@ -458,13 +628,15 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
         any_end=bool(totals.ended.any()),
         columns=_columns_of(schema, values.found, facts.n_rows),
     )
-    sentinels = warn_of_sentinels(known.sample, schema.observation)
+    sentinels = named_sentinels(known.sample, schema.observation)
     repeats = repeats_of_rows(shape, chosen.rows)
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
+        rows = whole.in_order(schema)
+        pasts = () if rows is None else vector_pasts(rows, seed)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
-    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale)
+    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale, pasts=pasts)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mixope.base.pool import _BEGIN as BEGIN
+
 SOCKETS = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto", "socket.__new__", "urllib.Request")
 PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
 TREE = Path(__file__).parents[3]
@@ -80,8 +82,14 @@ class Watch:
                         self.found.append(f"opened {os.fsdecode(path)}")
                 finally:
                     self.on = True
-        elif event.startswith((*SOCKETS, *PROGRAMS)):
+        elif event.startswith((*SOCKETS, *PROGRAMS)) and not _is_worker(event, arguments):
             self.found.append(f"{event} {arguments!r}"[:300])
+
+
+def _is_worker(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Whether a program is a process of our own that shares the work."""
+    words = arguments[1] if event == "subprocess.Popen" else ()
+    return list(words[:4]) == [sys.executable, "-P", "-c", BEGIN]
 
 
 WATCH = Watch()

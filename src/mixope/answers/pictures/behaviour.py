@@ -33,9 +33,11 @@ Choices = tuple[FloatArray, FloatArray, FloatArray]
 
 def reliability(problem: Problem | FeatureProblem) -> Reliability | None:
     """Of what is known of the loggers, or was fitted to them; None where there is nothing to be held against."""
-    if isinstance(problem, FeatureProblem):
-        return problem.known.once(("reliability",), lambda: _of_classifier(problem.known))
-    return problem.once(_on_counts)
+    return problem.either(lambda counted: counted.once(_on_counts), _on_features)
+
+
+def _on_features(problem: FeatureProblem) -> Reliability | None:
+    return problem.known.once(("reliability",), lambda: _of_classifier(problem.known))
 
 
 def _on_counts(problem: Problem) -> Reliability | None:

@@ -145,8 +145,7 @@ def follow(problem: Problem, behaviour: Behaviour, weight: FloatArray, calibrate
     groups = _kept_groups(problem, onward.next_state, inside, restarts, used)
     if len(groups) == 0:
         raise DataError(
-            "the target cannot be followed anywhere in these logs: none of its actions leads from a logged state to"
-            " another",
+            "target and logs do not overlap: wherever it goes, the target takes actions that were never logged",
             expected="logged actions that the target takes too",
             hint=Advice("check that the target's states and actions are those of the logs: ", Setting("inspect")),
         )

@@ -43,7 +43,7 @@ from mixope.requests.transitions import Transitions, empty_scores, restrict
 NOTHING_LEFT = 1e-6
 """Where γⁿ is below this, what comes after n steps does not count."""
 FROM_STEPS, FROM_EPISODES, FROM_CHAIN = "mean of the steps", "mean of the episodes", "solved from the rows"
-_UNSOLVED = "some episodes were cut, or lack their first steps, and nothing was solved for what is missing"
+_UNSOLVED = "some episodes are truncated or lack their first steps, and the missing part was not estimated"
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from mixope.requests.by_episode import pieces_of_episodes, sum_by_episode
 from mixope.requests.grouping import GroupSums
 from mixope.requests.moments import MomentRequest, Moments
 from mixope.requests.request import Batch, RowRequest
-from mixope.requests.rows import Rows, row_columns, told
+from mixope.requests.rows import Rows, required, row_columns
 from mixope.requests.scores import ClusterScores
 from mixope.requests.terms import ColumnSum, FeatureColumns, NumberSum, Product, Square, Term
 from mixope.requests.trajectories import Trajectories, running_sums, trajectories_of
@@ -309,7 +309,7 @@ class LogRatios:
         each = [self._law(law, rows) for law in self.laws]
         if not self.shares:
             return target - each[0]
-        episode = told(rows.episode)
+        episode = required(rows.episode)
         cumulated = np.stack([running_sums(law, episode) for law in each])
         mixed = logsumexp(cumulated + np.log(np.asarray(self.shares))[:, None], axis=0)
         first = np.append(True, episode[1:] != episode[:-1])

@@ -7,10 +7,10 @@ all targets and estimators of a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from mixope.logs import Schema, StateColumns
 from mixope.policies import ContinuousPolicy, Policy
 from mixope.requests.relevance import relevance_of
 from mixope.requests.request import content_key
-from mixope.requests.rows import FOLDS, Rows, fold_of, told
+from mixope.requests.rows import FOLDS, Rows, fold_of, required
 from mixope.solvers.devices import Device
 
 T = TypeVar("T")
@@ -181,6 +181,12 @@ class FeatureProblem:
     piece_steps: int | None = None
     device: Device = "auto"
     """Where networks are trained and moments added up."""
+    kind: ClassVar[str] = "features"
+    """What an estimator takes that can solve it."""
+    counted: ClassVar[None] = None
+    """No counts of these rows."""
+    reader: ClassVar[None] = None
+    """There is no flow behind a solution, and nothing to be read off it."""
     _solved: dict[tuple[str, int], tuple[object, object]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -193,9 +199,22 @@ class FeatureProblem:
         found: T = self._solved[key][1]  # type: ignore[assignment]
         return found
 
+    def either(self, on_counts: Callable[[Any], T], on_features: Callable[[FeatureProblem], T]) -> T:
+        """Of what is to be done on counts and what on features, the one that applies, done."""
+        return on_features(self)
+
     def forget(self) -> None:
-        """Drop what was solved, and the sums behind it: all who asked for these have what they need."""
+        """Drop what was solved, and the sums behind it."""
         self._solved.clear()
+
+    def forget_before(self, requests: Sequence[Any]) -> None:
+        """Drop what nobody needs once these are asked: all who asked for sums have what they need."""
+        self.forget()
+
+    @property
+    def leaves_propensities(self) -> bool:
+        """Whether propensities were recorded, and it should be said that a fitted behaviour does not use them."""
+        return self.known.has_propensities
 
     def __post_init__(self) -> None:
         if self.folds < 1 or FOLDS % self.folds:
@@ -241,7 +260,7 @@ class FeatureProblem:
 
     def fold_of(self, rows: Rows) -> IntArray:
         """The fold of every row's episode."""
-        return fold_of(told(rows.draw), FOLDS) % self.folds
+        return fold_of(required(rows.draw), FOLDS) % self.folds
 
     def check_ends(self) -> None:
         """An undiscounted total is finite only if episodes end."""

@@ -12,6 +12,7 @@ from typing import Any
 from mixope.base.errors import DataError
 from mixope.logs.provenance import hash_file, hash_stored, hash_table
 from mixope.logs.sources import Piece, outside, plain, reading, total_of, unique
+from mixope.logs.sources.arrow_sizes import refuse_larger, refuse_larger_stream
 from mixope.logs.sources.footers import bounds_of, join, runs
 from mixope.logs.sources.stamps import Stamp, is_local, stamped, stamped_in
 from mixope.logs.sources.stores import Store, here
@@ -298,6 +299,7 @@ def open_arrow(paths: Sequence[str], constants: Mapping[str, str | int], store: 
                 dataset = ds.dataset(place, format="ipc", filesystem=None if store is None else store.filesystem)
                 piece: Piece = ArrowDataset(dataset, (path,), outside(constants, dataset.schema.names))
             else:
+                _refuse_large_stream(file, path, store)
                 file.seek(0)
                 table = pa.ipc.open_stream(file).read_all()
                 table.validate(full=True)
@@ -315,6 +317,18 @@ def _refuse_damaged(path: str, store: Store | None) -> None:
     """
     import pyarrow as pa
 
-    with pa.OSFile(path) if store is None else store.open(path) as stored, pa.ipc.open_file(stored) as file:
-        for number in range(file.num_record_batches):
-            file.get_batch(number).validate(full=True)
+    with pa.OSFile(path) if store is None else store.open(path) as stored:
+        refuse_larger(stored, path, on_disk=store is None or store.on_disk)
+        stored.seek(0)
+        with pa.ipc.open_file(stored) as file:
+            for number in range(file.num_record_batches):
+                file.get_batch(number).validate(full=True)
+
+
+def _refuse_large_stream(file: Any, path: str, store: Store | None) -> None:
+    """An error if all that a stream holds, which is read at once, is far more than its bytes."""
+    import pyarrow as pa
+
+    size = os.path.getsize(path) if store is None else file.size()
+    file.seek(0)
+    refuse_larger_stream(pa.ipc.MessageReader.open_stream(file), size, path)

@@ -58,14 +58,14 @@ class Gate:
     def admit_strictly(self, name: str) -> None:
         """The same for a name that another library is to open: however it decodes the name, it stays below.
 
-        Only plain relative names are sure to be that.
+        Only plain relative names are sure to be that. It is neither a pipe nor a device either.
         """
         said = name
         for _ in range(ROUNDS):
             parts = said.replace("\\", "/").split("/")
             if _SCHEME.match(said) or said.startswith(("/", "\\", "~")) or ".." in parts or "\0" in said:
                 self._refuse_strict(name)
-            self.admit(said)
+            self.file(said)
             said = unquote(said)
 
     def _refuse_strict(self, name: str) -> None:

@@ -21,6 +21,8 @@ SLICE = 0.05
 SECONDS, SECONDS_PER_BYTE = 60.0, 1e-6
 BYTES, BYTES_PER_BYTE = 2_000_000_000, 50
 """What the rows of a view may take: a minute and 2 GB, and more if the file is large."""
+BYTES_PER_STORED = 1_000
+"""What those of a table may take for each byte of the file: a default value is stored once for all rows."""
 
 
 def heard(
@@ -62,17 +64,17 @@ def heard(
 
 
 class Bounded:
-    """Batches with a schema, counted as they pass."""
+    """Batches with a schema, counted as they pass; the error ``full`` where they take more room than ``most``."""
 
-    def __init__(self, batches: Any, most: float, called: str) -> None:
-        self.batches, self.schema, self.most, self.called = batches, batches.schema, most, called
+    def __init__(self, batches: Any, most: float, full: Callable[[], DataError]) -> None:
+        self.batches, self.schema, self.most, self.full = batches, batches.schema, most, full
 
     def __iter__(self) -> Iterator[Any]:
         taken = 0
         for batch in self.batches:
             taken += batch.nbytes
             if taken > self.most:
-                raise _too_large(self.called, self.most)
+                raise self.full()
             yield batch
 
 
@@ -84,6 +86,11 @@ def time_for(size: int) -> float:
 def room_for(size: int) -> float:
     """Bytes that they may take."""
     return float(BYTES + BYTES_PER_BYTE * size)
+
+
+def room_for_stored(size: int) -> float:
+    """Bytes that the rows of a table may take."""
+    return float(BYTES + BYTES_PER_STORED * size)
 
 
 MAKE_A_TABLE = "if the view is yours, store its rows: CREATE TABLE rows AS SELECT * FROM the view, and name that table"
@@ -100,11 +107,23 @@ def too_long(called: str, size: int) -> DataError:
     )
 
 
-def _too_large(called: str, most: float) -> DataError:
+def too_large(called: str, size: int) -> DataError:
+    """The error for a view whose rows take more room."""
     return DataError(
         "The view has far more rows than its database could hold",
         where=called,
-        expected=f"rows of at most {most / 1e9:,.0f} GB in all",
+        expected=f"rows of at most {room_for(size) / 1e9:,.0f} GB in all",
         got="more",
         hint=MAKE_A_TABLE,
+    )
+
+
+def too_large_stored(called: str, size: int) -> DataError:
+    """The error for a table whose rows take more room."""
+    return DataError(
+        "The rows of the table take far more room than its file",
+        where=called,
+        expected=f"at most {room_for_stored(size) / 1e9:,.0f} GB in all, in a file of {size:,} bytes",
+        got="more",
+        hint="if the table is yours, make another one with the columns that a log needs, and name that",
     )

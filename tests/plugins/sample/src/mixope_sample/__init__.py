@@ -1,1 +1,1 @@
-"""A sample: an estimator, a format and a command that mixope finds once this package is installed."""
+"""A sample: an estimator, a format, a check, a policy and a command that mixope finds when this is installed."""
