@@ -85,8 +85,8 @@ def test_a_target_that_earns_more_is_never_said_to_earn_less_than_another_unit()
     assert found.against_logs.value == pytest.approx(np.mean(sums))
     assert found.against_logs.difference.interval.low > 0
     assert "“target” is better than what ran" in decision(found)
-    assert "P(better) > 0.999" in str(found)
-    for text in (decision(found), meaning(found), str(found)):
+    assert "P(better) > 0.999" in found.full()
+    for text in (decision(found), meaning(found), found.full()):
         assert f"{found.logged_mean:.4g}" not in text
 
 
@@ -106,7 +106,7 @@ def test_without_scores_there_is_a_value_and_the_reason_why_there_is_no_differen
     assert found.against_logs.value is not None
     assert found.against_logs.difference is None
     assert "no score" in found.against_logs.because
-    assert "no difference from any logger" in str(found)
+    assert "no difference from any logger" in found.full()
 
 
 @pytest.mark.long

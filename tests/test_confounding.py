@@ -278,13 +278,13 @@ def test_vectors_and_reference_lines_are_refused_in_words():
 def test_it_is_printed_drawn_carded_and_written(tmp_path):
     _, target, _, columns = chain_log(seed=5, episodes=200)
     found = mixope.evaluate(columns, mixope.TabularPolicy(target), confounding=1.5)
-    shown = " ".join(str(found).split())
+    shown = " ".join(found.full().split())
     assert "if hidden reasons chose the logged actions" in shown
     assert found.confounding.sentences[0].split(";")[0] in shown
     page = found.report(tmp_path / "page.html").read_text()
     assert 'href="#confounding"' in page
     assert "The shade is what the value may be" in page
-    assert "If hidden reasons chose actions" in found._repr_html_()
+    assert "If hidden reasons chose the logged actions" in found._repr_html_()
     written = json.loads(found.to_json())["confounding"]
     assert [point["factor"] for point in written["curve"]] == [1.0, 1.1, 1.2, 1.3, 1.5]
     assert mixope.Estimate.from_json(found.to_json()).confounding.curve[-1].factor == 1.5

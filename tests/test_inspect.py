@@ -134,8 +134,8 @@ def test_notes_are_kept(tmp_path):
 
 def test_text_and_json_say_the_same():
     found = inspect(logs(), TARGET)
-    assert "1 to 3 rows, median" in str(found)
-    assert "25.00% of the target's actions" in str(found)
+    assert "1 to 3 rows, median" in found.full()
+    assert "25.00% of the target's actions" in found.full()
     assert json.loads(found.to_json()) == found.to_dict()
 
 
@@ -222,7 +222,7 @@ def test_vectors_have_text_and_a_note_instead_of_coverage():
     found = inspect(vector_logs()[0], target)
     assert found.coverage is None
     assert any("state by state" in note for note in found.notes)
-    assert "observation.1" in str(found)
+    assert "observation.1" in found.full()
     assert coverage_of(vector_logs()[0], target) is None
 
 
@@ -269,6 +269,6 @@ def test_what_is_missing_is_counted_in_all_rows_though_the_scan_leaves_some_out(
         "x": gone.sum(),
         "ward": lost.sum(),
     }
-    shown = str(found)
+    shown = found.full()
     assert f"{gone.mean():.2%}" in shown
     assert f"{lost.mean():.2%}" in shown

@@ -199,7 +199,7 @@ class TestCommand:
         bare = run("inspect", path)
         assert bare.exit_code == 3
         assert "--missing keep" in bare.stderr
-        found = run("inspect", path, "--missing", "keep", "--role", "severity=number")
+        found = run("inspect", path, "--missing", "keep", "--role", "severity=number", "--full")
         assert found.exit_code == 0
         assert "mixed: 5 categories and 3 numbers" in found.stdout
         wrong = run("inspect", path, "--missing", "keep", "--role", "severty=number")
@@ -227,5 +227,5 @@ def test_what_is_missing_is_counted_in_all_rows_where_a_scan_could_not_use_all()
     looked_at = found.vectors.rows
     assert looked_at < found.total_rows
     assert column.missing == np.isnan(number).sum()
-    assert f"{column.missing / n:.2%}" in str(found)
-    assert f"of the {looked_at:,} of {found.total_rows:,} rows" in str(found)
+    assert f"{column.missing / n:.2%}" in found.full()
+    assert f"of the {looked_at:,} of {found.total_rows:,} rows" in found.full()

@@ -60,7 +60,7 @@ def test_nobody_asked_and_nothing_is_said():
     found = mixope.compare(ending(60), targets(safe=0.9, risky=0.2))
     assert found.risk is None
     assert found.no_risk_because is None
-    assert "worst" not in str(found)
+    assert "worst" not in found.full()
 
 
 def test_episodes_that_were_cut_have_no_totals_and_the_rest_stands():
@@ -71,7 +71,7 @@ def test_episodes_that_were_cut_have_no_totals_and_the_rest_stands():
     assert "60 of 60 episodes were cut before their end" in found.no_risk_because
     assert "horizon=…" in found.no_risk_because
     assert "'emp'" not in found.no_risk_because  # it has no distribution
-    assert "no risk against return: " in str(found)
+    assert "no risk against return: " in found.full()
 
 
 def test_a_target_that_no_episode_speaks_of_is_left_out_with_the_reason():
@@ -83,7 +83,7 @@ def test_a_target_that_no_episode_speaks_of_is_left_out_with_the_reason():
     ((name, reason),) = found.risk.refused
     assert name == "risky"
     assert "no logged episode" in reason
-    assert "risky is left out: no logged episode" in " ".join(str(found).split())
+    assert "risky is left out: no logged episode" in " ".join(found.full().split())
     assert Returns.from_json(found.risk.to_json()).refused == ((name, str(reason)),)
     alone = mixope.compare(columns, {"risky": named["risky"]}, horizon=60, risk=0.1)
     assert "all weights vanish" in alone.no_risk_because
@@ -97,7 +97,7 @@ def test_a_share_that_is_none_is_refused_before_anything_is_read(share):
 
 def test_it_is_printed_drawn_carded_and_written(tmp_path):
     found = mixope.compare(ending(), targets(safe=0.9, risky=0.2), risk=0.1)
-    said = str(found)
+    said = found.full()
     assert "risky has the highest mean; safe the highest in the worst 0.1 of episodes" in said
     assert "for one look" in said
     page = found.report(tmp_path / "page.html").read_text()

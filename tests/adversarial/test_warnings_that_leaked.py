@@ -22,7 +22,7 @@ COLUMNS = {
 def test_an_inspection_shows_numbers_whose_squares_overflow():
     far = np.where(np.arange(N) % 2, 1e300, -1e300)[:, None]
     found = mixope.inspect({**COLUMNS, "observation": far, "next_observation": -far})
-    assert "cannot be used" in str(found)
+    assert "cannot be used" in found.full()
     assert found.vectors.observations[0].highest == 1e300
 
 

@@ -117,7 +117,7 @@ def test_a_logger_whose_actions_nobody_else_took_is_not_supported():
     assert all("do not overlap" in row.note for row in result.rows)
     assert result.coverage is None
     assert result.mean_abs_z is None
-    assert "none of 2 loggers" in str(result)
+    assert "none of 2 loggers" in result.full()
     assert json.loads(result.to_json())["rows"][0]["predicted"] is None
 
 

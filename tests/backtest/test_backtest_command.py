@@ -67,7 +67,7 @@ def test_strict_says_that_no_logger_can_be_predicted(tmp_path):
     path = tmp_path / "apart.csv"
     write(worlds.simulate(model, apart, 10, 10, seed=0), path)
     assert run(path).exit_code == 0
-    result = run(path, "--strict")
+    result = run(path, "--strict", "--full")
     assert result.exit_code == 4
     assert "do not overlap" in result.stdout
 
@@ -92,7 +92,7 @@ def test_an_evaluation_can_have_the_backtest_beside_it(logs, tmp_path):
     assert [row["label"] for row in record["backtest"]["rows"]] == ["logger-0", "logger-1"]
     assert record["diagnostics"][-1]["name"] == "backtest"
     assert "No backtest was made" not in page.read_text(encoding="utf-8")
-    assert "every logger predicted from the others" in CliRunner().invoke(app, arguments).stdout
+    assert "every logger predicted from the others" in CliRunner().invoke(app, [*arguments, "--full"]).stdout
 
 
 def test_vectors_are_backtested_too(tmp_path):

@@ -84,7 +84,7 @@ def test_estimators_lists_the_registry():
 def test_the_demo_tells_the_whole_story_and_opens_with_the_answer(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     folder = tmp_path / "shown"
-    result = run("demo", "--output", folder, "--episodes", "24", "--horizon", "40")
+    result = run("demo", "--output", folder, "--episodes", "24", "--horizon", "40", "--full")
     assert result.exit_code == 0
     page = result.stdout
     for words in ("verdict", "interval", "the target really earns", "holds it", "What happened", "efficiency bound"):

@@ -137,7 +137,7 @@ def test_a_default_answers_for_states_that_the_target_does_not_list(tmp_path):
 
 
 def test_the_page_shows_verdict_number_and_interval_first():
-    lines = run("evaluate", *WALK).stdout.splitlines()
+    lines = run("evaluate", *WALK, "--full").stdout.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["verdict", "value", "interval"]
     assert "0.167339 reward per step, long-run average" in lines[1]
     page = "\n".join(lines)
@@ -190,7 +190,8 @@ def test_bounds_under_hidden_confounding(tmp_path):
     assert found["curve"][-1]["factor"] == 1.5
     assert found["against"] == "what the logs earn themselves"
     assert 'id="confounding"' in page.read_text()
-    said = " ".join(run("evaluate", *GRIDWORLD, "--confounding", "1.5", "--threshold", "-100").stdout.split())
+    asked = ("--confounding", "1.5", "--threshold", "-100", "--full")
+    said = " ".join(run("evaluate", *GRIDWORLD, *asked).stdout.split())
     assert "factor on the odds" in said
     assert "above the threshold (-100)" in said
 

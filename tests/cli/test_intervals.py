@@ -55,7 +55,7 @@ def test_blocks_are_taken_for_one_long_episode_and_said_on_every_way_out(one_epi
     said = "there is 1 episode: the interval rests on"
     assert any(alert.startswith(said) for alert in record["alerts"])
     assert record["verdict"] != "not supported by these logs"
-    shown = " ".join(run("evaluate", *one_episode).stdout.split())
+    shown = " ".join(run("evaluate", *one_episode, "--full").stdout.split())
     assert said in shown
     assert method in shown
     assert said in page.read_text()

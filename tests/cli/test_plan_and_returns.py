@@ -52,7 +52,7 @@ def test_a_plan_for_logs(folder):
 
 
 def test_a_plan_for_an_experiment(folder):
-    found = run("plan", folder / "test.parquet", *ARM, "--precision", "0.005")
+    found = run("plan", folder / "test.parquet", *ARM, "--precision", "0.005", "--full")
     assert found.exit_code == 0, found.stderr
     assert "users" in found.stdout
     assert "extrapolation" in found.stdout
@@ -96,7 +96,7 @@ def test_risk_against_return_in_a_comparison(folder):
     assert "worst 0.2" in (folder / "both.svg").read_text()
     assert 'id="risk"' in (folder / "both.html").read_text()
     assert {str(folder / name) for name in ("both.svg", "both.html")} <= set(found.stderr.split())
-    assert "mean of the worst 0.2" in compared(folder, *asked).stdout
+    assert "mean of the worst 0.2" in compared(folder, *asked, "--full").stdout
 
 
 def test_a_picture_of_a_comparison_without_risk_has_its_values(folder):
@@ -106,7 +106,7 @@ def test_a_picture_of_a_comparison_without_risk_has_its_values(folder):
 
 
 def test_risk_that_cannot_be_told_leaves_the_comparison_as_it_is(folder):
-    found = compared(folder, "--risk", "0.2", "--picture", folder / "none.svg")
+    found = compared(folder, "--risk", "0.2", "--picture", folder / "none.svg", "--full")
     assert found.exit_code == 0, found.stderr
     said = " ".join(found.stdout.split())
     assert "no risk against return:" in said

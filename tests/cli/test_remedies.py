@@ -284,7 +284,7 @@ def test_a_note_about_a_column(tmp_path):
     with pytest.warns(mixope.MixopeWarning, match=re.escape("columns={'action_prob': 'prob'}")):
         mixope.read(log)
     for command in (("inspect", log), ("evaluate", log, "--target", write(tmp_path / "t.csv", POLICY))):
-        said = " ".join(run(*command).output.split())
+        said = " ".join(run(*command, "--full").output.split())
         assert "--column action_prob=prob" in said
         assert "columns={" not in said
 

@@ -138,7 +138,7 @@ def test_a_full_disk_is_told_in_words(words, folder):
 @pytest.mark.parametrize("columns", ["0", "1", "5", "40", "nonsense", "100000"])
 def test_nothing_is_lost_on_a_narrow_terminal(columns, folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
-    shown = on("utf-8", "inspect", str(folder / "log.csv")).stdout
+    shown = on("utf-8", "inspect", str(folder / "log.csv"), "--full").stdout
     assert "earned per step" in " ".join(shown.split())
     assert len(shown.splitlines()) > 10
 

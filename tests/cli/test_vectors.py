@@ -209,7 +209,7 @@ def test_inspect_describes_every_column(here):
     (found,) = record["vectors"]["actions"]
     assert (found["lowest"], found["highest"]) == (-0.5, 0.5)
     assert (found["at_lowest"], found["at_highest"]) == ((action == -0.5).sum(), (action == 0.5).sum())
-    page = run("inspect", rows, "--target", "policies:target").stdout
+    page = run("inspect", rows, "--target", "policies:target", "--full").stdout
     assert "vectors of 2 floats" in page
     assert "continuous, 1 component: -0.5 to 0.5" in page
     assert "perhaps it was clipped" in " ".join(page.split())
@@ -224,7 +224,7 @@ def test_inspect_counts_what_is_not_a_number_and_exits_with_3(here):
     assert "The observation is not a finite number" in result.stderr
     record = json.loads(result.stdout)
     assert [c["not_finite"] for c in record["vectors"]["observations"]] == [0, 2]
-    assert "2" in run("inspect", here / "log.parquet").stdout
+    assert "2" in run("inspect", here / "log.parquet", "--full").stdout
 
 
 def test_inspect_counts_discrete_actions_of_vector_states(here):

@@ -143,7 +143,7 @@ def test_where_treatment_drives_units_away_there_is_no_answer_until_somebody_say
     found = mixope.experiment(_leaving(300, rates=(0.02, 0.2)), **WORDS, state="kind")
     assert found.main.decision == "not supported"
     assert found.main.sensitivity is None
-    said = " ".join(str(found).split())
+    said = " ".join(found.full().split())
     assert "how sure these data do not tell whether B is better refused" in said
     assert "the probability that B" not in said
     assert "If a unit without a row earned nothing, say absent='zero'" in found.notes[0]

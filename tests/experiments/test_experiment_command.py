@@ -34,7 +34,7 @@ def test_a_csv_gives_the_same(test_table, tmp_path):
 
 
 def test_the_terminal_says_the_decision_first(test_table):
-    result = run("experiment", test_table, *OPTIONS, "--state", "tired")
+    result = run("experiment", test_table, *OPTIONS, "--state", "tired", "--full")
     assert result.exit_code == 0, result.stderr
     first = next(line for line in result.stdout.splitlines() if line.strip())
     assert first.startswith("B earns less revenue than A in the long run: -0.1")

@@ -51,7 +51,7 @@ def test_both_are_in_json_tables_terminal_and_page(found, tmp_path):
     assert [rail["status"] for rail in written["guardrails"]][:2] == ["held", "broken"]
     assert mixope.Experiment.from_json(found.to_json()).to_json() == found.to_json()
     assert len(found.to_arrow("subgroups")) == 2
-    assert "by plan at entry" in str(found)
+    assert "by plan at entry" in found.full()
     page = found.report(tmp_path / "page.html").read_text()
     assert 'id="guardrails"' in page
     assert 'id="subgroups"' in page

@@ -247,7 +247,7 @@ def test_sensitivity_survives_json_and_has_tables(found: Experiment) -> None:
 
 
 def test_the_terminal_says_what_would_flip_the_decision(found: Experiment) -> None:
-    shown = " ".join(str(found).split())
+    shown = " ".join(found.full().split())
     assert "what would flip it" in shown
     assert "the odds of an arm by a factor of" in shown
     assert "For comparison: the state that is logged moves the odds of the arm by up to" in shown

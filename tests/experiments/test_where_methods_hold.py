@@ -76,11 +76,11 @@ def test_a_refused_experiment_draws_no_conclusion(tmp_path):
     assert record["arms"][0]["decision"] == "not supported"
     assert {line["effect"]["probability_better"] for line in record["arms"][0]["lines"]} == {None}
     assert mixope.Experiment.from_json(found.to_json()).to_json() == found.to_json()
-    assert "< 0.001" not in str(found)
+    assert "< 0.001" not in found.full()
     page = found.report(tmp_path / "page.html").read_text()
     assert "&lt; 0.001" not in page
     found._repr_html_()
 
 
 def test_a_probability_is_never_rounded_to_certainty(far):
-    assert "< 0.001" in str(far)
+    assert "< 0.001" in far.full()

@@ -431,12 +431,12 @@ def test_an_inspection_shows_the_question_and_what_is_dropped(source: Any, log: 
     assert (found.error, found.dropped) == (None, 0)
     assert found.contents is not None
     assert found.contents.logged_mean == pytest.approx(np.mean(log["reward"]))
-    assert "ends='terminated' if" in str(found)
+    assert "ends='terminated' if" in found.full()
 
 
 def test_an_inspection_of_told_logs_has_nothing_to_ask(log: dict[str, list[Any]]) -> None:
     kept, cut = (mixope.inspect(mixope.read(pa.table(log), ends=ends)) for ends in ("terminated", "truncated"))
     assert kept.remarks == ()
-    assert "every row can be used" in str(kept)
+    assert "every row can be used" in kept.full()
     assert [remark.name for remark in cut.remarks] == ["dropped-rows"]
-    assert "every row can be used" in str(cut)
+    assert "every row can be used" in cut.full()

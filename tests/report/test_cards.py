@@ -104,8 +104,9 @@ def test_the_style_touches_nothing_but_cards():
 def test_the_answer_stands_before_what_is_folded():
     found = card(records.estimate())
     top = next(e for e in found.all("div") if e.attributes["class"] == "mixope-top").text
-    for said in ("caution", "-0.1917", "-0.268", "-0.115", "“new” by dr", "8,000 rows", "uncovered mass"):
+    for said in ("caution", "-0.192", "-0.268", "-0.115", "estimator dr", "8,000 rows", "uncovered mass"):
         assert said in top
+    assert "-0.1917" in next(e for e in found.all("details") if "The answer" in e.text).text
     assert "logger-3" in next(e for e in found.all("details") if "Loggers" in e.text).text
 
 
@@ -116,7 +117,9 @@ def test_failed_checks_come_first_then_warned_ones():
     checks = [check("fine", "pass"), check("doubtful", "warn"), check("good", "pass"), check("broken", "fail")]
     made = records.estimate(diagnostics=tuple(checks), verdict=Verdict.UNSUPPORTED)
     (listed,) = (e for e in card(made).all("ul") if e.attributes.get("class") == "mixope-checks")
-    assert re.findall(r"(\w+): \w+ in words", listed.text) == ["broken", "doubtful", "fine"]
+    assert re.findall(r"(\w+): \w+ in words", listed.text) == ["broken", "doubtful"]
+    folded = next(e for e in card(made).all("details") if "Checks behind" in e.text).text
+    assert re.findall(r"(?:failed|caution|ok)(\w+?)\1 in words", folded) == ["broken", "doubtful", "fine", "good"]
 
 
 def test_a_comparison_says_which_target_is_best_and_skips_nothing():

@@ -76,7 +76,12 @@ def test_what_passes_needs_no_remedy_and_what_does_not_has_it():
 
 
 @pytest.mark.parametrize(
-    "shown", [text, lambda record: render(document(record)), lambda record: fragment(card(record))]
+    "shown",
+    [
+        lambda record: text(record, full=True),
+        lambda record: render(document(record)),
+        lambda record: fragment(card(record)),
+    ],
 )
 def test_the_remedy_is_shown(shown):
     assert FOUND.remedy in shown(records.estimate(diagnostics=(*records.CHECKS, WARNED)))

@@ -51,7 +51,7 @@ def test_thousands_of_labels_are_a_sentence():
 def test_what_is_invisible_is_marked_and_warned_of(command, label, tmp_path):
     log = write(tmp_path / "log.csv", LOG.replace("\na,", f"\n{label},").replace("\nb,", "\nnew,"))
     target = () if command == "backtest" else ("--target", write(tmp_path / "t.csv", POLICY))
-    done = run(command, log, *target, "--ends", "truncated")
+    done = run(command, log, *target, "--ends", "truncated", "--full")
     assert done.exit_code == 0, done.stderr
     assert not INVISIBLE.search(done.output)
     assert "[U+" in done.stdout
@@ -98,7 +98,7 @@ def crowd(tmp_path_factory):
 @pytest.mark.parametrize("command", ["evaluate", "inspect", "backtest"])
 def test_hundreds_of_loggers_do_not_fill_the_terminal(command, crowd):
     target = () if command == "backtest" else ("--target", crowd.parent / "t.csv")
-    shown = run(command, crowd, *target).stdout
+    shown = run(command, crowd, *target, "--full").stdout
     assert " more" in shown
     assert len(shown) < 16_000
     assert shown.count("logger-") < 5 * SHOWN
@@ -116,7 +116,7 @@ def test_a_page_has_all_of_them(crowd, tmp_path):
 
 def test_a_label_of_thousands_of_characters_is_shortened(tmp_path):
     log = write(tmp_path / "log.csv", LOG.replace("\na,", f"\n{'x' * 5_000},"))
-    shown = run("inspect", log, "--ends", "truncated").stdout
+    shown = run("inspect", log, "--ends", "truncated", "--full").stdout
     assert "more characters" in " ".join(shown.split())
     assert len(shown) < 8_000
     assert mixope.inspect(mixope.read(log, ends="truncated")).contents.loggers[1].label == "x" * 5_000

@@ -6,9 +6,9 @@ import pytest
 from mixope.base.estimand import Estimand
 from mixope.checks import Verdict
 from mixope.distributions import Amount, Returns, TargetReturns
-from mixope.report.returned import headline
+from mixope.report.returns_sheet import headline
 from mixope.report.risk_graph import MOST_NAMED, PixelBox, places, risk_and_return
-from mixope.report.svg import Sheet, own_style
+from mixope.report.svg import Canvas, own_style
 from mixope.uncertainty import Interval
 
 PAGES = (PixelBox(0, 0, 690, 270), PixelBox(0, 0, 290, 250))
@@ -25,7 +25,7 @@ def target(name, mean, tail, reach=0.1, verdict=Verdict.TRUSTWORTHY):
 def drawn(*targets, narrow=False):
     """The axes of a picture."""
     with own_style():
-        axes = Sheet(344 if narrow else 760, 340).subplots()
+        axes = Canvas(344 if narrow else 760, 340).subplots()
         risk_and_return(axes, Returns(Estimand("episode"), 0.1, 0.95, 100, targets), narrow=narrow)
     return axes
 

@@ -109,8 +109,8 @@ def test_a_record_is_text_and_json():
     assert record["estimator"] == "emp"
     assert record["pairs"][0]["interval"]["level"] == 0.95
     assert [r["target"] for r in record["ranks"]] == [r.target for r in found.selection.ranks]
-    assert "old is best with probability" in str(found)
-    assert "40 episodes" in str(found)
+    assert "old is best with probability" in found.full()
+    assert "40 episodes" in found.full()
     with pytest.raises(KeyError, match="'old', 'new'"):
         found["new", "old"]
 

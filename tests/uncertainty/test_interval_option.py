@@ -315,7 +315,7 @@ def test_few_episodes_are_said_everywhere(name):
     said = "there are 6 episodes: a standard error from so few clusters is itself uncertain"
     (check,) = (d for d in found.diagnostics if d.name == "episodes")
     assert check.status == "warn"
-    assert said in str(found)
+    assert said in found.full()
     assert any(said in alert for alert in json.loads(found.to_json())["alerts"])
     assert said in found._repr_html_()
 

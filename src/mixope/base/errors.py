@@ -53,6 +53,20 @@ Phrase = Callable[[Setting], str]
 """The words of a surface for a setting."""
 
 
+_IN_PYTHON = {
+    "default": "default='uniform', an action, or a probability vector",
+    "actions": "pass actions=[…]",
+    "format": "pass format=…",
+    "one_policy": "read_policy(…) reads a table of one policy",
+    "several_policies": "use it as loggers: read_policies(…) gives one policy per policy_id",
+    "inspect": "mixope.inspect(logs, target)",
+    "json": "to_json()",
+    "full": "result.full()",
+    "page": 'result.report("report.html")',
+}
+"""What is said in the same words whatever the value."""
+
+
 def in_python(setting: Setting) -> str:
     """The words of the library."""
     value = setting.value
@@ -61,22 +75,10 @@ def in_python(setting: Setting) -> str:
             return f"name the right one with columns={{{value!r}: …}}"
         case "loggers":
             return f"loggers={{{'label' if value is ... else repr(value)}: policy}}"
-        case "default":
-            return "default='uniform', an action, or a probability vector"
-        case "actions":
-            return "pass actions=[…]"
-        case "format":
-            return "pass format=…"
-        case "one_policy":
-            return "read_policy(…) reads a table of one policy"
-        case "several_policies":
-            return "use it as loggers: read_policies(…) gives one policy per policy_id"
         case "epsilon" | "scale" | "law" | "outputs" | "trust":
             return f"read_policy(…, {setting.name}={_literal(value)})"
-        case "inspect":
-            return "mixope.inspect(logs, target)"
-        case "json":
-            return "to_json()"
+        case name if name in _IN_PYTHON:
+            return _IN_PYTHON[name]
         case _:
             return f"{setting.name}={_literal(value)}"
 

@@ -93,6 +93,10 @@ class Record(ABC):
         drawn: Axes = render("plot", self, ax)
         return drawn
 
+    def full(self) -> str:
+        """Everything that a terminal shows, where ``print`` shows the first screen: every check, table and note."""
+        return str(render("full", self))
+
     def __str__(self) -> str:
         return str(render("text", self))
 

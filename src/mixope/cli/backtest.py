@@ -70,6 +70,6 @@ def command(
         notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))
-    present(result, notes, printed.json, result.notes, html)
+    present(result, notes, printed.json, result.notes, html, full=printed.full)
     if strict and not result.supported:
         raise typer.Exit(NOT_SUPPORTED)

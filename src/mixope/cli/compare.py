@@ -89,4 +89,4 @@ def command(
         elif picture is not None:
             notes.append(f"{picture} was not written: there is no risk against return to draw")
     besides = [alert for estimate in result for alert in estimate.remarks]
-    present(result, notes, printed.json, besides, html, drawn)
+    present(result, notes, printed.json, besides, html, drawn, full=printed.full)

@@ -47,11 +47,12 @@ def command(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that holds other files; they stay as they are.")
     ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show every step after that, with its command.")] = False,
 ) -> None:
     """Four policies drive a taxi and log it. What would a fifth one earn?
 
-    Ten lines tell the logs, the question, the answer and the exact truth; then every step follows with its command.
-    Takes a few seconds.
+    Ten lines tell the logs, the question, the answer and the exact truth; all steps, with their commands, are
+    shown by --full. Takes a few seconds.
     """
     from mixope.base.folders import claim
     from mixope.worlds.datasets import OURS, Settings
@@ -60,10 +61,10 @@ def command(
     settings = Settings("taxi", 4, episodes, horizon, "factors", "parquet", seed)
     names, folder = (*OURS, *RESULTS, *PAGES), Path(os.path.abspath(output))
     with claim(folder, names, force=force, again=True, unrecorded=written_earlier) as place:
-        _tell_all(settings, place, output)
+        _tell_all(settings, place, output, full=full)
 
 
-def _tell_all(settings: Settings, place: ClaimedFolder, output: Path) -> None:
+def _tell_all(settings: Settings, place: ClaimedFolder, output: Path, *, full: bool) -> None:
     """The story from the logs to the pages, written into a folder that was claimed; ``output`` is its name."""
     from mixope.worlds.datasets import fill
 
@@ -77,8 +78,10 @@ def _tell_all(settings: Settings, place: ClaimedFolder, output: Path) -> None:
     with place.writing() as fresh:
         story.save(fresh)
     story.open()
-    story.details()
-    page.print(f"\n{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}.")
+    if full:
+        story.details()
+    took = f"{time.perf_counter() - began:.1f} s. The logs, policies, results and truth.json are in {output}."
+    page.print(f"{took}{'' if full else ' Every step: mixope demo --full'}")
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Demonstration:
 
 @dataclass(frozen=True)
 class Story:
-    """What is told: ten lines first, then every step with the command that does the same."""
+    """What is told: ten lines first; where more is asked for, every step with the command that does the same."""
 
     work: Demonstration
     found: Inspection
@@ -188,10 +191,10 @@ class Story:
         self.page.print(
             f"Four policies drove a taxi in a 5 × 5 town and logged {self.work.made.truth['rows']:,} steps in"
             f" {self.result.n_episodes} episodes. A fifth policy, the target, has never driven. What would it earn per"
-            " step in the long run?\n"
+            " step in the long run?"
         )
         self.page.print(table)
-        self.page.print(f"\nThe answer as a page, beside the truth: {self.work.output / PAGES[0]}", soft_wrap=True)
+        self.page.print(f"The answer as a page, beside the truth: {self.work.output / PAGES[0]}", soft_wrap=True)
         self.page.print(f"All rivals as a page: {self.work.output / PAGES[1]}", soft_wrap=True)
 
     def _held(self) -> str:
@@ -203,20 +206,21 @@ class Story:
 
     def details(self) -> None:
         """Every step as its command shows it, the truth last."""
+        from mixope.report.answer_sheets import estimates_table
         from mixope.report.layout import bullets, heading
-        from mixope.report.terminal import comparison_table
+        from mixope.report.terminal import sheet_table
 
         logs, target, loggers = self.work.files
         self._step(1, "what is in the logs", f"mixope inspect {logs} --target {target}")
-        show(self.found)
+        show(self.found, full=True)
         title = "would these logs have predicted what their own loggers earned"
         self._step(2, title, f"mixope backtest {logs} --loggers {loggers}")
-        show(self.tested)
+        show(self.tested, full=True)
         self._step(3, "what the target would earn", self.asked)
-        show(self.result, target=str(target))
+        show(self.result, target=str(target), full=True)
         self._step(4, "the rivals, and the exact truth beside them", self.compared)
         self.page.print(f"the target really earns {self.truth:.6g} per step")
-        self.page.print(comparison_table(self.rivals, self.truth))
+        self.page.print(sheet_table(estimates_table((e, e.value - self.truth) for e in self.rivals)))
         self.page.print(heading("What happened"))
         told = _story(self.work.made, self.result, self.rivals)
         self.page.print(bullets([*told, *_backtested(self.tested, self.rivals)]))

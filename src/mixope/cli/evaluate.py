@@ -93,10 +93,10 @@ def command(
         print_json({**result.to_dict(), **({"backtest": tested.to_dict()} if tested else {})})
     else:
         tell(notes, besides=result.remarks)
-        show(result, target=target)
-        if tested:
+        show(result, target=target, backtest=tested, full=printed.full)
+        if tested and printed.full:
             output.console().print("\nbacktest: every logger predicted from the others", style="bold")
-            show(tested)
+            show(tested, full=True)
     if html is not None:
         complain("report", str(html))
     if strict and result.verdict is Verdict.UNSUPPORTED:

@@ -144,6 +144,6 @@ def command(
         result = experiment(rows, **asked.keywords(), **files.keywords(), engine=chosen, seed=seed)
         if html is not None:
             write_page(result, html, command=command_line(context))
-    present(result, notes, printed.json, result.notes, html)
+    present(result, notes, printed.json, result.notes, html, full=printed.full)
     if strict and any(arm.decision == "not supported" for arm in result.arms):
         raise typer.Exit(NOT_SUPPORTED)

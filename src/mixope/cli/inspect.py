@@ -53,7 +53,7 @@ def command(
         print_json({**found.to_dict(), **failed})
     else:
         tell(notes, besides=found.notes)
-        show(found)
+        show(found, full=printed.full)
     if found.error is not None and printed.json:
         complain("error", found.error.text(on_command_line))
         raise typer.Exit(found.error.exit_code)

@@ -403,6 +403,7 @@ class Printed:
     """What is printed, and how much is said on the way."""
 
     json: Json = False
+    full: Annotated[bool, option("Print every check, table and note, not only the first screen.")] = False
     volume: Annotated[
         bool | None,
         option(

@@ -51,6 +51,7 @@ _PHRASES = {
     "format": "--format FORMAT",
     "one_policy": "give a table of one policy with --logger LABEL=FILE",
     "several_policies": "give it with --loggers",
+    "page": "--html report.html",
     "inspect": "mixope inspect LOGS --target POLICY",
 }
 """What is said in the same words whatever the value."""
@@ -113,14 +114,19 @@ def show(record: Record, **options: Any) -> None:
 
 
 def present(
-    record: Record, notes: Collection[str], json: bool, besides: Collection[str] = (), *files: Path | None
+    record: Record,
+    notes: Collection[str],
+    json: bool,
+    besides: Collection[str] = (),
+    *files: Path | None,
+    full: bool = False,
 ) -> None:
     """A result as it was asked for, with its notes; those ``besides`` it shows itself. ``files`` were written too."""
     tell(notes, besides=() if json else besides)
     if json:
         print_json(record.to_dict())
     else:
-        show(record)
+        show(record, full=full)
     for file in files:
         if file is not None:
             complain("report", str(file))

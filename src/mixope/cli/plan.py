@@ -100,4 +100,4 @@ def command(
             rival = against if against in (None, "logs") else reader.target(str(against))
             result = plan(seen, policy, estimator, **wanted, against=rival, **question.keywords(), seed=seed)
             notes.extend(taken(seen.engine))
-    present(result, notes, printed.json, result.notes)
+    present(result, notes, printed.json, result.notes, full=printed.full)

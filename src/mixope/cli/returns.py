@@ -57,4 +57,4 @@ def command(
         notes.extend(taken(seen.engine))
         if picture is not None:
             write_picture(result, picture)
-    present(result, notes, printed.json, (), picture)
+    present(result, notes, printed.json, (), picture, full=printed.full)

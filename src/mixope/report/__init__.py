@@ -2,10 +2,10 @@
 
     words      numbers and sentences
     decision   the headline: better or worse than what ran, by how much, how sure
-    terminal   what ``print`` and the command line show, of tables and facts (layout)
-    document   what a page shows; html, figures, sights, plots, graphs and svg make it
-    cards      what a notebook shows
-    charts     the one picture of a record, in its card or on axes of matplotlib
+    sheet      all that is said of a record, once; ``*_sheet`` make it for each kind of record, ``sheets`` finds which
+    terminal   what ``print`` and the command line show of a sheet (layout)
+    cards      what a notebook shows of it, beside the one picture (charts)
+    document   what a page shows of it; figures, sights, plots, graphs and svg draw, html puts it together
 
 The libraries behind the page and the terminal are loaded when they are first asked for.
 """
@@ -22,19 +22,26 @@ if TYPE_CHECKING:
     from mixope.base.rendering import Record, ReportedRecord
     from mixope.logs import Logs
 
-__all__ = ["card", "plot", "text", "write_html"]
+__all__ = ["card", "full", "plot", "text", "write_html"]
 
 
 def text(record: Record) -> str:
-    """What ``print`` shows: the terminal's rendering without colours, on lines of a fixed width."""
+    """What ``print`` shows: the first screen without colours, on lines of a fixed width."""
     from mixope.report import terminal
 
     return terminal.text(record)
 
 
+def full(record: Record) -> str:
+    """All that a terminal shows of a record."""
+    from mixope.report import terminal
+
+    return terminal.text(record, full=True)
+
+
 def card(record: Record | Logs) -> str:
     """The card that a notebook shows, as HTML."""
-    from mixope.report import cards, html, plan_pictures, return_pictures  # noqa: F401 (each adds its card)
+    from mixope.report import cards, html, plan_pictures, return_pictures  # noqa: F401 (each adds its picture)
 
     return html.fragment(cards.card(record))
 

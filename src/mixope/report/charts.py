@@ -28,7 +28,7 @@ from mixope.experiments.records import Experiment
 from mixope.inspection import Inspection
 from mixope.logs import Logs
 from mixope.report import plots, trial_graphs, trial_words
-from mixope.report.svg import COLOURS, Sheet, draw, own_style
+from mixope.report.svg import COLOURS, Canvas, draw, own_style
 from mixope.report.words import kind, rounded, standing
 
 WIDE, NARROW = 760, 344
@@ -76,10 +76,10 @@ def plot(record: object, ax: Axes | None = None) -> Axes:
             shown.plot(ax)
         return _painted(ax, _ground(ax))
     with own_style():
-        sheet = Sheet(WIDE, plots.height(shown.rows, False))
-        axes = sheet.subplots()
+        canvas = Canvas(WIDE, plots.height(shown.rows, False))
+        axes = canvas.subplots()
         shown.plot(axes)
-    sheet.set_facecolor(COLOURS["paper"][1])
+    canvas.set_facecolor(COLOURS["paper"][1])
     return _painted(axes, {name: plain for name, (_, plain) in COLOURS.items()})
 
 

@@ -27,7 +27,18 @@ def title(found: Estimate) -> str:
 
 
 def decision(found: Estimate) -> str:
-    """Whether the target is better than what ran; the verdict stands above it."""
+    """Whether the target is better than what ran, by how much, and how sure; the verdict stands above it."""
+    gain = found.against_logs.difference
+    if not judged(found) or found.verdict is Verdict.UNSUPPORTED or gain is None:
+        return claim(found)
+    sure = chance_words("better", gain.probability_better)
+    if gain.interval.low <= 0 <= gain.interval.high:
+        return f"{claim(found)}: {_signed(gain.value, gain.interval, found.unit)}, {sure}"
+    return f"{claim(found)}, by {_size(gain.value, gain.interval, found.unit)}, {sure}"
+
+
+def claim(found: Estimate) -> str:
+    """Whether the target is better than what ran, without a number."""
     who = f"“{found.target}”"
     if not judged(found):
         return "A reference line: what the logs average, not an estimate of the target"
@@ -36,11 +47,9 @@ def decision(found: Estimate) -> str:
     gain = found.against_logs.difference
     if gain is None:
         return f"Whether {who} is better than what ran is not known: there is no difference with an interval"
-    sure = chance_words("better", gain.probability_better)
     if gain.interval.low <= 0 <= gain.interval.high:
-        return f"{who} cannot be told apart from what ran: {_signed(gain.value, gain.interval, found.unit)}, {sure}"
-    how = "better" if gain.value > 0 else "worse"
-    return f"{who} {_verb(found)} {how} than what ran, by {_size(gain.value, gain.interval, found.unit)}, {sure}"
+        return f"{who} cannot be told apart from what ran"
+    return f"{who} {_verb(found)} {'better' if gain.value > 0 else 'worse'} than what ran"
 
 
 def choice(compared: Comparison) -> str:

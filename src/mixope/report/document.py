@@ -1,43 +1,41 @@
 """What a page shows: the record itself, and what else is known of it.
 
-    Estimate | Comparison | Backtest  →  Document  →  a page (html)
+    Estimate | Comparison | Backtest | Experiment  →  Document  →  a page (html)
 
-Nothing is copied: the templates read the records. Text is made safe to show and escaped where it is put out.
+Its words are a sheet; figures are drawn from the records. Text is made safe to show and escaped where it is put out.
 """
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting import Backtest
 from mixope.base.errors import Phrase, in_python
 from mixope.base.rendering import ReportedRecord
-from mixope.checks import Diagnostic
 from mixope.checks.stationarity import HELD_OUT, SOLVER
 from mixope.checks.weights import LARGEST
 from mixope.differences import Comparison, Differences, Selection
 from mixope.distributions import Returns
 from mixope.experiments.records import Experiment
 from mixope.inspection import Coverage
+from mixope.report.answer_sheets import answer_sheet
+from mixope.report.backtest_sheet import backtest_sheet
 from mixope.report.decision import choice, title
+from mixope.report.experiment_sheet import experiment_sheet
+from mixope.report.sheet import PAGE, Sheet
 from mixope.report.trial_words import headline
-from mixope.report.words import SYMBOL, by_urgency, judged, kind
+from mixope.report.words import SYMBOL, judged, kind
 from mixope.requests.weights import WeightBin
 from mixope.uncertainty import Difference
 
-LIBRARIES = ("numpy", "scipy", "pyarrow", "duckdb", "scikit-learn", "matplotlib")
 _RANK = {name: place for place, name in enumerate(SYMBOL)}
 _WORSE = ("good", "reference", "caution", "bad")
 MOST_DETAILED = 12
 """Targets that have figures, checks and weights of their own on a page; tables have all."""
-Section = tuple[str, str]
-"""An identifier and a title."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +56,6 @@ class Answer:
     def better(self) -> tuple[Estimate, ...]:
         """Estimates with a better verdict."""
         return tuple(e for e in self.beside if _RANK[kind(e)] < _RANK[kind(self.estimate)])
-
-    @property
-    def urgent(self) -> list[Diagnostic]:
-        """The checks that failed, then those that ask for caution."""
-        return [d for d in by_urgency(self.estimate.diagnostics) if d.status != "pass"]
-
-    @property
-    def passed(self) -> list[Diagnostic]:
-        """The others."""
-        return [d for d in self.estimate.diagnostics if d.status == "pass"]
 
     @property
     def weighs(self) -> bool:
@@ -103,9 +91,7 @@ class Document:
     """Everything that a page shows; of a backtest there are no answers. ``phrase`` has the words for settings."""
 
     record: ReportedRecord
-    template: str
     title: str
-    sections: tuple[Section, ...]
     unit: str
     backtest: Backtest | None
     provenance: Provenance | None
@@ -117,6 +103,21 @@ class Document:
     skipped: tuple[tuple[str, str], ...] = ()
     risk: Returns | None = None
     no_risk_because: str | None = None
+
+    @cached_property
+    def sheet(self) -> Sheet:
+        """What is said of it."""
+        match self.record:
+            case Backtest():
+                return backtest_sheet(self.record, self)
+            case Experiment():
+                return experiment_sheet(self.record, self)
+        return answer_sheet(self)
+
+    @property
+    def sections(self) -> tuple[tuple[str, str], ...]:
+        """The identifiers of all chapters of the page, and what its contents call them."""
+        return tuple((chapter.name, chapter.contents) for chapter in self.sheet.on(PAGE))
 
     @property
     def rows(self) -> tuple[tuple[Estimate, float | None], ...]:
@@ -176,28 +177,14 @@ def document(record: object, **extras: Any) -> Document:
 
 @document.register
 def _(record: Backtest, *, command: str | None = None, phrase: Phrase = in_python) -> Document:
-    known = record.provenance
-    sections = (("backtest", "Backtest"), ("alerts", "Notes"), *([("manifest", "Manifest")] if known else []))
-    words = f"Backtest: {record.summary}"
-    return Document(record, "backtest.html.j2", words, sections, record.unit, record, known, command, phrase)
+    title = f"Backtest: {record.summary}"
+    return Document(record, title, record.unit, record, record.provenance, command, phrase)
 
 
 @document.register
 def _(record: Experiment, *, command: str | None = None, phrase: Phrase = in_python) -> Document:
-    known, several = record.provenance, len(record.arms) > 1
-    parts = (("path", "The difference"), ("states", "States"), ("flip", "What would flip it"), ("checks", "Checks"))
-    sections = [
-        (f"{id}-{k}", f"{arm.arm}, {arm.metric}: {words.lower()}" if several else words)
-        for k, arm in enumerate(record.arms)
-        for id, words in parts
-        if id != "flip" or arm.sensitivity is not None
-    ]
-    sections += [("guardrails", "Guardrails")] if record.guardrails else []
-    sections += [("subgroups", "Groups")] if record.subgroups else []
-    sections += [("alerts", "Notes"), *([("manifest", "Manifest")] if known else [])]
     unit = f"per {record.unit} and {record.period}"
-    words = headline(record, record.main)
-    return Document(record, "experiment.html.j2", words, tuple(sections), unit, None, known, command, phrase)
+    return Document(record, headline(record, record.main), unit, None, record.provenance, command, phrase)
 
 
 @document.register(Estimate)
@@ -226,32 +213,12 @@ def _(
         _answer(mine, _of(band, target), _of(coverage, target), _of(truth, target))
         for target, mine in by_target.items()
     ]
-    names = [
-        "estimates",
-        "against",
-        "checks",
-        "weights",
-        "coverage",
-        "stationarity",
-        "backtest",
-        "alerts",
-        "data",
-        "manifest",
-    ]
-    if len(answers) > 1:
-        names[1:1] = ["choice", "differences"]
-    if any(answer.estimate.confounding for answer in answers):
-        names.insert(names.index("checks"), "confounding")
-    if compared.risk or compared.no_risk_because:
-        names.insert(names.index("against"), "risk")
     return Document(
         record=record,
-        template="result.html.j2",
         title=_title(answers, compared),
-        sections=tuple((name, name.capitalize()) for name in names),
-        unit=every[0].unit,
+        unit=every[0].unit if every else "",
         backtest=backtest,
-        provenance=every[0].provenance,
+        provenance=every[0].provenance if every else None,
         command=command,
         phrase=phrase,
         answers=tuple(answers),
@@ -300,14 +267,3 @@ def _pair(band: Any) -> tuple[float, float]:
     """A pair, or a record with low and high."""
     low, high = band if isinstance(band, tuple) else (band.low, band.high)
     return float(low), float(high)
-
-
-def versions(provenance: Provenance) -> list[tuple[str, str]]:
-    """What computed the result; no date and no machine, so that the same record gives the same bytes."""
-    found = [("mixope", provenance.version), ("Python", platform.python_version())]
-    for name in LIBRARIES:
-        try:
-            found.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return found

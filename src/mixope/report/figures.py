@@ -14,7 +14,7 @@ from mixope.experiments.records import Experiment
 from mixope.report import plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, sized, twice
-from mixope.report.returned import amount_words
+from mixope.report.returns_sheet import amount_words
 from mixope.report.risk_graph import HEIGHT, MOST_NAMED, risk_and_return
 from mixope.report.sights import of_logs, of_target
 from mixope.report.trial_sights import of_experiment

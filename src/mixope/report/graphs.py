@@ -17,7 +17,7 @@ from mixope.answers.pictures import Grown, Reliability, ReturnBar
 from mixope.experiments.records import SensitivityPoint
 from mixope.inspection import Grid
 from mixope.report.plots import AXIS, EDGE, fits, shortened, size, tick_words, width
-from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE, Sheet
+from mixope.report.svg import COLOURS, INK, MUTED, PAPER, RULE, Canvas
 from mixope.requests.weights import WeightBin
 
 HEIGHT = {True: 210, False: 250}
@@ -249,7 +249,7 @@ def rounds(low: float, high: float, most: int, *, percent: bool = False) -> Tick
 
 def _room(axes: Axes, left: float, right: float) -> None:
     """Leave that many CSS pixels on the sides, and room for words above and the scale below."""
-    if not isinstance(axes.figure, Sheet):
+    if not isinstance(axes.figure, Canvas):
         return
     across, down = size(axes)
     axes.set_position((left / across, (AXIS - 6) / down, 1 - (left + right) / across, 1 - (AXIS - 6 + ABOVE) / down))

@@ -16,20 +16,17 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from mixope.base.errors import clean, phrased
-from mixope.report import returned, trial_words, words
+from mixope.report import words
 from mixope.report.cards import Card
-from mixope.report.decision import decision
-from mixope.report.difference_words import amount, reach
-from mixope.report.document import Document, versions
+from mixope.report.document import Document
 from mixope.report.figures import figures
-from mixope.uncertainty import probability_words
+from mixope.report.sheet import ChapterPart, ChecksMade, SheetTable
 from mixope.version import __version__
 
-_WORDS = (
-    *("demand", "interval_words", "judged", "kind", "level_words", "meaning", "number", "outcome", "percent", "signed"),
-    *("span", "standing", "state_words", "times", "unanswered", "whole", "why"),
-)
+_WORDS = ("demand", "kind", "outcome", "whole")
 """What templates say about a record, by the name of the function in :mod:`mixope.report.words`."""
+MOST_LISTED = 100
+"""Rows of a table in a card; the JSON has all."""
 
 
 def render(document: Document) -> str:
@@ -59,12 +56,28 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["capital"] = _capital
     made.globals.update({name: getattr(words, name) for name in _WORDS})
-    made.globals.update(probability_words=probability_words, decision=decision, versions=versions, version=__version__)
-    made.globals.update(no_conclusion=words.NO_CONCLUSION, next_step=words.NEXT)
-    made.globals.update(trial=trial_words, risk_words=returned, amount=amount, reach=reach)
-    made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL)
+    made.globals.update(css=Markup(_source("report.css")), symbol=words.SYMBOL, next_step=words.NEXT)
+    made.globals.update(version=__version__, sort=_sort, checks_table=_checks_table, most=MOST_LISTED)
     return made
+
+
+def _capital(text: str) -> str:
+    """The same with a capital at its beginning."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _sort(part: ChapterPart) -> str:
+    """Which kind of part it is: templates know no classes."""
+    return type(part).__name__
+
+
+def _checks_table(found: ChecksMade) -> SheetTable:
+    """All checks in one table, as a card has room for them."""
+    every = words.by_urgency(found.made)
+    rows = [(words.outcome(d), d.name, d.sentence, d.remedy or "", words.demand(d)) for d in every]
+    return SheetTable("", ("", "check", "in words", words.NEXT, "value and threshold"), tuple(rows))
 
 
 @pass_context

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mixope.base.errors import Phrase, clean, in_python, phrased
+from mixope.report.sheet import SHOWN
 from mixope.report.words import NEXT
 
 STYLE = {"good": "bold green", "caution": "bold yellow", "bad": "bold red", "reference": "dim"}
@@ -24,8 +25,6 @@ STATUS = {
     "warning": ("warn", "yellow"),
     "note": ("note", "cyan"),
 }
-SHOWN = 40
-"""Rows of a table, or lines of remarks, that a terminal shows of a list that may be of any length."""
 LONGEST, BEGINNING, END = 1_200, 700, 200
 """Characters of a label or sentence that a terminal shows, and of a longer one its two ends."""
 ALL = "JSON and reports have all of them"

@@ -1,4 +1,4 @@
-"""A plan in a card and as a picture: how the interval would narrow with more data."""
+"""A plan as a picture: how the interval would narrow with more data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from mixope.checks import Verdict
 from mixope.planning import Need, Plan
-from mixope.report import folds, plots
-from mixope.report.cards import Card, card
+from mixope.report import plots
 from mixope.report.charts import Chart, chart
-from mixope.report.plans import headline, pilot_words
+from mixope.report.plan_sheet import headline
 from mixope.report.svg import COLOURS, INK, MUTED
 
 MOST = 40
@@ -21,26 +19,6 @@ ROWS = 5
 """A curve is as high as so many rows of other pictures."""
 LEFT = 64
 """CSS pixels for the numbers beside the axes."""
-KINDS = {
-    Verdict.TRUSTWORTHY: "good",
-    Verdict.CAUTION: "caution",
-    Verdict.UNSUPPORTED: "bad",
-    Verdict.REFERENCE: "reference",
-}
-
-
-@card.register
-def _(found: Plan) -> Card:
-    enough = found.half_width <= found.precision
-    return Card(
-        KINDS[found.verdict] if enough or found.verdict is not Verdict.TRUSTWORTHY else "caution",
-        "the pilot is enough" if enough else "more data are needed",
-        headline(found),
-        (found.question, f"the pilot: {pilot_words(found)}"),
-        (),
-        folds.present(folds.notes(found.notes)),
-        chart(found),
-    )
 
 
 @chart.register

@@ -19,7 +19,7 @@ from mixope.answers.estimate import Earned, Estimate
 from mixope.backtesting import BacktestRow
 from mixope.base.errors import clean
 from mixope.differences import Rank
-from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Sheet
+from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED, PAPER, RULE, Canvas
 from mixope.report.words import kind, rounded, signed, whole
 
 MARKER = {"good": "o", "caution": "^", "bad": "X", "reference": "o", "logger": "D", "truth": "*", "band": "|"}
@@ -290,7 +290,7 @@ def _across(axes: Axes) -> float:
 
 def room(axes: Axes, left: float, right: float) -> None:
     """Leave that many CSS pixels on the sides, and room for the scale below, unless others lay out the figure."""
-    if not isinstance(axes.figure, Sheet):
+    if not isinstance(axes.figure, Canvas):
         return
     across, down = size(axes)
     below = min(AXIS - 6, down / 2)

@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from mixope.distributions import Amount, Returns, TargetReturns
 from mixope.report.graphs import above, frame, rounds
 from mixope.report.plots import MARKER, Mark, limits, shortened, size, width
-from mixope.report.returned import KINDS
 from mixope.report.svg import COLOURS, FONT_SIZE, INK, MUTED
+from mixope.report.words import kind_of_verdict
 
 HEIGHT = {True: 320, False: 340}
 """CSS pixels, on narrow and on wide pages."""
@@ -80,8 +80,8 @@ class Spot:
 
 def risk_and_return(axes: Axes, found: Returns, *, narrow: bool = False) -> None:
     """The mean to the right, the mean of the worst episodes upwards, both with their intervals."""
-    targets = sorted(found.targets, key=lambda each: (KINDS[each.verdict] == "bad", -each.mean.value))
-    sound = sum(KINDS[each.verdict] != "bad" for each in targets) or len(targets)
+    targets = sorted(found.targets, key=lambda each: (kind_of_verdict(each.verdict) == "bad", -each.mean.value))
+    sound = sum(kind_of_verdict(each.verdict) != "bad" for each in targets) or len(targets)
     across = limits([_mark(each, each.mean) for each in targets], sound)
     low, high = limits([_mark(each, each.tail) for each in targets], sound)
     up = low, high + ROOM * (high - low)
@@ -95,12 +95,13 @@ def risk_and_return(axes: Axes, found: Returns, *, narrow: bool = False) -> None
 
 def _mark(each: TargetReturns, amount: Amount) -> Mark:
     at = amount.interval
-    return Mark(each.target, amount.value, at.low if at else None, at.high if at else None, KINDS[each.verdict])
+    low, high = (at.low, at.high) if at else (None, None)
+    return Mark(each.target, amount.value, low, high, kind_of_verdict(each.verdict))
 
 
 def _spot(axes: Axes, each: TargetReturns) -> Spot:
     """Cut at the edges of the axes; a point beyond them is an arrow at the edge."""
-    kind, wide, high = KINDS[each.verdict], axes.get_xlim(), axes.get_ylim()
+    kind, wide, high = kind_of_verdict(each.verdict), axes.get_xlim(), axes.get_ylim()
     x, y = _inside(each.mean.value, wide), _inside(each.tail.value, high)
     left, right, low, top = x > each.mean.value, x < each.mean.value, y > each.tail.value, y < each.tail.value
     marker = "<" if left else ">" if right else "v" if low else "^" if top else MARKER[kind]

@@ -15,7 +15,7 @@ from mixope.inspection import Grid
 from mixope.report import graphs, plots
 from mixope.report.document import Answer, Document
 from mixope.report.drawings import Drawing, Figures, sized, twice
-from mixope.report.words import rounded, state_words
+from mixope.report.words import bounds_words, rounded, state_words
 from mixope.requests.weights import WeightBin
 
 
@@ -41,7 +41,9 @@ def of_target(shown: Document, answer: Answer, number: int, prefix: str) -> Figu
     if answer.coverage is not None and answer.coverage.grid is not None:
         made[f"map-{number}"] = _map(answer.coverage.grid, f"{prefix}map-{number}")
     if found.confounding is not None and len(found.confounding.curve) > 1:
-        made[f"confounding-{number}"] = _confounding(shown, found.confounding, f"{prefix}confounding-{number}")
+        made[f"confounding-{number}"] = _confounding(
+            shown, found.confounding, bounds_words(found), f"{prefix}confounding-{number}"
+        )
     return made
 
 
@@ -89,7 +91,7 @@ def _growth(shown: Document, found: Estimate, name: str) -> Drawing:
     return _graph(plot, name, caption, f"Line chart of the estimate as the log grows. {said}")
 
 
-def _confounding(shown: Document, found: Confounding, name: str) -> Drawing:
+def _confounding(shown: Document, found: Confounding, says: tuple[str, ...], name: str) -> Drawing:
     caption = (
         "The shade is what the value may be if hidden reasons changed the odds of the logged actions by up to that"
         " factor at every step; the dashed lines count chance too."
@@ -104,7 +106,7 @@ def _confounding(shown: Document, found: Confounding, name: str) -> Drawing:
         line=found.threshold,
         words="" if found.threshold is None else "threshold" if found.against == THRESHOLD else "what ran",
     )
-    return _graph(plot, name, caption, " ".join(found.sentences))
+    return _graph(plot, name, caption, " ".join(says))
 
 
 def _returns(found: Estimate, name: str) -> Drawing:

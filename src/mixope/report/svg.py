@@ -59,7 +59,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-class Sheet(Figure):
+class Canvas(Figure):
     """A figure that holds one drawing and nothing else, so that the drawing may choose where its axes lie."""
 
     def __init__(self, width: int, height: int) -> None:
@@ -70,7 +70,7 @@ class Sheet(Figure):
 def draw(plot: Callable[[Axes], None], width: int, height: int, *, name: str, says: str) -> str:
     """What ``plot`` draws on axes of this size in CSS pixels; ``says`` describes it to those who do not see it."""
     with own_style():
-        figure = Sheet(width, height)
+        figure = Canvas(width, height)
         plot(figure.subplots())
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

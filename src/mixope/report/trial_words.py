@@ -104,16 +104,6 @@ def compared(found: Sensitivity) -> list[str]:
     return [f"For comparison: the state that is logged moves the odds of the arm by up to {found.logged_factor:.3g}."]
 
 
-def rails(found: Experiment) -> list[tuple[str, str, str]]:
-    """Guardrails: how each came out, whose it is, and in words."""
-    lines = []
-    for rail in found.guardrails:
-        said = f"{_when(found.main)} {effect_words(rail.effect)}, and it should be {rail.side} {rail.bound:g}"
-        lines.append((RAIL[rail.status], f"{rail.metric}, {rail.arm}", f"{rail.status}: {said}"))
-    return lines
-
-
-RAIL = {"held": "pass", "open": "warn", "broken": "fail"}
 _RAIL_KIND = {"held": "good", "open": "caution", "broken": "bad"}
 
 

@@ -30,13 +30,18 @@ def kind(found: Estimate | Diagnostic | Backtest | BacktestRow) -> str:
     """How something came out: good, caution, bad or reference."""
     match found:
         case Estimate():
-            return _VERDICTS[found.verdict]
+            return kind_of_verdict(found.verdict)
         case Diagnostic():
             return _STATUSES[found.status][0]
         case BacktestRow():
             off = "bad" if found.beyond_chance else "caution"
             return "reference" if not found.supported else "good" if found.covered else off
     return "bad" if found.check is None else kind(found.check)  # None where nothing could be predicted
+
+
+def kind_of_verdict(verdict: Verdict) -> str:
+    """The same of a verdict alone."""
+    return _VERDICTS[verdict]
 
 
 def outcome(found: Diagnostic | BacktestRow) -> str:
@@ -114,6 +119,25 @@ def rounded(value: float | None, spread: float | None = None) -> str:
     decimals = 2 - math.floor(math.log10(spread))
     words = f"{value:.{decimals}f}" if 0 <= decimals <= 9 and abs(value) < 1e9 else f"{value:.3g}"
     return words if float(words) else words.removeprefix("-")
+
+
+def short(value: float | None, around: Interval | None) -> str:
+    """A value to the digits that its interval leaves: two of its half-width."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    half = around.width / 2 if around else math.nan
+    if not (math.isfinite(half) and half > 0):
+        return f"{value:.4g}"
+    decimals = 1 - math.floor(math.log10(half))
+    if not 0 <= decimals <= 9 or abs(value) >= 1e9:
+        return f"{value:,.0f}" if decimals < 0 and abs(value) < 1e9 else f"{value:.3g}"
+    words = f"{value:,.{decimals}f}"
+    return words if float(words.replace(",", "")) else words.removeprefix("-")
+
+
+def plural(count: int, what: str) -> str:
+    """So many of something: 1 row, 2 rows."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def whole(value: float | None) -> str:
@@ -220,6 +244,16 @@ def standing(rank: Rank) -> str:
     if rank.note is not None:
         return rank.note if rank.place is not None else f"not ranked: {rank.note}"
     return "not the best" if not rank.may_be_best else "the best" if rank.high == 1 else "may be the best"
+
+
+NO_BOUND = "Nothing follows of an answer that is refused: there is nothing here that hidden reasons could turn."
+
+
+def bounds_words(estimate: Estimate) -> tuple[str, ...]:
+    """What hidden reasons could do to the answer, where that was asked; of a refused one nothing is concluded."""
+    if estimate.confounding is None:
+        return ()
+    return (NO_BOUND,) if estimate.verdict is Verdict.UNSUPPORTED else estimate.confounding.sentences
 
 
 def unanswered(estimate: Estimate) -> list[str]:
