@@ -30,7 +30,7 @@ Row = dict[str, str]
 def judged(world: str, episodes: int, seed: int) -> Row:
     """One log."""
     made = {**HIDDEN, **MARKOV}[world](seed)
-    found = mixope.evaluate(made.write(episodes, seed), made.policy(), seed=seed)
+    found = mixope.evaluate(made.write(episodes, seed), made.policy(), seed=seed, **made.asked)
     state = next((check for check in found.diagnostics if check.name == "state"), None)
     others = [check.name for check in found.diagnostics if check.status != "pass" and check.name != "state"]
     interval = found.interval

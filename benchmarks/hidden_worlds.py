@@ -31,6 +31,13 @@ class HiddenWorld:
     steps: int = STEPS
     noise: float = 1.0
     labelled: bool = True
+    total: bool = False
+    """Whether what is asked for is the total until the end of an episode, most of which the logs do not reach."""
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The estimand."""
+        return {"estimand": "episode"} if self.total else {}
 
     def value(self, horizon: int | None = None) -> float:
         """The average in the long run (restarting after an end), or the mean of the first steps."""
@@ -43,6 +50,8 @@ class HiddenWorld:
                 total += float(d @ r)
                 d = d @ p
             return total / horizon
+        if self.total:
+            return float(self.starts @ np.linalg.solve(np.eye(len(p)) - p, r))
         p = p + np.outer(over, self.starts)
         # the limit of discounted values, also where h is for ever
         gamma = 1 - 1e-7
@@ -180,6 +189,22 @@ def line(shown_by: int, cells: int = 24) -> Callable[[int], HiddenWorld]:
     return make
 
 
+def frail(differs: bool = True) -> Callable[[int], HiddenWorld]:
+    """Patients of two kinds, one of which ends soon and the other late; asked for is what they earn until the end."""
+
+    def make(seed: int) -> HiddenWorld:
+        g = np.random.default_rng([seed, 9])
+        loggers, target = _policies(g, STATES)
+        moves = _joined(np.stack([_kernel(g, STATES)] * 2), np.eye(2))
+        reward = np.tile(1.0 + 0.5 * g.normal(size=(STATES, ACTIONS)), (2, 1))
+        ends = np.repeat([0.06, 0.008] if differs else [0.02, 0.02], STATES)[:, None] * np.ones(ACTIONS)
+        starts = np.tile(g.dirichlet(np.ones(STATES)), 2) / 2
+        shown = np.tile(np.arange(STATES), 2)
+        return HiddenWorld(moves, reward, ends, starts, shown, loggers, target, total=True)
+
+    return make
+
+
 def aliased() -> Callable[[int], HiddenWorld]:
     """Twice as many states as are recorded: every two look alike, and lead elsewhere."""
 
@@ -261,6 +286,7 @@ HIDDEN: Mapping[str, Callable[[int], HiddenWorld]] = {
     "the action before matters": last_action(1.5),
     "the action before matters a little": last_action(0.3, moves_too=False),
     "a cue long before the reward": cue(),
+    "the frail end soon, asked until the end": frail(),
 }
 MARKOV: Mapping[str, Callable[[int], HiddenWorld]] = {
     "chain": markov(),
@@ -271,4 +297,5 @@ MARKOV: Mapping[str, Callable[[int], HiddenWorld]] = {
     "chain, four loggers without labels": markov(n_loggers=4, labelled=False),
     "short episodes": markov(steps=6),
     "a line, recorded as it is": line(1),
+    "all alike, asked until the end": frail(differs=False),
 }

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixope.answers.answering import Refusal, Skipped, answer
-from mixope.answers.choosing import answer_automatically, in_common
+from mixope.answers.choosing import answer_automatically, in_common, with_memory
 from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.estimators import Estimator, entries
+from mixope.estimators import Estimator, Memory, check_memory, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -53,6 +53,9 @@ def compare(
     risk: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Comparison:
     """Evaluate every target with every estimator on the same logs, and rank the targets.
 
@@ -83,13 +86,17 @@ def compare(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    if memory is not None:
+        check_memory(memory)
     if risk is not None:
         check_share(risk, "risk")
-    session = look(logs, engine, features, seed, checkpoint, unit)
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     _check_targets(targets, 1)
     every = isinstance(estimators, str) and estimators == "all"
     wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
     names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
+    if memory is not None:
+        names = _distinct(with_memory(session, names, memory))
     options: dict[str, Any] = {
         "estimand": asked,
         "level": level,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any
 
 from mixope.answers.answering import answer
-from mixope.answers.choosing import answer_automatically
+from mixope.answers.choosing import answer_automatically, with_memory
 from mixope.answers.confounding import THRESHOLD, WHAT_LOGS_EARN, Reported, check_factor, confounding_of
 from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
@@ -18,7 +18,7 @@ from mixope.base.errors import Advice, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.checks import Verdict
 from mixope.engines import Engine
-from mixope.estimators import Estimator
+from mixope.estimators import Estimator, Memory, check_memory
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -50,6 +50,9 @@ def evaluate(
     threshold: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Estimate:
     """What ``target`` would earn per step, from ``logs`` that others wrote.
 
@@ -84,6 +87,15 @@ def evaluate(
         there. It is as trusted as code.
     :param unit: the column that says to whom an episode belongs (a user, a patient, a machine), where the same one may
         have several: their episodes are not independent, and the interval counts units.
+    :param lags: so many earlier steps stand beside the state, where it leaves something out: the action then, and the
+        state then (of numbers, by how much they changed). The target and known loggers see the state as it was logged.
+    :param history: running means over the earlier rows of the episode that stand beside the state: ``"reward"``,
+        ``"action"`` (how often each was taken), or numbers of the state by name. Where states are counted, in three
+        classes.
+    :param memory: count so many steps together, where the state may leave something out: residuals of the one-step
+        solution are weighed by how much like the target's the last ``memory`` steps were. ``"auto"`` takes the smallest
+        number that agrees with all longer ones. For ``emp``, ``bch-pooled`` and ``dr`` on states that can be counted;
+        it takes one pass over the rows in order.
     :returns: the value with its interval, the verdict, and the checks behind it.
 
     >>> result = mixope.evaluate("logs/*.parquet", "target.csv")
@@ -93,8 +105,10 @@ def evaluate(
     choice = choose_interval(interval, replicates, jobs, planned=planned)
     asked = as_estimand(estimand, gamma, horizon)
     check_device(device)
+    if memory is not None:
+        check_memory(memory)
     _check_doubt(confounding, threshold)
-    session = look(logs, engine, features, seed, checkpoint, unit)
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     counted = session.counted
     if confounding is not None and counted is None:
         raise UsageError(NOT_COUNTED)
@@ -107,6 +121,8 @@ def evaluate(
         "device": device,
     }
     automatic = isinstance(estimator, str) and estimator == "auto"
+    if memory is not None:
+        automatic, (estimator,) = False, with_memory(session, [estimator], memory)
     make = answer_automatically if automatic else partial(answer, estimators=(estimator,))
     (found,) = make(session, {"target": target}, **options)
     _refuse_without(found, choice)

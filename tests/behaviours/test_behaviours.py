@@ -164,5 +164,15 @@ def test_the_misfit_of_right_propensities_is_a_standard_normal_and_that_of_wrong
     assert measured_misfit(columns, target)[0] > 10
 
 
+def test_in_few_states_the_misfit_of_right_propensities_is_no_more_often_large_than_a_normal_deviate():
+    draw, chance, wanted = np.random.default_rng(0), np.array([0.3, 0.7]), np.array([0.6, 0.4])
+    ratio, one = wanted / chance, np.zeros(2, dtype=np.int64)
+    found = []
+    for _ in range(2000):
+        taken = draw.multinomial(400, chance).astype(np.float64)
+        found.append(misfit(one, taken, taken * ratio, taken * ratio**2, 1)[0])
+    assert np.mean(np.array(found) > 3.0) < 0.004  # a normal deviate: 0.00135; χ² less its mean over its spread: 0.022
+
+
 def test_states_with_few_rows_are_not_judged():
     assert measured_misfit(rows(0, n=40), laws(9, 1)[0]) == (0.0, 0)

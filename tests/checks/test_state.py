@@ -108,3 +108,37 @@ def test_users_of_several_episodes_are_one_cluster_each():
     columns = written(240, 0, wear=0.7)
     columns["unit"] = columns["episode_id"] // 4
     assert state_of(columns).status == "fail"
+
+
+def frail(patients, seed, *, differ, steps=30):
+    """Two states; who is frail ends soon, which nobody records. Every day that is lived earns 1."""
+    g = np.random.default_rng([seed, 13])
+    chance = np.where(g.random(patients) < 0.5, *((0.15, 0.01) if differ else (0.04, 0.04)))
+    rows = []
+    for e in range(patients):
+        s = int(g.integers(2))
+        for t in range(steps):
+            a, later = int(g.integers(3)), int(g.integers(2))
+            over = bool(g.random() < chance[e])
+            rows.append((e, t, s, a, 1.0, later, over, t == steps - 1 and not over))
+            if over:
+                break
+            s = later
+    names = ("episode_id", "step", "observation", "action", "reward", "next_observation", "terminated", "truncated")
+    return dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+
+
+def test_ends_that_follow_how_long_it_has_lasted_are_doubted_where_logs_do_not_reach():
+    target = mixope.TabularPolicy(np.full((2, 3), 1 / 3))
+    check = state_of(frail(400, 0, differ=True), target, estimand="episode")
+    assert (check.status, "horizon=30" in check.sentence) == ("warn", True)
+    assert state_of(frail(400, 0, differ=True), target, horizon=30).status == "pass"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_much_beyond_the_logs_alone_is_no_reason_to_doubt(seed):
+    target = mixope.TabularPolicy(np.full((2, 3), 1 / 3))
+    columns = frail(400, seed, differ=False)
+    found = mixope.evaluate(columns, target, estimand="episode")
+    assert found.beyond_logged.share > 0.25
+    assert next(check for check in found.diagnostics if check.name == "state").status == "pass"

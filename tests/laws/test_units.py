@@ -116,7 +116,7 @@ def answer(name: str, kind: str, discrete: bool, unit: float = 1.0, action_unit:
     return np.array([found.value, low, high]), found.verdict, statuses
 
 
-NAMES = [name for name in REGISTRY if name not in ("emp-neural", "model", "opt-emp")]
+NAMES = [name for name in REGISTRY if name not in ("emp-neural", "model", "opt-emp", "latent-classes")]
 
 
 @pytest.mark.long

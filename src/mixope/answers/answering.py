@@ -58,8 +58,10 @@ from mixope.checks.state import carried
 from mixope.estimators import Estimator, Solution, check_takes, entry_of, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import OnPolicyValues, by_cluster
+from mixope.estimators.counts.reach import step_path
 from mixope.estimators.counts.solution import CountedSolution
 from mixope.estimators.features.problem import FeatureProblem
+from mixope.estimators.ladder import MemoryUsed
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.trajectory import Trajectory
 from mixope.logs import UNLABELLED
@@ -291,6 +293,7 @@ def read_flow(problem: Problem, found: CountedSolution) -> FlowReadings:
         lone_shift=problem.once(lone_shift) if is_middling(solution) else None,
         effective_ends=ends,
         carried=problem.once(carried) if _rests_on_the_state(problem, found) else None,
+        path=None if found.visits is None else problem.once(step_path),
     )
     band = problem.once(problem_band) if _open_ended(solution) else None
     return FlowReadings(checks, band, visits(problem.logged, weights))
@@ -358,9 +361,10 @@ def _estimate(
         logs.checks,
         question.estimand,
         readings.checks,
-        None if solution.is_reference else logs.replays,
+        None if solution.is_reference else solution.replays or logs.replays,
         clusters,
         None if solution.is_reference else logs.pasts,
+        () if solution.is_reference or isinstance(task.estimator, Trajectory) else sums.pasts,
     )
     nearest = replace(solution, value=within_possible(evidence).value)
     # what loggers earn when it is discounted, and what the target earns more, is a matter of whole episodes
@@ -410,7 +414,7 @@ def _pictures(
         returns=logs.returns,
         visits=visited,
         reliability=reliability(task.problem),
-        replay=replayed_means(logs.replays),
+        replay=replayed_means(solution.replays or logs.replays),
     )
 
 
@@ -449,6 +453,8 @@ def build(
         loggers = tuple(replace(each, earned=each.earned.without_conclusion) for each in loggers)
         against_logs = against_logs.without_conclusion
     because = sure.because or "it has no scores"
+    ladder, clusters = solution.ladder, evidence.clusters or Clusters(survey.n_episodes)
+    memory = None if ladder is None else ladder.described(clusters)
     missing = sure.interval is None and choice.name != "auto"
     bounded = band is not None and band.finite
     said = (Advice(f"{estimator} has no interval {choice.name!r}: ", because),) if missing else ()
@@ -462,6 +468,7 @@ def build(
         n_rows=survey.n_rows,
         n_episodes=survey.n_episodes,
         n_units=evidence.clusters.n_units if evidence.clusters else None,
+        beyond_logged=evidence.beyond,
         n_dropped=survey.n_dropped,
         loggers=loggers,
         effective_sample_size=evidence.effective_sample_size or 0.0,
@@ -481,6 +488,7 @@ def build(
             *about_loggers(estimator, survey),
             *about_propensities(evidence),
             *about_training(solution.trained_on),
+            *about_memory(memory),
             *notes,
         ),
         provenance=Provenance(
@@ -505,6 +513,7 @@ def build(
         episodes=survey.episodes,
         corrects_coverage=solution.corrects_coverage,
         against_logs=against_logs,
+        memory=memory,
     )
 
 
@@ -538,6 +547,16 @@ def about_training(device: str | None) -> tuple[str, ...]:
         return ()
     said = f"the networks were trained on a GPU ({device}); from the same seed the processor, which rounds in another"
     return (Advice(said, " way, finds slightly other ones: ", Setting("device", "cpu")),)
+
+
+def about_memory(memory: MemoryUsed | None) -> tuple[str, ...]:
+    """How far the value moves when several steps are counted together."""
+    if memory is None or len(memory.steps) < 2:
+        return ()
+    plain, *others = memory.steps
+    moved = ", ".join(f"{step.difference:+.3g} ± {step.difference_error:.2g} with {step.memory}" for step in others)
+    how = "chosen from the logs" if memory.automatic else "as asked"
+    return (f"{memory.used} steps are counted together, {how}. One step gives {plain.value:.3g}; from there {moved}",)
 
 
 def about_starts(estimand: Estimand, survey: Survey) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ networks see no end, and on a few hundred rows it was several times too large.
 A learned value asks for caution always, and is refused itself where the target goes where nobody went. Learning takes
 about half a minute of a processor, so that it is done only where it may help.
 
+Where states are counted and the check *state* says that what they leave out moves the value, the value that counts
+several steps together (:mod:`mixope.estimators.memory`) is shown beside it, and a note says why.
+
 Every target is chosen for by itself: which others were asked about changes nothing of its answer. Where the targets of
 a comparison come out with different estimators, they are also answered by one and the same (:func:`in_common`), by
 which they are compared.
@@ -29,9 +32,11 @@ import numpy as np
 
 from mixope.answers.answering import Skipped, answer
 from mixope.answers.estimate import Estimate
-from mixope.base.errors import Advice
+from mixope.base.errors import Advice, Setting, UsageError
 from mixope.checks import Verdict
-from mixope.estimators import Estimator
+from mixope.estimators import Estimator, Memory, Remembering, make
+from mixope.estimators.memory import COUNTED_ONLY
+from mixope.requests.trajectories import MOST_ORDERED
 from mixope.session.session import Session
 from mixope.uncertainty import IntervalChoice
 
@@ -75,6 +80,8 @@ def answer_automatically(
     """
     first, *others = session.automatic
     found = answer(session, targets, [first], beside=() if alone else others, interval=interval, **options)
+    if session.counted is not None:
+        return found if alone else _remembered(session, targets, found, interval, options)
     learnable = session.learns and interval.name in _FROM_SCORES
     if not learnable or not found or found[0].estimand.needs_ends:
         return found
@@ -84,6 +91,55 @@ def answer_automatically(
         _chosen(one, learned[one.target]) if one.target in learned else _unlearned(one, reasons.get(one.target))
         for one in found
     ]
+
+
+def _remembered(
+    session: Session,
+    targets: Mapping[str, Any],
+    found: Sequence[Estimate],
+    interval: IntervalChoice,
+    options: Mapping[str, Any],
+) -> list[Estimate]:
+    """Where the check *state* warns, the value with memory beside the plain one; one more pass in order."""
+    doubtful = {one.target for one in found if _state_moves(one) and one.n_rows <= MOST_ORDERED}
+    if not doubtful:
+        return list(found)
+    refusals: Skipped = []
+    some = {name: policy for name, policy in targets.items() if name in doubtful}
+    with_refusals = {**options, "skipped": refusals, "interval": interval.without_refits}
+    more = answer(session, some, [Remembering(make(found[0].estimator), "auto")], **with_refusals)  # type: ignore[arg-type]
+    beside = {one.target: one for one in more}
+    reasons = {one.target: one.error.reason for one in refusals}
+    return [_beside(one, beside.get(one.target), reasons.get(one.target)) for one in found]
+
+
+def _state_moves(one: Estimate) -> bool:
+    """Whether the state leaves something out that moves this value."""
+    return any(check.name == "state" and check.status != "pass" for check in one.diagnostics)
+
+
+def _beside(one: Estimate, remembered: Estimate | None, because: str | None) -> Estimate:
+    """With the value that counts several steps together, or why there is none."""
+    if because is not None:
+        return replace(one, notes=(*one.notes, Advice("steps were not counted together: ", because)))
+    if remembered is None or remembered.memory is None or remembered.memory.used == 1:
+        return one
+    sure, said = remembered.interval, f"counting {remembered.memory.used} steps together the value is"
+    around = "" if sure is None else f" ({sure.low:.3g} to {sure.high:.3g})"
+    note = Advice(
+        f"the state leaves something out that moves the value: {said} {remembered.value:.3g}{around}, shown beside as"
+        f" {remembered.estimator!r}. Ask for it with ",
+        Setting("memory", "auto"),
+    )
+    return replace(one, beside=(*one.beside, remembered), notes=(*one.notes, note))
+
+
+def with_memory(session: Session, estimators: Sequence[str | Estimator], memory: Memory) -> list[Estimator]:
+    """Estimators that count several steps together; ``auto`` is the default of these logs."""
+    if session.counted is None:
+        raise UsageError(COUNTED_ONLY)
+    names = [session.automatic[0] if isinstance(each, str) and each == "auto" else each for each in estimators]
+    return [Remembering(make(name), memory) for name in names]  # type: ignore[arg-type]
 
 
 def in_common(

@@ -13,6 +13,8 @@ from mixope.base.estimand import Estimand
 from mixope.base.moved import renamed
 from mixope.base.rendering import ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
+from mixope.estimators.counts.reach import Beyond
+from mixope.estimators.ladder import MemoryUsed
 from mixope.estimators.solution import Measures
 from mixope.requests.episodes import EpisodeTotals
 from mixope.requests.weights import WeightBin
@@ -174,8 +176,12 @@ class Estimate(ReportedRecord):
     """What a report draws besides."""
     n_units: int | None = None
     """Users, patients or machines to whom the episodes belong, where they are named and some have several."""
+    beyond_logged: Beyond | None = None
+    """What lies later than most episodes were followed, where that is known."""
     confounding: Confounding | None = None
     """What the value may be if hidden reasons chose the logged actions, where that was asked for."""
+    memory: MemoryUsed | None = None
+    """How many steps are counted together, and how far the value moves with it, of an estimator with memory."""
 
     @property
     def rivals(self) -> tuple[tuple[str, Earned], ...]:
@@ -230,6 +236,10 @@ class Estimate(ReportedRecord):
         }
         if self.n_units is not None:
             record["n_units"] = self.n_units
+        if self.memory is not None:
+            record["memory"] = asdict(self.memory)
+        if self.beyond_logged is not None:
+            record["beyond_logged"] = asdict(self.beyond_logged)
         if self.beside:
             record["beside"] = [other.summary() for other in self.beside]
         return self._written(record)
@@ -253,6 +263,7 @@ class Estimate(ReportedRecord):
             "checks": [{**whose, **found.row()} for found in self.diagnostics],
             "loggers": [{**whose, **found.row()} for found in self.loggers],
             "confounding": [{**whose, **asdict(each)} for each in (self.confounding.curve if self.confounding else ())],
+            "memory": [{**whose, **asdict(each)} for each in (self.memory.steps if self.memory else ())],
         }
 
     def summary(self) -> dict[str, Any]:

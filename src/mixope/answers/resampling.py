@@ -33,13 +33,15 @@ from mixope.policies import Policy, TabularPolicy
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy
 from mixope.requests.by_episode import first_of_runs
-from mixope.requests.grouping import Grouped, Grouping, GroupSums
+from mixope.requests.episode_counts import EpisodeCounts, episode_counts
+from mixope.requests.episodes import EpisodeSurvey
+from mixope.requests.grouping import Grouped, GroupSums
 from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.request import Request, merge_in_order, partials
 from mixope.requests.rows import TIMES, episode_hash, unfollowed_of
-from mixope.requests.scores import ClusterScores, ScoreTable
-from mixope.requests.trajectories import TRANSITION, NumberedSteps, OrderedRows
-from mixope.requests.transitions import Transitions, restrict, transition_grouping
+from mixope.requests.scores import ScoreTable
+from mixope.requests.trajectories import NumberedSteps, OrderedRows
+from mixope.requests.transitions import Transitions
 from mixope.session.questions import ask
 from mixope.session.session import Counted, Session
 from mixope.uncertainty import Interval, IntervalChoice, Uncertainty, bca_interval, few_episodes, percentile_interval
@@ -131,50 +133,14 @@ class Refit(ABC):
         return value if np.isfinite(value) else "the value is not finite"
 
 
-@dataclass(frozen=True)
-class EpisodeCounts:
-    """Cells (episode, transition group) and the sums of each; ``logger`` is that of every episode."""
-
-    transitions: Transitions
-    logger: IntArray
-    episode: IntArray
-    group: IntArray
-    sums: Mapping[str, FloatArray]
-
-    @property
-    def n_episodes(self) -> int:
-        """Episodes in the logs."""
-        return len(self.logger)
-
-    def reweighted(self, weight: FloatArray) -> Transitions:
-        """The counts of a log in which episode e occurs ``weight[e]`` times; what does not occur is dropped."""
-        rows, times = self.transitions, weight[self.episode]
-        totals: dict[str, Any] = {
-            name: sum_by(self.group, times * cell, rows.n_groups) for name, cell in self.sums.items()
-        }
-        return restrict(replace(rows, **totals), np.flatnonzero(totals["rows"] > 0))
-
-    def scores(self, table: ScoreTable) -> ClusterScores:
-        """A score table summed by episode."""
-        return ClusterScores(sum_by(self.episode, table.over(self.group, self.sums), self.n_episodes))
-
-
 def episode_counts_request(counted: Counted) -> Grouped:
     """The request for the aggregates of the transition counts, by episode."""
-    plain = transition_grouping(counted.logs.schema)
-    aggregates = tuple(a for a in plain.aggregates if a.operation in ("count", "sum"))
-    return Grouped(Grouping((*EPISODE_KEYS, TRANSITION), aggregates, plain.belongs_to), counted.numbers)
+    return counted.by_episode
 
 
-def episode_counts(groups: GroupSums, transitions: Transitions) -> EpisodeCounts:
-    """The cells, from what the request brought."""
-    first = first_of_runs(groups.keyed_by(EPISODE_KEYS), EPISODE_KEYS)
-    group = groups.column(TRANSITION).astype(np.int64)
-    episode = np.repeat(np.arange(len(first)), np.diff(np.append(first, groups.n_groups)))
-    sums = {a.name: groups.column(a.name) for a in groups.grouping.aggregates}
-    if float(sums["rows"].sum()) != transitions.n_rows:
-        raise MixopeError("the scan by episode did not see the rows that were counted")
-    return EpisodeCounts(transitions, transitions.logger[group[first]], episode.astype(np.int64), group, sums)
+def _in_order(requests: Sequence[Any], rows: OrderedRows | None) -> tuple[Any, ...]:
+    """The rows in order for who asks for them; of resampled logs nobody surveys the episodes."""
+    return tuple(rows if isinstance(request, NumberedSteps) else None for request in requests)
 
 
 @dataclass(frozen=True)
@@ -212,8 +178,9 @@ class CountedRefit(Refit):
         asked: list[Request] = []
 
         def note(requests: Sequence[Request]) -> tuple[Any, ...]:
-            asked.extend(requests)
-            return rows()
+            asked.extend(request for request in requests if isinstance(request, NumberedSteps))
+            counted = any(isinstance(request, Grouped) for request in requests)
+            return (groups,) * len(requests) if counted else _in_order(requests, rows()[0])
 
         without_scores(lambda: estimator.solve(refit.problem), note)
         return replace(refit, rows=rows()[0].in_key_order()) if asked else refit
@@ -223,13 +190,15 @@ class CountedRefit(Refit):
         problem = self.problem.with_counts(self.counts.reweighted(weight))
 
         def answer(requests: Sequence[Request]) -> tuple[Any, ...]:
-            if self.rows is None or not all(isinstance(request, NumberedSteps) for request in requests):
+            if all(isinstance(request, Grouped) for request in requests):
+                return (replace(self.counts, unit=self.unit).drawn(weight),) * len(requests)
+            if self.rows is None or not all(isinstance(request, NumberedSteps | EpisodeSurvey) for request in requests):
                 raise UsageError(f"{self.estimator.name!r} asks for more than counts and whole episodes")
             kept = sum_by(self.counts.group, weight[self.counts.episode], self.counts.transitions.n_groups) > 0
             number = np.cumsum(kept) - 1
             repeated = self.rows.repeat(weight)
             bare = replace(repeated.episodes, keys=None)  # the order is that of the repetition
-            return (OrderedRows(bare, number[repeated.group], repeated.propensity),) * len(requests)
+            return _in_order(requests, OrderedRows(bare, number[repeated.group], repeated.propensity))
 
         return without_scores(lambda: self.estimator.solve(problem), answer)
 
@@ -237,10 +206,18 @@ class CountedRefit(Refit):
         """The scores of the whole log, by episode."""
 
         def answer(requests: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(self.counts.scores(one) if isinstance(one, ScoreTable) else self.rows for one in requests)
+            return tuple(self._whole(request) for request in requests)
 
         scores = answered(lambda: self.estimator.solve(self.problem), answer).scores
         return None if scores is None else self.by_cluster(scores.by_cluster)
+
+    def _whole(self, request: Any) -> Any:
+        """The answer to one request, of all episodes once."""
+        if isinstance(request, ScoreTable):
+            return self.counts.scores(request)
+        if isinstance(request, Grouped):
+            return replace(self.counts, unit=self.unit)
+        return self.rows if isinstance(request, NumberedSteps) else None
 
 
 def prepare(

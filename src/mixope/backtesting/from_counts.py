@@ -14,17 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from mixope.answers.resampling import episode_counts, episode_counts_request
+from mixope.answers.resampling import episode_counts_request
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
 from mixope.backtesting.others import Others, others_of
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import DataError
 from mixope.base.estimand import Estimand
-from mixope.estimators import Estimator, check_takes, ignores_loggers
+from mixope.estimators import Estimator, Remembering, check_takes, ignores_loggers
 from mixope.estimators.asking import Rounds, answered
 from mixope.policies import Policy, TabularPolicy
+from mixope.requests.episode_counts import episode_counts
 from mixope.requests.problem import Problem
 from mixope.requests.scores import ClusterScores, ScoreTable
+from mixope.requests.trajectories import NumberedSteps, OrderedRows
 from mixope.requests.transitions import BASIS, Transitions, empty_scores
 from mixope.session.session import Counted
 from mixope.session.survey import Survey
@@ -55,8 +57,12 @@ def few_at_a_time(
         counts = episode_counts(groups, rows)
         episodes = replace(counts, group=others.place[counts.group])
         size = loggers_at_a_time(max(len(BASIS) * others.n_places, len(episodes.logger)))
+    ordered = None
+    if isinstance(estimator, Remembering):
+        (steps,) = rounds.ask([NumberedSteps(counted.numbers)])
+        ordered = steps.in_key_order()
     for few in (labels[low : low + size] for low in range(0, len(labels), size)):
-        solved = [_solved(counted, others, survey, estimator, label, known, seed, asked) for label in few]
+        solved = [_solved(counted, others, survey, estimator, label, known, seed, asked, ordered) for label in few]
         held, tables = [one for one, _ in solved], [table for _, table in solved]
         if episodes is None:
             scores = _scanned(counted, rounds, others, tables)
@@ -79,6 +85,7 @@ def _solved(
     known: Mapping[str, Policy],
     seed: int,
     asked: Estimand | None,
+    ordered: OrderedRows | None = None,
 ) -> tuple[HeldOut, FloatArray | None]:
     """Solve for one logger's policy from the counts of the others; its scores are by place."""
     rows = counted.transitions
@@ -89,11 +96,15 @@ def _solved(
     found = HeldOut(j, label, "known" if label in known else "counted", policy, estimand, strange=strange_rows(rows, j))
     rest, places = others.without(j)
     policies = {name: other for name, other in known.items() if name != label}
-    problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, numbers=counted.numbers)
+    asked_for = {"numbers": counted.numbers, "by_episode": counted.by_episode}
+    problem = Problem.of_logged(rest, policy, estimand, policies, seed=seed, **asked_for)
     tables: list[ScoreTable] = []
 
-    def note(requests: Sequence[Any]) -> tuple[None, ...]:
-        """Scores are summed later, those of several loggers together."""
+    def note(requests: Sequence[Any]) -> tuple[Any, ...]:
+        """Scores are summed later, those of several loggers together; who remembers sees the others' rows in order."""
+        if ordered is not None:
+            mine = _rows_of_others(ordered, rows, j, places)
+            return tuple(mine if isinstance(request, NumberedSteps) else None for request in requests)
         if not all(isinstance(request, ScoreTable) for request in requests):
             refuse_whole_episodes(estimator.name, requests)
         tables.extend(requests)
@@ -110,7 +121,17 @@ def _solved(
         table = empty_scores(others.n_places)
         table[places] = tables[0].coefficients
     uncovered = max(solution.uncovered_mass, found.strange)
+    if ordered is not None and solution.scores is not None:
+        found = replace(found, scores=solution.scores.by_cluster)
     return replace(found, solution=replace(solution, uncovered_mass=uncovered)), table
+
+
+def _rows_of_others(ordered: OrderedRows, rows: Transitions, logger: int, places: IntArray) -> OrderedRows:
+    """The episodes that others wrote, with their transitions numbered as they are counted without that logger."""
+    writer = rows.logger[ordered.group[ordered.episodes.first]]
+    theirs, number = ordered.take(np.flatnonzero(writer != logger)), np.full(rows.n_groups, -1)
+    number[places] = np.arange(len(places))
+    return replace(theirs, group=number[theirs.group])
 
 
 def counted_policy(transitions: Transitions, logger: int) -> TabularPolicy:

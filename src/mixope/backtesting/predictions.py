@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from mixope.answers.answering import build
+from mixope.answers.choosing import with_memory
 from mixope.answers.estimate import Estimate, Provenance
 from mixope.backtesting.from_counts import few_at_a_time
 from mixope.backtesting.held_out import HeldOut, refuse_whole_episodes
@@ -41,7 +42,7 @@ from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Solution, check_takes, make
+from mixope.estimators import Estimator, Memory, Solution, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
 from mixope.estimators.features.problem import FeatureProblem
@@ -79,6 +80,9 @@ def backtest(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
+    memory: Memory | None = None,
 ) -> Backtest:
     """Predict what each labelled logger earned from the rows of the others.
 
@@ -92,7 +96,8 @@ def backtest(
     :param level: of the intervals.
     :returns: one row per logger, and whether the predictions are off by more than chance.
 
-    ``features``, ``engine``, ``seed``, ``checkpoint`` and ``unit`` are those of :func:`mixope.evaluate`.
+    ``features``, ``engine``, ``seed``, ``checkpoint``, ``unit``, ``lags``, ``history`` and ``memory`` are those of
+    :func:`mixope.evaluate`.
 
     >>> tested = mixope.backtest("logs/*.parquet")
     >>> [row.label for row in tested.rows]
@@ -103,10 +108,12 @@ def backtest(
     check_level(level)
     nothing = estimand is None and gamma is None and horizon is None
     asked = None if nothing else as_estimand(estimand or "average", gamma, horizon)
-    session = look(logs, engine, features, seed, checkpoint, unit)
+    session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     labels = _labels(session.labels)
     known = known_policies(loggers, session.logs, session.labels, session.columns)
     chosen = make(session.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
+    if memory is not None:
+        (chosen,) = with_memory(session, [chosen], memory)
     rounds = session.rounds()
     owners, sums = _owners(session, rounds, asked, seed)
     survey = session.survey(sums)

@@ -18,6 +18,7 @@ import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
 from mixope.base.errors import DataError
+from mixope.base.tails import normal_of_chi_squared
 
 #: Directions of the scaled K with less than this share of the largest eigenvalue are left alone.
 TOLERANCE = 1e-11
@@ -96,10 +97,10 @@ def state_factors(state: IntArray, count: FloatArray, ratio: FloatArray, n_state
 def misfit(
     state: IntArray, rows: FloatArray, ratio: FloatArray, squared: FloatArray, n_states: int
 ) -> tuple[float, int]:
-    """χ² of Σ(ρ − 1) over states, standardised: near 0 if ρ = π/b is right, large if b is wrong; and its states.
+    """χ² of Σ(ρ − 1) over states, as a normal deviate: near 0 if ρ = π/b is right, large if b is wrong; and its states.
 
-    Under the right b, z² = (Σ(ρ−1))²/Σ(ρ−1)² at a state has mean 1; the sum over states less their
-    number, over √(2 · states), is about standard normal. ``ratio`` and ``squared`` are Σ ρ and Σ ρ² of groups.
+    Under the right b, (Σ(ρ−1))²/Σ(ρ−1)² at a state is about z², and their sum is χ² with as many degrees of freedom as
+    states. ``ratio`` and ``squared`` are Σ ρ and Σ ρ² of groups.
     """
     off = sum_by(state, ratio - rows, n_states)
     spread = sum_by(state, squared - 2 * ratio + rows, n_states)
@@ -108,4 +109,4 @@ def misfit(
     if n == 0:
         return 0.0, 0
     chi_squared = float(np.sum(off[busy] ** 2 / spread[busy]))
-    return (chi_squared - n) / float(np.sqrt(2 * n)), n
+    return normal_of_chi_squared(chi_squared, n), n

@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, ndtri
 
 from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.tails import normal_of_chi_squared
 from mixope.checks.check import WORLDS, Check
 from mixope.checks.evidence import LogEvidence
 from mixope.checks.steadiness import late_half
@@ -266,14 +266,6 @@ def _rewards(parts: Parts) -> Tables:
     with np.errstate(divide="ignore"):
         inverse = np.divide(1.0, rows * share * (1.0 - share), out=np.zeros_like(rows), where=varies)
     return _tables(statistic, rows, _margin(cell, n, len(rows)), Margin(two, inverse))
-
-
-def normal_of_chi_squared(statistic: float, degrees: float) -> float:
-    """The normal deviate as unlikely as χ² with these degrees of freedom; 37 is the most a float can tell."""
-    if degrees <= 0:
-        return 0.0
-    tail = float(chdtrc(degrees, max(statistic, 0.0)))
-    return float(-ndtri(min(max(tail, 1e-300), 1.0 - 1e-16)))
 
 
 def _early_and_late(logs: LogEvidence) -> Diagnostic | None:

@@ -54,7 +54,7 @@ MOST_STEPS = 10_000
 
 def unmarked_stops(evidence: Evidence) -> Diagnostic | None:
     """The share of episodes that stop without a mark; None where nothing hangs on it, or nobody can know."""
-    episodes, plans = evidence.survey.episodes, evidence.survey.logs.plans
+    episodes, plans = evidence.survey.episodes, evidence.survey.logs.recorded.plans
     if any(plan.source.ends is not None for plan in plans):  # the user said it
         return None
     if evidence.estimand.restarts and not episodes.ended.any():
@@ -212,7 +212,8 @@ OUTLASTING = Check(
     "episode lengths",
     "data",
     DAMAGED,
-    "find the long episodes that are missing; often a join or a time-out lost them",
+    "put the step into the state, where a visit number or a limit of time ends episodes; otherwise find the long"
+    " episodes that are missing: often a join or a time-out lost them",
     judge_logs=lambda logs: None if logs.transitions is None else lengths_fit(logs.transitions, logs.sums.totals),
 )
 AT_A_LIMIT = Check(

@@ -10,6 +10,7 @@ from typing import Any
 from mixope.base.arrays import BoolArray, FloatArray, IntArray
 from mixope.base.estimand import Estimand
 from mixope.checks.verdicts import Diagnostic
+from mixope.estimators.counts.reach import Beyond, StepPath, without_ends
 from mixope.estimators.features.problem import FeatureProblem
 from mixope.estimators.solution import Measures, Solution
 from mixope.requests.clusters import Clusters
@@ -18,6 +19,7 @@ from mixope.requests.pasts import Pasts
 from mixope.requests.problem import Problem
 from mixope.requests.replay import Replays
 from mixope.requests.transitions import Transitions, transition_cells
+from mixope.requests.vector_pasts import VectorTrace
 from mixope.session.survey import Survey
 from mixope.uncertainty import Interval, Uncertainty
 
@@ -60,6 +62,8 @@ class Readings:
     lone_shift: float | None = None
     effective_ends: float | None = None
     carried: Carried | None = None
+    path: StepPath | None = None
+    """What the target does and earns at its first steps."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class Evidence:
     """What ``scores`` are by, where it is units."""
     pasts: Pasts | None = None
     """What happened before every row, and whether it tells more than the state."""
+    vector_pasts: tuple[VectorTrace, ...] = ()
+    """The same where states are vectors."""
 
     @property
     def n_clusters(self) -> int:
@@ -136,6 +142,18 @@ class Evidence:
     def counted(self) -> Problem | None:
         """The problem, where states are counted."""
         return None if self.problem is None else self.problem.counted
+
+    @cached_property
+    def beyond(self) -> Beyond | None:
+        """What lies later than most episodes were followed; None where that is not known."""
+        steps = None if self.sums is None else self.sums.totals.followed_steps
+        if steps is None or self.solution.is_reference:
+            return None
+        if self.readings.path is not None:
+            return self.readings.path.beyond(steps)
+        if not self.on_features or self.survey.episodes.ended.any():
+            return None
+        return without_ends(self.estimand, steps)
 
     @cached_property
     def effective_sample_size(self) -> float | None:

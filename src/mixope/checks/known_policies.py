@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.checks.agreement import normal_of_chi_squared
+from mixope.base.tails import normal_of_chi_squared
 from mixope.policies.protocol import Policy
 from mixope.requests.problem import Problem, pair_probabilities
 from mixope.requests.transitions import Transitions

@@ -16,11 +16,20 @@ drive what is hidden then; what is hidden and goes its own way, whatever is done
 A state that leaves something out is no fault in itself. It is a warning where it moves the value by more than half a
 half-width of the interval, beyond chance, or where the step before explains more than a twentieth of δ; a failure
 where it moves it by more than two.
+
+What is hidden does its harm where nobody looked: at later steps than the logs followed. So a state that leaves
+something out is also a warning where more than a quarter of the answer lies beyond these
+(:mod:`mixope.estimators.counts.reach`), and what the chain goes on to there differs from what the last logged steps
+earned by half a half-width of the value, or decides how long an episode lasts. Much of an answer may lie beyond healthy
+logs, and nothing is said.
+
+Where states are vectors, a past that explains a good part of what comes next is a warning
+(:mod:`mixope.requests.vector_pasts`); by how much it moves the value is not known there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,10 +40,25 @@ from mixope.checks.evidence import Carried, Evidence
 from mixope.checks.steadiness import LEAST, normal_of_t
 from mixope.checks.verdicts import Diagnostic
 from mixope.estimators.counts.occupancy import pooled
+from mixope.estimators.counts.reach import Beyond
 from mixope.estimators.state_ratio import state_ratio
-from mixope.requests.pasts import ACTION, ALIKE, STATE, WHOLE, Pasts, Trace, earlier_sums, told_of
+from mixope.requests.pasts import (
+    ACTION,
+    ALIKE,
+    EARLIER,
+    LASTED,
+    REWARD,
+    STATE,
+    WHOLE,
+    WORTH,
+    Pasts,
+    Trace,
+    earlier_sums,
+    told_of,
+)
 from mixope.requests.problem import Problem
 from mixope.requests.replay import FOLDS, Laid
+from mixope.requests.vector_pasts import COLUMN, VectorTrace
 
 TOLD = 3.0
 """Standard deviations from which the past is taken to tell more than the state; see the table in docs/trust.md."""
@@ -43,7 +67,13 @@ MOVES, SURELY = 2.0, 3.0
 WARN, FAIL = 0.5, 2.0
 """Half-widths."""
 EXPLAINED = 0.05
+MUCH_BEYOND, TOLD_BEYOND = 0.25, 3.5
+"""Of the answer; standard deviations from which the past then matters."""
+OF_VALUE, OF_COLUMN = (2.5, 0.03, 0.002), (1.5, 0.08, 0.01)
+"""On vectors: standard deviations; the share of what is left over, and of all there is, that the past must tell, of the
+reward and of what a row is worth, and of how a column changes. See the table in docs/trust.md."""
 STEPS = 4, 16
+BEFORE = "the step before"
 CAPPED = 5.0
 """Ratios above it count as it."""
 ROUNDING, DIGITS = 1e-9, 1e-14
@@ -84,6 +114,8 @@ class Move:
     size: float
     error: float
     deviates: float
+    scores: FloatArray = field(repr=False)
+    """By cluster."""
 
 
 def state_is_all(evidence: Evidence) -> Diagnostic | None:
@@ -96,7 +128,7 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
         return None
     told, trace = strongest
     delta, weight = _residuals(pasts.rows, chain)
-    moves = [] if delta is None else _moves(pasts, chain, delta, weight)
+    moves = [] if delta is None else beyond(evidence, _moves(pasts, chain, delta, weight))
     largest = max(moves, key=lambda move: abs(move.deviates), default=None)
     off = max(told, 0.0 if largest is None else abs(largest.deviates))
     if off <= TOLD:
@@ -110,7 +142,8 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
         there = f"{evidence.value + largest.size:.3g}, {size:.2g} half-widths away"
         said += f"; counting what was done in {largest.past}, the value would be about {there}"
         return MARKOV.graded(size, WARN, fail, said + (_remedy(trace) if size > WARN else ""))
-    explained = [] if delta is None else [t for t in _explained(pasts, delta) if (_z(t) or 0.0) > TOLD]
+    known = [] if delta is None or remembers(evidence) else _explained(pasts, delta)
+    explained = [t for t in known if (_z(t) or 0.0) > TOLD]
     share, by = max(((t.share or 0.0, t) for t in explained), key=lambda found: found[0], default=(0.0, trace))
     if share > EXPLAINED:
         said += f"; {by.past} explains {share:.0%} of what the value hangs on and the state leaves over{_remedy(by)}"
@@ -118,10 +151,67 @@ def state_is_all(evidence: Evidence) -> Diagnostic | None:
     return MARKOV.diagnostic(0.0, WARN, "pass", f"{said}; it is not seen to move the value")
 
 
+def state_within_reach(evidence: Evidence) -> Diagnostic | None:
+    """The same, weighed together with how much of the answer lies beyond the logged steps; and on vectors."""
+    if evidence.on_features:
+        return state_of_vectors(evidence.vector_pasts)
+    found, beyond, pasts = state_is_all(evidence), evidence.beyond, evidence.pasts
+    if found is None or beyond is None or pasts is None or found.status == "fail":
+        return found
+    strongest = _strongest(pasts.traces)
+    if strongest is None or strongest[0] <= TOLD_BEYOND or not _far_beyond(evidence, beyond):
+        return found
+    said = (
+        f"{found.sentence}; {beyond.share:.0%} of the answer lies beyond step {beyond.steps}, where most episodes were"
+        " no longer followed, and rests on the chain alone. What stands is the mean of the steps that were seen: "
+    )
+    asked = Advice(said, Setting("horizon", beyond.steps))
+    if found.status == "warn":
+        return replace(found, sentence=asked)
+    return MARKOV.diagnostic(beyond.share, MUCH_BEYOND, "warn", asked)
+
+
+def state_of_vectors(traces: tuple[VectorTrace, ...]) -> Diagnostic | None:
+    """The check where states are vectors; None where nothing was looked at."""
+    known = [(z, trace) for trace in traces if (z := deviates_of(trace.by_episode)) is not None]
+    if not known:
+        return None
+    told = [(z, trace) for z, trace in known if _is_large(z, trace)]
+    if not told:
+        z = max(z for z, _ in known)
+        said = "given state and action, what happened before tells little of what comes next"
+        return MARKOV.diagnostic(0.0, EXPLAINED, "pass", f"{said} ({z:.1f} standard deviations)")
+    z, trace = max(told, key=lambda found: found[1].share * found[1].left)
+    of = trace.outcome if trace.outcome in (REWARD, WORTH) else f"the next {trace.outcome.removeprefix(COLUMN)}"
+    said = (
+        f"the state is not all: {trace.past} explains {trace.share:.0%} of what state and action leave over of {of}"
+        f" ({z:.1f} standard deviations), most of it {trace.helps}. Put that into the state"
+    )
+    return MARKOV.diagnostic(trace.share, EXPLAINED, "warn", said)
+
+
+def _is_large(z: float, trace: VectorTrace) -> bool:
+    """Whether a good part of what is left over is told, and that is a part of all that features can be trusted with."""
+    told, least, of_all = OF_VALUE if trace.outcome in (REWARD, WORTH) else OF_COLUMN
+    return z > told and trace.share > least and trace.share * trace.left > of_all
+
+
+def _far_beyond(evidence: Evidence, beyond: Beyond) -> bool:
+    """Whether much of the answer rests on later steps, and these are not like the last ones."""
+    if beyond.share <= MUCH_BEYOND or evidence.interval is None:
+        return False
+    if evidence.estimand.kind == "episode" or beyond.shift is None:
+        return evidence.estimand.kind == "episode"
+    half = max(evidence.interval.width / 2, 1e-300)
+    return abs(beyond.shift) > WARN * half and not evidence.is_rounding(beyond.shift)
+
+
 _REMEDIES = {
     ACTION: "the action before (or how often each was taken lately)",
     STATE: "the state before (or a finer record of it)",
     WHOLE: "the mean of what came before",
+    EARLIER: "the mean of the states before",
+    LASTED: "the step",
     ALIKE: "who this is",
 }
 
@@ -149,9 +239,13 @@ def _z(trace: Trace) -> float | None:
 
 def deviates_of(by_episode: FloatArray) -> float | None:
     """A sum that has mean zero in every episode, in standard deviations: t with as many degrees as episodes count."""
+    largest = float(np.abs(by_episode).max(initial=0.0))
+    if not largest > 0:
+        return None
+    by_episode = by_episode / largest  # fourth powers follow
     squares = by_episode**2
     total = float(squares.sum())
-    if total <= 0 or np.count_nonzero(squares) < 2 * LEAST:
+    if np.count_nonzero(squares) < 2 * LEAST:
         return None
     count = total**2 / float(np.sum(squares**2))
     return normal_of_t(float(by_episode.sum()) / np.sqrt(total), max(count - 1.0, 1.0))
@@ -183,7 +277,7 @@ def _moves(pasts: Pasts, chain: Carried, delta: FloatArray, weight: FloatArray) 
     if window.sum() > 0:
         centre = float(window @ delta) / float(window.sum())
         followed = float(weight[pasts.follows].sum()) / total
-        found.append(_move(rows, "the step before", window * (delta - centre), float(window.sum()), followed, centre))
+        found.append(_move(rows, BEFORE, window * (delta - centre), float(window.sum()), followed, centre))
     lived, before = earlier_sums(np.minimum(ratio, CAPPED) - 1.0, rows.episode)
     longest = int(before.max(initial=0))
     for steps in STEPS:
@@ -192,7 +286,29 @@ def _moves(pasts: Pasts, chain: Carried, delta: FloatArray, weight: FloatArray) 
             found.append(_move(rows, f"the last {steps} steps", weight * delta * recent, total))
     if longest > 1:
         found.append(_move(rows, "all earlier steps", weight * delta * lived, total))
-    return [Move(m.past, m.size * chain.mass, m.error * chain.mass, m.deviates) for m in found if m is not None]
+    mass = chain.mass
+    return [Move(m.past, m.size * mass, m.error * mass, m.deviates, m.scores * mass) for m in found if m is not None]
+
+
+def remembers(evidence: Evidence) -> bool:
+    """Whether the value counts several steps together already."""
+    return evidence.solution.ladder is not None and evidence.solution.ladder.used > 1
+
+
+def beyond(evidence: Evidence, moves: list[Move]) -> list[Move]:
+    """By how much further than memory has moved it; with the error of the difference, from the same clusters."""
+    ladder = evidence.solution.ladder
+    if ladder is None or not remembers(evidence):
+        return moves
+    size, scores = ladder.moved(evidence.clusters)
+    found = []
+    for move in moves:
+        if move.past != BEFORE and len(move.scores) == len(scores):
+            off = move.scores - scores
+            error = float(np.sqrt(off @ off))
+            further = move.size - size
+            found.append(Move(move.past, further, error, further / max(error, 1e-300), off))
+    return found
 
 
 def _shifted(values: FloatArray, steps: int) -> FloatArray:
@@ -207,7 +323,9 @@ def _move(
     error = float(np.sqrt(by_episode @ by_episode)) / total
     shifted = by_episode if centre is None else by_episode + size * total / max(len(by_episode), 1)
     deviates = deviates_of(shifted)
-    return None if deviates is None or error <= 0 else Move(past, share * size, share * error, deviates)
+    if deviates is None or error <= 0:
+        return None
+    return Move(past, share * size, share * error, deviates, by_episode * (share / total))
 
 
 def _explained(pasts: Pasts, delta: FloatArray) -> list[Trace]:
@@ -220,10 +338,13 @@ MARKOV = Check(
     "data",
     WORLDS,
     Advice(
-        "put what the sentence names into the state (the action before, a running mean, a finer bin); ask for no more"
-        " steps than were logged (",
+        "put what the sentence names into the state: the action or the state before (",
+        Setting("lags", 1),
+        "), a running mean (",
+        Setting("history", "reward"),
+        "), a finer bin; ask for no more steps than were logged (",
         Setting("estimand", "horizon"),
         ")",
     ),
-    state_is_all,
+    state_within_reach,
 )

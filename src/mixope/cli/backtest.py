@@ -35,9 +35,10 @@ def command(
     logs: o.Paths,
     *,
     estimator: o.Estimator = "auto",
+    memory: o.Memory = None,
     question: BacktestOptions,
     loggers: o.Loggers,
-    columns: o.UnitColumns,
+    columns: o.PastColumns,
     files: o.Files,
     policies: o.PolicyFiles,
     workers: o.Workers,
@@ -59,11 +60,13 @@ def command(
 
     check_page(html)
     inputs.check_checkpoint(checkpoint)
+    remembered = inputs.read_memory(memory)
     chosen = inputs.make_engine(workers)
     with working("backtesting …") as notes:
-        seen = look(inputs.read_logs(logs, columns, files, columns.unit), chosen, seed=seed, checkpoint=checkpoint)
-        known = inputs.PolicyReader(policies, seen.logs).loggers(loggers)
-        result = backtest(seen, loggers=known, estimator=estimator, **question.keywords(), seed=seed)
+        rows = inputs.read_logs(logs, columns, files, columns.unit)
+        seen = look(rows, chosen, seed=seed, checkpoint=checkpoint, **columns.past())
+        known = inputs.PolicyReader(policies, rows).loggers(loggers)
+        result = backtest(seen, loggers=known, estimator=estimator, memory=remembered, **question.keywords(), seed=seed)
         notes.extend(taken(seen.engine))
         if html is not None:
             write_page(result, html, command=command_line(context))

@@ -65,7 +65,7 @@ def command(
         rows = inputs.read_logs(logs, answering.columns, answering.files, answering.columns.unit)
         reader = inputs.PolicyReader(answering.policies, rows, answering.target_table, outputs)
         policies = reader.targets(named)
-        seen = look(rows, chosen, checkpoint=answering.checkpoint)
+        seen = look(rows, chosen, checkpoint=answering.checkpoint, **answering.columns.past())
         result = compare(
             seen,
             policies,
@@ -75,6 +75,7 @@ def command(
             interval=inputs.choose_interval(answering.intervals, notes.progress),
             device=answering.device.value,
             seed=answering.seed,
+            memory=inputs.read_memory(answering.memory),
             all_pairs=all_pairs,
             risk=risk,
         )

@@ -26,7 +26,7 @@ from mixope.cli.options import (
 
 if TYPE_CHECKING:
     from mixope.engines import Engine
-    from mixope.estimators import Estimator
+    from mixope.estimators import Estimator, Memory
     from mixope.logs import Logs
     from mixope.policies import Policy
     from mixope.uncertainty import IntervalChoice
@@ -243,9 +243,17 @@ def check_answering(given: Answering, outputs: OutputsName | None, policies: Seq
 
     choose_interval(given.intervals)
     check_device(given.device.value)
+    read_memory(given.memory)
     check_outputs(outputs, [*policies, *given.loggers.logger])
     check_checkpoint(given.checkpoint)
     return make_engine(given.workers)
+
+
+def read_memory(given: str | None) -> Memory | None:
+    """A number of steps, or auto."""
+    from mixope.estimators import check_memory
+
+    return None if given is None else check_memory(int(given) if given.isdecimal() else given)
 
 
 def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str | Estimator:

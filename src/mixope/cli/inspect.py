@@ -17,7 +17,7 @@ def command(
     logs: o.Paths,
     *,
     target: Annotated[str | None, option("Also show what the logs cover of a policy.", metavar="POLICY")] = None,
-    columns: o.UnitColumns,
+    columns: o.PastColumns,
     files: o.Files,
     target_table: o.TargetTable,
     policies: o.PolicyFiles,
@@ -45,7 +45,7 @@ def command(
         reader = inputs.PolicyReader(policies, rows, target_table, outputs)
         policy = None if target is None else reader.target(target)
         scanning = with_checkpoint(choose(chosen, rows), checkpoint)
-        found = inspect(rows, policy, scanning, check=check)
+        found = inspect(rows, policy, scanning, check=check, **columns.past())
         notes.extend(taken(scanning))
     if printed.json:
         tell(notes)

@@ -111,6 +111,14 @@ Checkpoint = Annotated[
         metavar="FOLDER",
     ),
 ]
+Memory = Annotated[
+    str | None,
+    option(
+        "Count so many steps together, where the state may leave something out, or as many as the logs ask for (auto)."
+        " For emp, bch-pooled and dr, on states that can be counted.",
+        metavar="STEPS|auto",
+    ),
+]
 Seed = Annotated[int, option("The seed of everything random.", min=0, max=2**64 - 1)]
 Outputs = Annotated[
     OutputsName | None,
@@ -240,6 +248,34 @@ class UnitColumns(ColumnOptions):
 
 
 @dataclass(frozen=True)
+class PastColumns(UnitColumns):
+    """The same, and what of the past of an episode stands beside its states."""
+
+    lags: Annotated[
+        int,
+        option(
+            "Put so many earlier steps beside the state, where it leaves something out: the action then, and the state"
+            " then (of numbers, by how much they changed). Policies see the state as it was logged.",
+            min=0,
+            max=3,
+        ),
+    ] = 0
+    history: Annotated[
+        str | None,
+        option(
+            "Put running means over the earlier rows of the episode beside the state: reward, action (how often each"
+            " was taken), or numbers of the state by name. Where states are counted, in three classes.",
+            metavar="COLUMN[,COLUMN...]",
+        ),
+    ] = None
+
+    def past(self) -> dict[str, Any]:
+        """As the library takes them."""
+        names = None if self.history is None else [name.strip() for name in self.history.split(",")]
+        return {"lags": self.lags, "history": names}
+
+
+@dataclass(frozen=True)
 class Files:
     """What files are, where they do not say it."""
 
@@ -341,7 +377,7 @@ class Answering:
     question: QuestionOptions
     intervals: Intervals
     loggers: Loggers
-    columns: UnitColumns
+    columns: PastColumns
     files: Files
     target_table: TargetTable
     policies: PolicyFiles
@@ -355,6 +391,7 @@ class Answering:
         ),
     ] = DeviceName.auto
     seed: Seed = 0
+    memory: Memory = None
     form: Annotated[
         FormName,
         option("State-ratio estimators: the general equations, or the paper's (biased after resets)."),

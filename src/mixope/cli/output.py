@@ -72,6 +72,8 @@ def on_command_line(setting: Setting) -> str:
             return f"--logger {'LABEL' if value is ... else value}=FILE"
         case name if name in _PHRASES:
             return _PHRASES[name]
+        case "history" if isinstance(value, list):
+            return f"--history {','.join(value)}"
         case name:
             option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
             return option if value is ... or value is True else f"{option} {value}"

@@ -82,7 +82,7 @@ class CheckpointedEngine:
 
 def logs_key(logs: Logs) -> str:
     """A hash of what the logs hold and how they are read, which no version of a file but this one has."""
-    stamps = [(stamp.state, stamp.ends) for source in logs.sources for stamp in source.stamps]
+    stamps = [(stamp.state, stamp.ends) for source in logs.recorded.sources for stamp in source.stamps]
     read = [
         (plan.from_one, sorted(plan.derived), dict(plan.columns), plan.log_propensity, plan.marked)
         for plan in logs.plans

@@ -2,7 +2,9 @@
 
 from mixope.base.moved import renamed
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
+from mixope.estimators.latent_classes import LatentClasses
 from mixope.estimators.logged_mean import LoggedMean
+from mixope.estimators.memory import Memory, Remembering, check_memory
 from mixope.estimators.model import CertaintyEquivalence
 from mixope.estimators.registry import REGISTRY, Entry, Estimator, check_takes, entries, entry_of, ignores_loggers, make
 from mixope.estimators.solution import Measures, Solution, Weights
@@ -17,14 +19,18 @@ __all__ = [
     "DoublyRobust",
     "Entry",
     "Estimator",
+    "LatentClasses",
     "LoggedMean",
     "LstdQ",
     "Measures",
+    "Memory",
+    "Remembering",
     "Solution",
     "StateAction",
     "StateRatio",
     "Trajectory",
     "Weights",
+    "check_memory",
     "check_takes",
     "entries",
     "entry_of",

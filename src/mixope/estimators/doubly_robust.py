@@ -83,14 +83,15 @@ class DoublyRobust(BothKinds):
 
     def on_counts(self, problem: Problem) -> Asking[Solution]:
         """The completed model, or a ratio from the flow and a value from factors."""
-        return scored(problem, self._solve(problem))
+        return scored(problem, self.counted(problem))
 
     def on_features(self, problem: FeatureProblem) -> Asking[Solution]:
         """A ratio and a value, both from features."""
         behaviour = self._behaviour or DefaultMixture()
         return state_ratio_on_features(problem, self.name, behaviour, equal_weights, pooled=True, doubly_robust=True)
 
-    def _solve(self, problem: Problem) -> CountedSolution:
+    def counted(self, problem: Problem) -> CountedSolution:
+        """On counts, without scores by cluster."""
         if not problem.transitions.factors:
             return solve_on_counts(problem, self._behaviour or CountedMixture())
         if self._krige(problem):

@@ -12,6 +12,7 @@ from mixope.estimators import state_action, state_ratio, trajectory
 from mixope.estimators.asking import Asking
 from mixope.estimators.doubly_robust import DoublyRobust, LstdQ
 from mixope.estimators.kernel import KernelRatio
+from mixope.estimators.latent_classes import LatentClasses
 from mixope.estimators.learned import LearnedValue
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.model import CertaintyEquivalence
@@ -136,6 +137,13 @@ REGISTRY: dict[str, Entry] = {
     ),
     "model": Entry(
         CertaintyEquivalence, "model", "a check on emp: the counted model, evaluated; not on vectors", takes=COUNTS
+    ),
+    "latent-classes": Entry(
+        LatentClasses,
+        "model",
+        "users, patients or machines that differ for ever: a few classes of them, each with its own chain; not on"
+        " vectors",
+        takes=COUNTS,
     ),
     "fqe": Entry(
         LearnedValue,

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mixope.base.arrays import FloatArray, IntArray, sum_by
+from mixope.estimators.ladder import Ladder
+from mixope.requests.replay import Replays
 from mixope.requests.scores import ClusterScores
 from mixope.requests.weights import WeightBin
 from mixope.solvers.outcome import Outcome, Solved
@@ -69,7 +71,8 @@ def _measure(combine: Combine = _most) -> Any:
     return field(default=None, metadata={"combine": combine})
 
 
-_LIKENESS = "likeness "
+_NAMED = {"likeness": "likeness ", "by_class": "class "}
+"""Measures that have a name each, and how they are marked where they are written."""
 
 
 @dataclass(frozen=True)
@@ -113,19 +116,27 @@ class Measures:
     deciding_events: float | None = _measure(_effective)
     parked_share: float | None = _measure(_mean)
     parked_reward: float | None = _measure(_mean)
+    classes: float | None = _measure()
+    classes_gain: float | None = _measure()
     likeness: Mapping[str, float] = field(default_factory=dict)
+    by_class: Mapping[str, float] = field(default_factory=dict)
+    """Of classes of units: "1 share", "1 value", "1 units", …"""
 
     def to_dict(self) -> dict[str, float]:
         """Those that are there."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "likeness"}
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NAMED}
         plain = {name: float(value) for name, value in found.items() if value is not None}
-        return {**plain, **{f"{_LIKENESS}{name}": value for name, value in self.likeness.items()}}
+        named = {f"{mark}{name}": value for of, mark in _NAMED.items() for name, value in getattr(self, of).items()}
+        return {**plain, **named}
 
     @classmethod
     def fields_of_json(cls, written: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields; likenesses stand beside the others, each under its own name."""
-        likeness = {n.removeprefix(_LIKENESS): value for n, value in written.items() if n.startswith(_LIKENESS)}
-        return {**written, "likeness": likeness}
+        """The fields; likenesses and classes stand beside the others, each under its own name."""
+        named = {
+            of: {name.removeprefix(mark): value for name, value in written.items() if name.startswith(mark)}
+            for of, mark in _NAMED.items()
+        }
+        return {**written, **named}
 
 
 def combine_measures(parts: Sequence[Measures], shares: Sequence[float]) -> Measures:
@@ -169,8 +180,12 @@ class Solution:
     otherwise: Callable[[], float] | None = field(default=None, repr=False, compare=False)
     """The value with a behaviour that is estimated from the rows instead: asked for where the given one does not fit
     them."""
+    replays: Replays | None = field(default=None, repr=False, compare=False)
+    """Whether its own model tells the path of the logs, where that is not the chain of all rows."""
     readings: Any = field(default=None, repr=False, compare=False)
     """What whoever asked read off the flow behind it, while that was there (``reader`` of the problem)."""
+    ladder: Ladder | None = None
+    """How far the value moves with memory, of an estimator that has some."""
 
 
 def combine(parts: Sequence[Solution], shares: Sequence[float]) -> Solution:

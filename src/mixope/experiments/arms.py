@@ -22,6 +22,7 @@ from mixope.experiments.forecast import LATER_PERIODS, LEAST_DAYS, ByDay, foreca
 from mixope.experiments.history import history_check
 from mixope.experiments.ordering import BUCKETS
 from mixope.experiments.outcomes import Outcomes, count_outcomes
+from mixope.experiments.pace import Pace, pace_of
 from mixope.experiments.panel import Panel, memory
 from mixope.experiments.records import ArmResult, Line, LongRun, Sensitivity, without_conclusion
 from mixope.experiments.seen import by_day, naive
@@ -62,10 +63,10 @@ def on_metric(panel: Panel, metric: str, asked: MetricQuestion, ahead: int, note
     early = None if tested < LEAST_DAYS else count(panel, metric, f"step < {_first_half(tested)}").merged()
     wanted = Wanted(asked.estimand, asked.day)
     outcomes = count_outcomes(panel, metric, counts) if wanted.is_quick(counts) else None
-    found = []
+    pace, found = pace_of(panel, metric), []
     for treatment in names:
         if treatment != panel.design.control:
-            one = _One(panel, metric, treatment, asked, ahead, histories, counts, early, seen, outcomes)
+            one = _One(panel, metric, treatment, asked, ahead, histories, pace, counts, early, seen, outcomes)
             result = one.result(table)
             found.append(result)
             notes.extend([*one.remarks, *one.left_out(result)])
@@ -115,6 +116,7 @@ class _One:
     asked: MetricQuestion
     ahead: int
     histories: Histories
+    pace: Pace | None
     counts: Counts
     early: Counts | None
     """Of the first half of the periods; None where there are too few."""
@@ -183,7 +185,8 @@ class _One:
             treated, plain = (float(arm.path(day)[-1]) for arm in (pair.treated, pair.plain))
         effect, checks = self._rounded(effect), _worst(first, second)
         half = effect.interval.width / 2
-        checks += [history_check(self.histories, *self.pair, half), drift_check(self.counts, *self.pair)]
+        checks.append(history_check(self.histories, *self.pair, half, self.pace))
+        checks.append(drift_check(self.counts, *self.pair))
         checks += [*self._forecasts(), leaving_check(self.panel, self.treatment, self.control)]
         if self._for_ever and self.panel.design.absent == "zero":
             checks.append(coming_back_check(self.panel, self.treatment, self.control))

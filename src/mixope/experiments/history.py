@@ -6,6 +6,11 @@ more history fits noise and loses. Each bucket of units gives one gain, so that 
 
 Whether it matters is another question: with the period before as part of the state, how far does the long-run
 difference move?
+
+Units that differ for ever show in one period back hardly at all, and in the mean of all their earlier states plainly
+(:mod:`mixope.experiments.pace`). Where these tell the next state, the chain of all units is nobody's, and no finite
+history stands in for it: that is a warning. Where they tell the metric alone, which no state depends on, arms differ by
+what they did before.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from mixope.checks import Check, Diagnostic
 from mixope.checks.check import EXPERIMENT
 from mixope.experiments.chains import chain_of
 from mixope.experiments.counts import SUMS, Counts, Histories, jackknife_error, t_value
+from mixope.experiments.pace import Pace
 
 PRIOR = 10.0
 """Rows that the prediction without history is worth where history is short."""
@@ -26,13 +32,37 @@ GROUPS = 16
 """Buckets are taken together for what takes long to solve."""
 MOST_STATES = 1_500
 """With more states and histories than this the long run is not solved again."""
+LEAST_SHARE = 0.0005
+"""What the whole past must explain of the next state, beyond the state, to matter."""
 HISTORY = Check(
-    "history", "stationarity", EXPERIMENT, Advice("add ", Setting("lags", 1), ", or the column that holds the history")
+    "history",
+    "stationarity",
+    EXPERIMENT,
+    Advice(
+        "add ",
+        Setting("lags", 1),
+        ", or the column that holds the history; of units that differ for ever, a column with what each was like before"
+        " the test",
+    ),
 )
 
 
-def history_check(histories: Histories, treatment: int, control: int, half_width: float) -> Diagnostic:
+def history_check(
+    histories: Histories, treatment: int, control: int, half_width: float, pace: Pace | None = None
+) -> Diagnostic:
     """Whether history adds to the state, and whether the answer would move with it."""
+    found = _of_one_period(histories, treatment, control, half_width)
+    if pace is None or found.status != "pass" or pace.next_state <= SIGNIFICANT or pace.share <= LEAST_SHARE:
+        return found
+    said = (
+        f"what units were like all the time before helps to predict their next state (t = {pace.next_state:.1f},"
+        f" {pace.share:.1%} of what the state leaves over): they differ for ever, in their pace or in where they"
+        " settle, and the chain of all of them may take the long-run difference for too large or too small"
+    )
+    return HISTORY.diagnostic(pace.next_state, SIGNIFICANT, "warn", said)
+
+
+def _of_one_period(histories: Histories, treatment: int, control: int, half_width: float) -> Diagnostic:
     next_t, reward_t = _gains(histories)
     most = max(next_t, reward_t)
     what = "the next state" if next_t >= reward_t else "the metric"

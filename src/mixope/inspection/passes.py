@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray
-from mixope.base.errors import Advice, DataError
+from mixope.base.errors import Advice, DataError, Setting
 from mixope.checks import episodes_are_new, judge_dropped
 from mixope.engines import Engine, bounded, choose, settings_of, with_checkpoint
 from mixope.inspection.coverage import cover
@@ -41,10 +41,12 @@ from mixope.logs import (
     EPISODE_KEYS,
     Logs,
     LogSource,
+    Past,
     Schema,
     about_look_alikes,
     explain_episodes,
     explain_rows,
+    lone_rows,
     look_alikes,
     missing_states,
 )
@@ -54,13 +56,15 @@ from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums
 from mixope.requests.request import Batch, Request
 from mixope.requests.transitions import Transitions
 from mixope.session.questions import as_logs, resolve_policy
-from mixope.session.session import Counted, Session, count, first_count, first_scan, no_rows
+from mixope.session.session import Counted, Session, count, first_count, first_scan, no_rows, with_past
 from mixope.session.sizes import refuse_too_large
 from mixope.session.survey import Dropped, Survey, survey_of_episodes, unsaid_ends
 
 _SEVERITY = {"pass": "note", "warn": "warning", "fail": "warning"}
 """Rows that are dropped stop no inspection."""
 BINS = 8
+LONE = 0.2
+"""The share of rows that the past may make the only ones of their state and action, before less of it is advised."""
 NOT_COVERED = (
     "what vectors cover of a target cannot be counted state by state; an evaluation says how its actions are supported"
 )
@@ -74,6 +78,8 @@ def inspect(
     check: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Inspection:
     """Look at ``logs``, and at what they cover of ``target`` if one is given.
 
@@ -85,6 +91,8 @@ def inspect(
     :param checkpoint: a folder that keeps the answers of finished scans, as for :func:`mixope.evaluate`; what the
         checks find is not kept.
     :param unit: the column that says to whom an episode belongs, as for :func:`mixope.evaluate`.
+    :param lags: so many earlier steps stand beside the state, as for :func:`mixope.evaluate`; a remark says how many
+        rows are then the only ones of their state and action. So it is with ``history``.
     :returns: columns, rows, episodes, states and actions, remarks, and what of the target was never logged.
 
     >>> found = mixope.inspect("logs/*.parquet", "target.csv")
@@ -93,7 +101,10 @@ def inspect(
     >>> found.error is None
     True
     """
+    past = Past.of(lags, history)
     logs = as_logs(logs) if unit is None else as_logs(logs).with_unit(unit)
+    if past is not None:
+        logs = with_past(logs, past, choose(engine, logs))
     chosen = with_checkpoint(choose(engine, logs), checkpoint)
     policy = None if target is None else resolve_policy(target, bounded(logs, chosen))
     key = settings_of(chosen), check
@@ -128,6 +139,7 @@ def _inspect_logs(given: Logs, engine: Engine, *, check: bool) -> tuple[Inspecti
     if contents is not None:
         remarks += _remarks_on_ends(logs, dropped, contents)
         remarks += _remarks_on_labels([logger.label for logger in contents.loggers])
+        remarks += _remarks_on_past(logs, counted)
         fit = check and all(finding.error is None for finding in findings)
         remarks += _remarks_on_copies(counted or first_scan(given, engine, fits=True)) if fit else []
     elif bad_rows is not None:
@@ -169,8 +181,9 @@ def coverage_of(logs: Any, target: Any, engine: str | Engine | None = None) -> C
 def _columns(logs: Logs) -> tuple[Columns, ...]:
     """The mapping of every source, those with equal ones together."""
     groups: dict[tuple[tuple[str, Words], ...], list[str]] = {}
-    for source in logs.sources:
-        mapping = logs.schema.mapping if len(logs.sources) == 1 else Logs([source]).schema.mapping
+    alone = len(logs.sources) == 1
+    for source in logs.recorded.sources:
+        mapping = logs.schema.mapping if alone else Logs([source]).schema.mapping
         groups.setdefault(tuple(mapping.items()), []).append(source.name)
     return tuple(Columns(tuple(names), dict(mapping)) for mapping, names in groups.items())
 
@@ -204,6 +217,21 @@ def _remarks_on_copies(session: Session) -> list[Remark]:
     if found is None or repeats is None or found.status == "pass":
         return []
     return [Remark("repeated-episodes", _SEVERITY[found.status], repeats.copies, found.sentence)]
+
+
+def _remarks_on_past(logs: Logs, counted: Counted | None) -> list[Remark]:
+    """How many rows are the only ones of their state and action, where the past stands beside the state."""
+    if logs.past is None or counted is None:
+        return []
+    alone, plain, total = lone_rows(logs), lone_rows(logs.recorded), counted.transitions.n_rows
+    said = f"with their past, {alone:,} of {total:,.0f} rows ({alone / total:.0%}) are the only ones of their state and"
+    said += f" action; as logged, {plain:,} are ({plain / total:.0%})"
+    if alone - plain <= LONE * total:
+        return [Remark("past", "note", alone, f"{said}. The logs can carry it")]
+    less = {0: "fewer running means", 1: "a running mean in place of the lag: "}
+    advice = less.get(logs.past.lags, "fewer lags, or a running mean in place of them: ")
+    mean = (Setting("history", "reward"),) if logs.past.lags else ()
+    return [Remark("past", "warning", alone, Advice(f"{said}. Try {advice}", *mean))]
 
 
 class Shown(NamedTuple):

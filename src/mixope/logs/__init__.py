@@ -14,6 +14,7 @@ from mixope.logs.given import LogSource
 from mixope.logs.jumps import NO_JUMPS, Jumps, jumps
 from mixope.logs.labels import about_look_alikes, look_alikes
 from mixope.logs.logs import Logs
+from mixope.logs.past import Past, lone_rows
 from mixope.logs.readers import read
 from mixope.logs.schema import (
     CANONICAL,
@@ -47,6 +48,7 @@ __all__ = [
     "Jumps",
     "LogSource",
     "Logs",
+    "Past",
     "Role",
     "Schema",
     "StateColumns",
@@ -60,6 +62,7 @@ __all__ = [
     "explain_gaps",
     "explain_rows",
     "jumps",
+    "lone_rows",
     "look_alikes",
     "merge_values",
     "missing_states",

@@ -60,6 +60,10 @@ class StateColumns:
         each = tuple(next(found) if role in CODED else {} for role in schema.roles)
         return cls(names, schema.roles, each)
 
+    def first(self, width: int) -> StateColumns:
+        """The first of the columns alone."""
+        return StateColumns(self.names[:width], self.roles[:width], self.values[:width])
+
     @property
     def shown(self) -> tuple[str, ...]:
         """The columns that policies see."""

@@ -50,6 +50,7 @@ class RowCheck:
 
 def explain_rows(logs: Logs) -> DataError | None:
     """The first thing that makes rows unusable, with file, column, rows, count and remedy; None if all are sound."""
+    logs = logs.recorded
     for plan in logs.plans:
         for position, piece in enumerate(plan.source.pieces):
             with reading(piece.files[0]), logs.connect() as connection:
@@ -82,7 +83,7 @@ def _without(name: str, schema: Schema) -> str:
 
 def explain_gaps(logs: Logs) -> DataError | None:
     """What ``explain_rows`` says, if one of the gaps is there that scans pass over; None if there is none."""
-
+    logs = logs.recorded
     for plan in logs.plans:
         for piece in plan.source.pieces:
             doubts = [f"coalesce(bool_or({doubt}), false)" for doubt in _gaps(plan, piece)]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, final
 
-from mixope.base.errors import DataError, UsageError
+from mixope.base.errors import Advice, DataError, UsageError
 from mixope.base.rendering import render
 from mixope.logs import view
 from mixope.logs.clocks import check_clocks
@@ -22,6 +22,7 @@ from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
 from mixope.logs.names import check_ends
+from mixope.logs.past import Past, put_beside
 from mixope.logs.plan import ReadingPlan, make_plans
 from mixope.logs.roles import check_missing, check_roles
 from mixope.logs.schema import EPISODE_KEYS, Schema
@@ -50,6 +51,9 @@ class Logs:
     """Those of the notes that nobody asked for."""
     bounds: tuple[str | None, int | None]
     """How much memory and how many threads any reading of the rows by SQL may take."""
+    past: Past | None = None
+    """What of the past of an episode stands beside the state."""
+    _origin: Logs | None = None
     _kept: dict[str, tuple[object, Any]]
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -114,12 +118,44 @@ class Logs:
         """The same logs whose episodes belong to what a column says, such as users."""
         if not isinstance(column, str):
             raise UsageError(f"unit is the name of a column of the logs, such as 'user_id', got {column!r}")
+        if self._origin is not None and self.past is not None:
+            return self._origin.with_unit(column).with_past(self.past.lags, self.past.history)
         found: Logs | None = self.recall("unit", column)
         if found is None:
             said = [replace(source, columns={**source.columns, "unit": column}) for source in self.sources]
             found = Logs(said).within(*self.bounds)
             self.keep("unit", column, found)
         return found
+
+    def with_past(self, lags: int = 0, history: str | Sequence[str] | None = None) -> Logs:
+        """The same logs whose states have the past of their episode beside them: see :mod:`mixope.logs.past`."""
+        past = Past.of(lags, history)
+        if past is None or past == self.past:
+            return self
+        base = self.recorded
+        found: Logs | None = base.recall("past", past)
+        if found is None:
+            found = base._beside(past)
+            base.keep("past", past, found)
+        return found.within(*self.bounds)
+
+    def _beside(self, past: Past) -> Logs:
+        sources, names = put_beside(self, past)
+        found = Logs(sources)
+        known = self.schema.mapping.get("observation", ())
+        words = (*((known,) if isinstance(known, str) else known), *names)
+        schema = replace(found.schema, mapping={**self.schema.mapping, "observation": words})
+        note = Advice(
+            "the state has its past beside it (", *past.settings, f"): {'; '.join(names)}. Policies see it as logged"
+        )
+        said = {"notes": (*self.notes, note), "assumed": self.assumed, "bounds": self.bounds}
+        found.__dict__.update(schema=schema, past=past, _origin=self.twin(), step_base=self.step_base, **said)
+        return found
+
+    @property
+    def recorded(self) -> Logs:
+        """These logs without the past beside their states: as they were recorded, and as policies see them."""
+        return self if self._origin is None else self._origin
 
     def counted_alike(self, late: Sequence[str]) -> Logs:
         """The same logs with the steps of some loggers counted from the number from which the others count.
@@ -138,7 +174,8 @@ class Logs:
         )
         known = {"bounds": self.bounds, "_total": self._total, "step_base": self.step_base, "assumed": self.assumed}
         other.__dict__.update(sources=self.sources, plans=plans, schema=self.schema, notes=(*self.notes, note), **known)
-        other.__dict__["_kept"] = {}
+        origin = None if self._origin is None else self._origin.counted_alike(late)
+        other.__dict__.update(_kept={}, past=self.past, _origin=origin)
         return other
 
     def keep(self, what: str, key: object, found: Any) -> None:
@@ -187,7 +224,8 @@ class Logs:
         if (memory_limit, threads) in (self.bounds, (None, None)):
             return self
         found = self.twin()
-        found.__dict__["bounds"] = (memory_limit, threads)
+        origin = None if self._origin is None else self._origin.within(memory_limit, threads)
+        found.__dict__.update(bounds=(memory_limit, threads), _origin=origin)
         return found
 
     def connect(self) -> AbstractContextManager[Any]:
@@ -252,6 +290,7 @@ class Logs:
         part = object.__new__(Logs)
         sources = tuple(plan.source for plan in plans)
         known = {"step_base": self.step_base, "bounds": self.bounds, "schema": self.schema, "notes": self.notes}
+        known |= {"past": self.past, "_origin": self._origin}
         part.__dict__.update(sources=sources, plans=tuple(plans), assumed=self.assumed, _kept={}, **known)
         return part
 
@@ -276,13 +315,13 @@ class Logs:
 
     def refuse_changed(self, *, thorough: bool = False) -> None:
         """An error if a file is not what it was when it was opened."""
-        for source in self.sources:
+        for source in self.recorded.sources:
             refuse_changed(source.stamps, thorough=thorough)
 
     @property
     def name(self) -> str:
         """The sources in a few words, for messages."""
-        first, *rest = (source.name for source in self.sources)
+        first, *rest = (source.name for source in self.recorded.sources)
         return f"{first} and {len(rest)} more" if rest else first
 
     @property
@@ -307,12 +346,12 @@ class Logs:
     @property
     def asks_for_ends(self) -> bool:
         """Whether nothing says how the episodes of a source end, and their last rows are usable only if it is said."""
-        return any(plan.asks for plan in self.plans)
+        return any(plan.asks for plan in self.recorded.plans)
 
     @property
     def drop_reason(self) -> str:
         """Why it may not be known what came after a row; one that says nothing else either is no canonical row."""
-        derived = ["next_observation" in plan.derived for plan in self.plans]
+        derived = ["next_observation" in plan.derived for plan in self.recorded.plans]
         last = "the last row of an episode that did not terminate has no next observation"
         null = "next_observation is null on a row that is not terminated"
         return f"{last}, or {null}" if any(derived) and not all(derived) else (last if all(derived) else null)
@@ -323,6 +362,8 @@ class Logs:
 
     def fingerprint(self) -> str:
         """A short hash of the content and of how it is read: equal logs, equal fingerprint."""
+        if self._origin is not None:
+            return hashlib.sha256(f"{self._origin.fingerprint()} {self.past!r}".encode()).hexdigest()[:16]
         parts = [(os.path.basename(record["path"]), record["sha256"]) for record in self._inputs]
         said = [(s.label, sorted(s.columns.items()), s.done, s.ends) for s in self.sources]
         folders = [sorted(piece.constants.items()) for s in self.sources for piece in s.pieces]
@@ -332,6 +373,8 @@ class Logs:
 
     @cached_property
     def _inputs(self) -> tuple[dict[str, Any], ...]:
+        if self._origin is not None:
+            return self._origin._inputs
         records = tuple(record for source in self.sources for record in source.inputs())
         self.refuse_changed(thorough=True)
         return records

@@ -60,6 +60,7 @@ class _Question:
 
 def explain_episodes(logs: Logs) -> tuple[Finding, ...]:
     """All findings whose count is not zero, errors first."""
+    logs = logs.recorded
     questions = _questions(logs)
     with reading(logs.name), logs.connect() as connection:
         shown = {"step": "step", "episode": "episode_id"}
@@ -106,8 +107,8 @@ def _questions(logs: Logs) -> list[_Question]:
     inside = f"source IN ({', '.join(derived)})" if derived else "false"
     hole = "step > __step + 1"
     pairs = zip(logs.schema.observation, logs.schema.next_observation, strict=True)
-    differ = " OR ".join(_differ(now, after, logs.schema.types[now]) for now, after in pairs)
-    gone = f"(NOT __truncated AND ({differ}))"
+    moved = " OR ".join(differ(now, after, logs.schema.types[now]) for now, after in pairs)
+    gone = f"(NOT __truncated AND ({moved}))"
     names = logs.schema.mapping
     step, end, cut = (str(names.get(notion, notion)) for notion in ("step", "terminated", "truncated"))
     after_hole = "give next_observation, which such logs need, or drop the episodes with holes"
@@ -143,7 +144,7 @@ def _questions(logs: Logs) -> list[_Question]:
         _Question(
             "next-mismatch",
             "warning",
-            f"NOT {inside} AND step = __step + 1 AND NOT __truncated AND ({differ})",
+            f"NOT {inside} AND step = __step + 1 AND NOT __truncated AND ({moved})",
             "rows whose observation is not the next_observation of the row before",
             "next_observation",
         ),
@@ -158,7 +159,7 @@ def _questions(logs: Logs) -> list[_Question]:
     ]
 
 
-def _differ(now: str, after: str, type_: Type) -> str:
+def differ(now: str, after: str, type_: Type) -> str:
     """Whether the row before expected another value; numbers may differ in the seventh digit, where storage rounds."""
     expected, found = quote("__" + after), quote(now)
     if type_ != "float":

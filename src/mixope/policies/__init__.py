@@ -15,7 +15,7 @@ from typing import Any
 
 from mixope.base import plugins
 from mixope.policies.callables import CallablePolicy, DiscreteCallablePolicy
-from mixope.policies.columns import on_columns, with_names
+from mixope.policies.columns import on_columns, on_recorded, with_names
 from mixope.policies.combinations import Mixture, Softened
 from mixope.policies.gaussian import GaussianPolicy, LinearGaussianPolicy, SquashedGaussianPolicy
 from mixope.policies.given import PolicySource
@@ -44,6 +44,7 @@ __all__ = [
     "d3rlpy_policy",
     "from_torch",
     "on_columns",
+    "on_recorded",
     "onnx_policy",
     "read_policies",
     "read_policy",

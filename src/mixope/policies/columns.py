@@ -16,7 +16,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import DataError
-from mixope.logs import StateColumns
+from mixope.logs import Schema, StateColumns
 from mixope.policies.gaussian import LinearGaussianPolicy, Normal
 from mixope.policies.keys import listed
 from mixope.policies.named import Naming
@@ -98,6 +98,35 @@ def on_columns(policy: Policy, columns: StateColumns) -> Policy:
             hint="write the mean as a function of columns: GaussianPolicy(lambda states: states['age'] ..., scale)",
         )
     return _seen(policy, View(columns, _keys(policy, columns) if isinstance(policy, TabularPolicy) else ()))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The columns of a state as they were logged, without those of its past: what policies know.
+
+    ``whole``: the state is one id. ``integers``: all of its columns are; None for states of numbers.
+    """
+
+    width: int
+    whole: bool = False
+    integers: bool | None = None
+
+    def __call__(self, observations: AnyArray) -> AnyArray:
+        """Of every row."""
+        kept = observations[:, : self.width]
+        if self.integers is None:
+            return kept
+        kept = kept[:, 0] if self.whole else kept
+        if self.integers:
+            return kept.astype(np.int64)
+        return np.array(kept.tolist(), dtype=np.str_) if self.whole and len(kept) else kept
+
+
+def on_recorded(policy: Policy, schema: Schema) -> Policy:
+    """A policy of logged states, asked about states that have their past beside them; ``schema`` is of the former."""
+    width, types = len(schema.observation), {schema.types[name] for name in schema.observation}
+    counted = schema.observation_kind in {"id", "factors"}
+    return _seen(policy, Recorded(width, schema.observation_kind == "id", types == {"int"} if counted else None))
 
 
 def with_names(policy: Policy, names: tuple[str, ...]) -> Policy:

@@ -15,6 +15,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -54,7 +55,7 @@ class Normal(ABC):
     def through(self, view: Map) -> Normal:
         """The same law where observations come in another form: μ and σ see ``view(observations)``."""
         made = copy.copy(self)
-        made._view = view
+        made._view = view if self._view is None else partial(_in_turn, view, self._view)
         return made
 
     def mean(self, observations: AnyArray) -> FloatArray:
@@ -262,6 +263,10 @@ def _columns(array: FloatArray, what: str) -> FloatArray:
     if array.ndim != 2:
         raise DataError(f"the {what} have the wrong shape", expected="(n, d)", got=f"shape {array.shape}")
     return array
+
+
+def _in_turn(first: Map, then: Map, observations: AnyArray) -> Any:
+    return then(first(observations))
 
 
 def _rows(answer: Any, what: str, count: int) -> FloatArray:

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mixope.base.arrays import BoolArray, FloatArray, IntArray, sum_by
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, sum_by
 from mixope.base.errors import Advice, DataError, Setting
 from mixope.logs import EPISODE_KEYS, UNIT
 from mixope.requests.by_episode import first_of_runs
@@ -49,6 +49,11 @@ def units_of(groups: GroupSums) -> IntArray | None:
             got=f"{values[twice - 1]!r} and {values[twice]!r} in episode {groups.values('episode_id')[twice]!r}",
             hint=Advice("name another column: ", Setting("unit"), ", or none: ", Setting("columns", {UNIT: None})),
         )
+    return number_units(values)
+
+
+def number_units(values: AnyArray) -> IntArray | None:
+    """The same from what every episode says of its unit."""
     missing = np.array([value is None for value in values.tolist()], dtype=np.bool_)
     _, number = np.unique(np.where(missing, "", values.astype(str)), return_inverse=True)
     number = number.astype(np.int64)

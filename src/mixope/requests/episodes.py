@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays
+from mixope.base.arrays import AnyArray, BoolArray, FloatArray, IntArray, digest_arrays, sum_by
 from mixope.base.estimand import Estimand
 from mixope.logs import EPISODE_KEYS, UNFOLLOWED, Schema
 from mixope.requests.checksum import Sums, signature
@@ -61,6 +61,9 @@ SURVEYED = (
     Aggregate("highest", "max", ("reward",)),
     Aggregate("unrecorded", "sum", ("no_propensity",)),
 )
+
+if TYPE_CHECKING:
+    from mixope.requests.vector_pasts import VectorTrace
 """What a survey of logs that are not counted is made of."""
 RETURNS = "returns"
 _ROUNDING = 1e-9
@@ -118,6 +121,21 @@ class EpisodeTotals:
         return bool(np.all(self.ended == 1) and np.all(self.starts == 1))
 
     @property
+    def followed_steps(self) -> int | None:
+        """The step to which half of the episodes that had not ended by then were followed, by Kaplan and Meier.
+
+        The longest episode where none was cut; None where some lack their first steps.
+        """
+        if not len(self.rows) or not np.all(self.starts == 1):
+            return None
+        length, number = np.unique(self.rows, return_inverse=True)
+        ends, cuts = (sum_by(number.ravel(), (self.ended == ended).astype(np.float64)) for ended in (1, 0))
+        there = np.cumsum((ends + cuts)[::-1])[::-1] - ends
+        kept = np.cumprod(1.0 - np.divide(cuts, there, out=np.zeros_like(cuts), where=there > 0))
+        fewer = np.flatnonzero(kept <= 0.5)
+        return int(length[fewer[0]] if len(fewer) else length[-1])
+
+    @property
     def horizon(self) -> int | None:
         """T, if every episode began at its start and was cut after T steps or ended for good before; else None."""
         if self.whole or not np.all(self.starts == 1):
@@ -144,6 +162,8 @@ class EpisodeSums:
     """Where states are vectors: whether rewards belong to the rows that they stand in."""
     staleness: Staleness | None = None
     """Where states are vectors: whether actions were chosen in the states that they stand beside."""
+    pasts: tuple[VectorTrace, ...] = ()
+    """Where states are vectors: what happened before a row, and whether it tells more than the state."""
     learning: float | None = None
     """Where rows are in order: how far loggers followed the luck of their own rows, in standard deviations."""
     limit: Limit | None = None

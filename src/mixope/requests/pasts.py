@@ -1,7 +1,7 @@
 """Given state and action, does what happened before tell what comes next? From rows in the order of their episodes.
 
 If the state is all that matters, what comes of a row has nothing to do with its past, whoever acts: the loggers may be
-many, remember, or learn. Episodes are dealt into three folds. Three kinds of sums by episode have mean zero then:
+many, remember, or learn. Episodes are dealt into three folds. Five kinds of sums by episode have mean zero then:
 
 one step back    In the other folds, p(y|x) is the share of the rows of x = (s, a) that led to y, e(y|x, u) that of the
                  rows before which u was, the action or the state of the step before, and n are the rows of (x, u):
@@ -11,6 +11,9 @@ one step back    In the other folds, p(y|x) is the share of the rows of x = (s, 
 the whole past   With φ the reward, how good the next state is, whether it is another, or a column of it, and
                  ε = φ − E(φ|x), summed is ε_t · Σ_{u<t} ε_u / (5 + t). The two ε are about means of different folds, so
                  that the error of neither is met again in the other.
+where it was     Of what is a number of the state, with m_t its mean over all states before t, summed is
+                 ε_t (m_t − E(m_t|x)): whether an episode is drawn back to where it was.
+how long         The same with whether the row ends the episode as outcome, and t as m_t; either sign tells.
 alike before     With n the rows of x earlier in the episode, and n(y) of them that led to y as this one does, summed is
                  (n(y) − Σ_{these rows} p(y_u|x)) / (2 + n): whether what happened once happens again.
 
@@ -37,7 +40,9 @@ SETTLES, SETTLES_ALIKE = 5.0, 2.0
 MOST_COLUMNS = 4
 """Columns of the next state that are followed along the whole past."""
 ACTION, STATE, WHOLE, ALIKE = "the action before", "the state before", "the whole past", "the same before"
+EARLIER, LASTED = "the mean of the states before", "how long the episode has lasted"
 NEXT, REWARD, WORTH, PACE, COLUMN = "the next state", "the reward", "how good the next state is", "the pace", "column"
+END = "its end"
 _FLOOR = 1e-9
 
 
@@ -76,7 +81,7 @@ def pasts_of(transitions: Transitions, sums: EpisodeSums) -> Pasts | None:
         return None
     before = [(ACTION, transitions.action[rows.group]), (STATE, rows.state)]
     back = tuple((past, paired(rows.pair, np.append(code[:1], code[:-1]))) for past, code in before)
-    found = [*_steps_back(rows, back, follows), *_whole_pasts(rows, transitions.observations), _alike(rows)]
+    found = [*_steps_back(rows, back, follows), *whole_pasts(rows, transitions.observations), _alike(rows)]
     return Pasts(rows, tuple(trace for trace in found if np.count_nonzero(trace.by_episode) > 1), back, follows)
 
 
@@ -128,23 +133,68 @@ def told_of(rows: Laid, values: FloatArray, past: str, kind: IntArray, follows: 
     return Trace(past, REWARD, rows.summed(told), float(told.sum()) / left if left > 0 else None)
 
 
-def _whole_pasts(rows: Laid, observations: AnyArray) -> Iterator[Trace]:
+def whole_pasts(rows: Laid, observations: AnyArray) -> Iterator[Trace]:
+    """What the past of the episode tells of rewards, moves and columns of the state."""
     alive = rows.next_state < rows.n_states
     everywhere = np.ones(len(rows.step), dtype=np.bool_)
     visits = np.maximum(sum_by(rows.state, rows.ones, rows.n_states + 1), 1.0)
     worth = sum_by(rows.state, rows.reward, rows.n_states + 1) / visits
     moved = (rows.next_state != rows.state).astype(np.float64)
-    parts = [(REWARD, rows.reward, everywhere), (WORTH, worth[rows.next_state], alive), (PACE, moved, alive)]
+    yield _followed(rows, REWARD, rows.reward, everywhere)
+    yield _followed(rows, PACE, moved, alive)
+    yield _lasted(rows)
+    of_state = [(WORTH, worth)]
     if observations.ndim > 1:
         columns = enumerate(_ranked(observations)[:MOST_COLUMNS])
-        parts += [(f"{COLUMN} {k}", np.append(column, 0.0)[rows.next_state], alive) for k, column in columns]
-    for outcome, values, known in parts:
-        told = np.zeros(len(rows.step))
-        for fold in range(FOLDS):
-            mine = np.flatnonzero((rows.fold == fold) & known)
-            off, again = (_off(rows, values, known, mine, (fold + k) % FOLDS) for k in (1, 2))
-            told[mine] = 0.5 * (off * _earlier(rows, mine, again) + again * _earlier(rows, mine, off))
-        yield Trace(WHOLE, outcome, rows.summed(told))
+        of_state += [(f"{COLUMN} {k}", np.append(column, 0.0)) for k, column in columns]
+    for outcome, values in of_state:
+        yield _followed(rows, outcome, values[rows.next_state], alive)
+        yield _drawn_to(rows, outcome, values, alive)
+
+
+def _followed(rows: Laid, outcome: str, values: FloatArray, known: BoolArray) -> Trace:
+    """Σ ε_t · Σ_{u<t} ε_u / (5 + t)."""
+    told, left, size = np.zeros(len(rows.step)), 0.0, 0.0
+    for fold in range(FOLDS):
+        mine = np.flatnonzero((rows.fold == fold) & known)
+        off, again = (_off(rows, values, known, mine, (fold + k) % FOLDS) for k in (1, 2))
+        before = _earlier(rows, mine, again)
+        told[mine] = 0.5 * (off * before + again * _earlier(rows, mine, off))
+        left, size = left + float(off @ off), size + float(before @ before)
+    return Trace(WHOLE, outcome, rows.summed(told), _explained(told, left, size))
+
+
+def _drawn_to(rows: Laid, outcome: str, values: FloatArray, known: BoolArray) -> Trace:
+    """Σ ε_t (m_t − E(m_t|x)), m_t the mean of the states before."""
+    earlier, before = earlier_sums(values[rows.state], rows.episode)
+    mean, known = earlier / np.maximum(before, 1), known & (before > 0)
+    told, left, size = np.zeros(len(rows.step)), 0.0, 0.0
+    for fold in range(FOLDS):
+        mine = np.flatnonzero((rows.fold == fold) & known)
+        off = _off(rows, values[rows.next_state], known, mine, (fold + 1) % FOLDS)
+        stands = _off(rows, mean, known, mine, (fold + 2) % FOLDS)
+        told[mine] = off * stands
+        left, size = left + float(off @ off), size + float(stands @ stands)
+    return Trace(EARLIER, outcome, rows.summed(told), _explained(told, left, size))
+
+
+def _lasted(rows: Laid) -> Trace:
+    """Whether ends follow how long the episode has lasted; of frail and robust ones, or where the step is missing."""
+    ended, everywhere = (rows.next_state >= rows.n_states).astype(np.float64), np.ones(len(rows.step), dtype=np.bool_)
+    lasted = earlier_sums(ended, rows.episode)[1].astype(np.float64)
+    told, left, size = np.zeros(len(rows.step)), 0.0, 0.0
+    for fold in range(FOLDS) if ended.any() else ():
+        mine = np.flatnonzero(rows.fold == fold)
+        off = _off(rows, ended, everywhere, mine, (fold + 1) % FOLDS)
+        stands = _off(rows, lasted, everywhere, mine, (fold + 2) % FOLDS)
+        told[mine] = off * stands
+        left, size = left + float(off @ off), size + float(stands @ stands)
+    return Trace(LASTED, END, rows.summed(told * (1.0 if told.sum() > 0 else -1.0)), _explained(told, left, size))
+
+
+def _explained(told: FloatArray, left: float, size: float) -> float | None:
+    """r²: how much of what is left over a number explains."""
+    return float(told.sum()) ** 2 / (left * size) if left * size > 0 else None
 
 
 def _ranked(observations: AnyArray) -> list[FloatArray]:

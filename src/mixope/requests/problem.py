@@ -16,7 +16,7 @@ from mixope.policies.laws import check_totals
 from mixope.policies.own_code import asking
 from mixope.policies.protocol import DiscretePolicy, Policy
 from mixope.requests.followed import Followed, follow_up
-from mixope.requests.grouping import Lookup
+from mixope.requests.grouping import Grouped, Lookup
 from mixope.requests.scores import ScoreTable
 from mixope.requests.trajectories import NumberedSteps
 from mixope.requests.transitions import Transitions, restrict
@@ -36,6 +36,8 @@ class Problem:
     seed: int = 0
     numbers: Lookup | None = field(default=None, repr=False, compare=False)
     """The number of every transition, by its raw values: what a request for whole episodes needs."""
+    by_episode: Grouped | None = field(default=None, repr=False, compare=False)
+    """The request for how often every episode had each transition."""
     whole: Problem | None = field(default=None, repr=False, compare=False)
     """The question of which this is a part: its target has been asked about all pairs already."""
     followed: Followed | None = field(default=None, repr=False, compare=False)
@@ -103,6 +105,12 @@ class Problem:
         if self.numbers is None:
             raise UsageError("this problem was made from counts alone and cannot ask for whole episodes")
         return NumberedSteps(self.numbers)
+
+    def counts_by_episode(self) -> Grouped:
+        """The request for how often every episode had each transition."""
+        if self.by_episode is None:
+            raise UsageError("this problem was made from counts alone and cannot ask for those of every episode")
+        return self.by_episode
 
     @cached_property
     def pair_target(self) -> FloatArray:

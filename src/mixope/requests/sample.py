@@ -65,11 +65,11 @@ class Sample(RowRequest):
         episode = episode_hash(batch.table, ("episode_id",)).astype(np.uint64)
         known = batch.table.column("step").fill_null(-1)  # rows without a step are refused once they are seen
         step = np.asarray(known.to_numpy()).astype(np.int64).astype(np.uint64)
-        hashes = _mixed(_mixed(episode ^ _mixed(np.uint64(self.seed & 0xFFFFFFFF))) ^ step)
+        hashes = mixed(mixed(episode ^ mixed(np.uint64(self.seed & 0xFFFFFFFF))) ^ step)
         return Chosen(batch.rows, hashes, self.size).smallest()
 
 
-def _mixed(value: AnyArray | np.uint64) -> AnyArray:
+def mixed(value: AnyArray | np.uint64) -> AnyArray:
     """The finaliser of SplitMix64: every bit of the input moves half of the bits of the output."""
     with np.errstate(over="ignore"):
         x = np.asarray(value, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15)

@@ -138,7 +138,7 @@ def shifts_of_vectors(rows: Rows) -> Shifts | None:
         return None
     features = quadratic(*parts)
     room = min(len(after) // ROWS_PER_FEATURE - 1, MOST_FEATURES) - features.shape[1]
-    features = np.column_stack([features, _hinges(np.concatenate(parts, axis=1), room)])
+    features = np.column_stack([features, hinges(np.concatenate(parts, axis=1), room)])
     if len(after) < ROWS_PER_FEATURE * (features.shape[1] + 1):
         return None
     _, number = np.unique(rows.episode[after], return_inverse=True)
@@ -155,7 +155,7 @@ def quadratic(*parts: FloatArray) -> FloatArray:
     return np.asarray(Quadratic().fit(joined).transform(joined))
 
 
-def _hinges(rows: FloatArray, most: int) -> FloatArray:
+def hinges(rows: FloatArray, most: int) -> FloatArray:
     """max(x − q, 0) of every column at its inner quantiles, as many as there is room for."""
     bends = min(most // rows.shape[1], BENDS)
     columns = [x for x in rows.T if len(np.unique(x)) > bends + 1]

@@ -11,7 +11,7 @@ from mixope.base.arrays import is_number, is_whole
 from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError, about
 from mixope.base.estimand import Estimand, Kind
 from mixope.logs import Logs, StateColumns, read
-from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, read_policy, with_names
+from mixope.policies import LoggedColumn, Policy, TabularPolicy, on_columns, on_recorded, read_policy, with_names
 from mixope.solvers.devices import Device
 
 
@@ -82,7 +82,15 @@ def as_logs(logs: Any) -> Logs:
 
 
 def resolve_policy(policy: Any, logs: Logs, columns: StateColumns | None = None) -> Policy:
-    """Any policy source; columns of tables in the order of the logs, those of states by name."""
+    """Any policy source; columns of tables in the order of the logs, those of states by name.
+
+    Where states have their past beside them, the policy knows them as they were logged.
+    """
+    if logs.past is not None:
+        known = logs.recorded
+        mixed = columns is not None and known.schema.observation_kind == "mixed"
+        own = columns.first(len(known.schema.observation)) if columns is not None and mixed else None
+        return on_recorded(resolve_policy(policy, known, own), known.schema)
     found = read_policy(policy, logs=logs)
     if isinstance(found, LoggedColumn):
         return found.on(logs)

@@ -18,18 +18,28 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mixope.base.arrays import FloatArray, sum_by
-from mixope.base.errors import DataError, MixopeError, UsageError
+from mixope.base.errors import Advice, DataError, MixopeError, Setting, UsageError
 from mixope.base.estimand import Estimand
 from mixope.base.threads import one_thread
-from mixope.engines import CheckpointedEngine, Engine, MemoryEngine, bounded, choose, settings_of, with_checkpoint
+from mixope.engines import (
+    CLUSTERS,
+    CheckpointedEngine,
+    Engine,
+    MemoryEngine,
+    bounded,
+    choose,
+    settings_of,
+    with_checkpoint,
+)
 from mixope.estimators.asking import Answer, Asking, Rounds
 from mixope.estimators.counts.on_policy import OnPolicyValues, on_policy_on_counts
 from mixope.estimators.device_sums import DeviceSums
 from mixope.estimators.features.on_policy import on_policy_on_features
 from mixope.estimators.features.problem import FeatureProblem, SampledRows
 from mixope.features import FeatureMap
-from mixope.logs import LARGE, UNIT, Logs, Schema, StateColumns, Value, explain_gaps, explain_rows
+from mixope.logs import LARGE, UNIT, Logs, Past, Schema, StateColumns, Value, explain_gaps, explain_rows
 from mixope.requests.checksum import Checksum, Sums
+from mixope.requests.episode_counts import counts_by_episode
 from mixope.requests.episodes import EpisodeShape, EpisodeSums, EpisodeSurvey, misfits_of_rows, sums_of_episodes
 from mixope.requests.grouping import Aggregate, Grouped, Grouping, GroupSums, Lookup
 from mixope.requests.joined import Joined
@@ -48,6 +58,7 @@ from mixope.requests.stale import stale_vectors
 from mixope.requests.trajectories import MOST_ORDERED, TRANSITION, NumberedSteps
 from mixope.requests.transitions import Transitions, encode, transition_grouping, transition_keys
 from mixope.requests.values import CategoryValues
+from mixope.requests.vector_pasts import WholeEpisodes, vector_pasts
 from mixope.session.questions import Question, as_logs, check_seed
 from mixope.session.sizes import refuse_too_large
 from mixope.session.survey import Survey, ask_for_ends, late_loggers, survey_of_counts, survey_of_episodes, unsaid_ends
@@ -68,19 +79,24 @@ def look(
     seed: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
     unit: str | None = None,
+    lags: int = 0,
+    history: str | Sequence[str] | None = None,
 ) -> Session:
     """The first scan: counts where states can be counted, a survey and a sample where they cannot.
 
     Logs that were looked at before are not read again: the first scan is kept with them (:func:`first_scan`).
     ``checkpoint`` is a folder that keeps the answers of this scan and of all that follow. ``unit`` is the
-    column that says who an episode belongs to.
+    column that says who an episode belongs to; ``lags`` and ``history`` put the past of an episode beside its states.
     """
     check_seed(seed)
+    past = Past.of(lags, history)
     if features is not None and not isinstance(features, FeatureMap):
         raise UsageError(f"features is a feature map such as NormalisedBumps(), got {features!r}")
     if unit is not None:
         chosen_before = logs.engine if isinstance(logs, Session) else None
         logs, engine = _of_units(logs, unit), engine or chosen_before
+    if past is not None:
+        logs, engine = _with_past(logs, past, engine)
     if isinstance(logs, Session):
         if features is None and logs.drawn_with(seed):
             return replace(logs, engine=with_checkpoint(logs.engine, checkpoint))
@@ -138,6 +154,30 @@ def _of_units(logs: Any, unit: str) -> Any:
     if plain.schema.mapping.get(UNIT) == unit:
         return logs
     return plain.with_unit(unit)
+
+
+def _with_past(logs: Any, past: Past, engine: str | Engine | None) -> tuple[Any, str | Engine | None]:
+    """Logs with their past beside their states, and the engine; those that have it already are as they were."""
+    if isinstance(logs, Session):
+        if logs.logs.past == past:
+            return logs, engine
+        logs, engine = logs.logs, engine or logs.engine
+    return with_past(as_logs(logs), past, choose(engine, as_logs(logs))), engine
+
+
+def with_past(logs: Logs, past: Past, engine: Engine) -> Logs:
+    """Logs with their past beside their states, put in order on this machine and within the bounds of an engine."""
+    if engine.name in CLUSTERS and not logs.in_memory:
+        raise UsageError(
+            Advice(
+                "the past of episodes is put beside their states on this machine, and workers of engine"
+                f" {engine.name!r} may be elsewhere, where they cannot read it: leave the engine out, use ",
+                Setting("engine", "processes"),
+                ", or log the columns of the past themselves and leave out ",
+                *past.settings,
+            )
+        )
+    return bounded(logs, engine).with_past(past.lags, past.history)
 
 
 @dataclass(frozen=True)
@@ -270,6 +310,11 @@ class Counted(Session):
         table = self.groups.keyed_by(keys)
         return Lookup(table.append_column(TRANSITION, pa.array(np.arange(table.num_rows))), keys)
 
+    @property
+    def by_episode(self) -> Grouped:
+        """The request for how often every episode had each transition."""
+        return counts_by_episode(self.logs.schema, self.numbers)
+
     def problem(self, question: Question, *, blocks: bool = False, reader: Reader | None = None) -> Problem:
         """The question as estimators see it; with scores by step where ``blocks`` of them are wanted.
 
@@ -282,6 +327,7 @@ class Counted(Session):
             question.loggers,
             seed=question.seed,
             numbers=self.numbers,
+            by_episode=self.by_episode,
             piece_steps=1 if blocks else None,
             reader=reader,
         )
@@ -546,12 +592,17 @@ class Sampled(Session):
 def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed: int = 0) -> Sampled:
     """One scan: the totals and the structure of every episode, a sample of the rows, the actions where they are ids."""
     schema = logs.schema
-    requests: list[Request] = [EpisodeShape(seed), Sample(SAMPLE_ROWS, seed), CategoryValues()]
+    requests: list[Request] = [
+        EpisodeShape(seed),
+        Sample(SAMPLE_ROWS, seed),
+        CategoryValues(),
+        WholeEpisodes(seed=seed),
+    ]
     if schema.action_kind == "discrete":
         requests.append(Grouped(Grouping(schema.action, (Aggregate("rows", "count"),))))
     with logs.scanning():
-        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None, None, None)
-        shape, chosen, values, *actions = scanned
+        scanned = engine.scan(logs, requests, logs.sure_rows) if logs.total_rows() else (None,) * 4
+        shape, chosen, values, whole, *actions = scanned
         if shape is None or len(chosen.rows) == 0:
             raise no_rows(logs)
         _refuse_bad_sample(logs, shape, chosen.rows, *actions)
@@ -582,8 +633,10 @@ def sample(logs: Logs, engine: Engine, features: FeatureMap | None = None, seed:
     sums = EpisodeSums(totals, irregular, broken, repeats=repeats)
     with one_thread():
         shifts, stale = shifts_of_vectors(known.sample), stale_vectors(known.sample)
+        rows = whole.in_order(schema)
+        pasts = () if rows is None else vector_pasts(rows, seed)
     limit, odd = limit_of(shape, known.sample), odd_in_sample(known.sample, seed)
-    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale)
+    sums = replace(sums, limit=limit, odd=odd, sentinels=sentinels, shifts=shifts, staleness=stale, pasts=pasts)
     return Sampled(logs, engine, known, facts, sums, sums_of_episodes(shape))
 
 

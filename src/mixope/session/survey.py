@@ -306,7 +306,7 @@ def unsaid_ends(logs: Logs, dropped: Dropped | None) -> DataError:
     ended, cut = Setting("ends", "terminated"), Setting("ends", "truncated")
     return DataError(
         "No column says how the episodes end: did their last rows end them, or did the recorder stop?",
-        where=", ".join(plan.source.name for plan in logs.plans if plan.asks),
+        where=", ".join(plan.source.name for plan in logs.recorded.plans if plan.asks),
         expected=Advice("a column terminated or truncated, or ", ended, " or ", cut, " where the logs are read"),
         got=None if dropped is None else f"last rows without a next observation: {dropped}",
         hint=Advice(

@@ -34,7 +34,7 @@ def rows(**columns: Any) -> Callable[[], pa.Table]:
 NAN = float("nan")
 WHERE = "where: "
 TABLES_REFUSED: dict[str, tuple[Callable[[], pa.Table], tuple[str, ...], tuple[str, ...]]] = {
-    "no rows": (lambda: table_of(POLICY).slice(0, 0), TABLE_FORMATS, ("the table has no rows", WHERE)),
+    "no rows": (lambda: table_of(POLICY).slice(0, 0), TABLE_FORMATS, ("no rows", WHERE)),
     "no probabilities": (having(prob=None), TABLE_FORMATS, ("no column for the prob", "try: ")),
     "no actions": (having(action=None), ("csv", "parquet", "arrays"), ("no column for the action", "try: ")),
     "no states": (having(observation=None), ("csv", "parquet", "arrays"), ("no column for the observation", "try: ")),
