@@ -105,7 +105,8 @@ def test_json_and_the_command_line_have_it_too(tmp_path):
     assert record["estimand"] == {"kind": "episode"}
     assert record["unit"] == "reward per episode"
     assert mixope.Backtest.from_json(result.stdout).to_json() == json.dumps(record, indent=2, ensure_ascii=False)
-    assert "total of an episode, reward per episode" in run("backtest", path, "--estimand", "episode", "--full").stdout
+    shown = run("backtest", path, "--estimand", "episode", "--full").stdout
+    assert "total of an episode, reward per episode" in " ".join(shown.split())
     assert run("backtest", path, "--gamma", "0.9", "--estimand", "horizon").exit_code == 2
 
 

@@ -72,10 +72,10 @@ def test_a_terminal_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("mixope.cli.inputs.sys.stdin", type("Terminal", (), {"isatty": lambda _: True})())
     from mixope.base.errors import UsageError
     from mixope.cli.inputs import read_logs
-    from mixope.cli.options import Columns, Files
+    from mixope.cli.options import ColumnOptions, Files
 
     with pytest.raises(UsageError, match="nothing is piped into it"):
-        read_logs(["-"], Columns(), Files())
+        read_logs(["-"], ColumnOptions(), Files())
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare", "inspect", "backtest"])

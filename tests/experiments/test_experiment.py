@@ -105,7 +105,7 @@ def test_a_period_may_be_a_month_or_a_visit(found):
     for other, period in ((months, "month"), (counted, "visit"), (table, "visit")):
         again = mixope.experiment(other, **WORDS, **STATE, period=period)
         assert again.main.long_run.effect.difference == pytest.approx(found.main.long_run.effect.difference, rel=1e-9)
-        assert f"per user and {period}" in str(again)
+        assert f"per user and {period}" in " ".join(str(again).split())
     with pytest.raises(DataError, match="expected: a whole number in every row, one row per unit and visit"):
         mixope.experiment(months, **WORDS, **STATE, period="visit")
 

@@ -131,4 +131,4 @@ def test_lines_that_stand_for_different_numbers_of_decisions_are_refused(tmp_pat
 def test_the_format_may_be_said_where_the_name_does_not(tmp_path):
     result = run("inspect", dsjson(tmp_path / "decisions.log"), "--format", "dsjson")
     assert result.exit_code == 0, result.stderr
-    assert "rows          3" in result.stdout
+    assert "3 rows in 3 episodes" in result.stdout
