@@ -333,6 +333,6 @@ def test_policy_objects_have_the_fingerprint_of_the_library(here):
 
 
 def test_what_cannot_be_counted_is_not_said_to_be_nothing(here):
-    shown = run("compare", log(here), "--target", "policies:target", "--estimator", "emp")
+    shown = run("compare", log(here), "--target", "policies:target", "--estimator", "emp", "--full")
     (line,) = [line for line in shown.stdout.splitlines() if line.split()[:1] == ["emp"]]
     assert "%" not in line

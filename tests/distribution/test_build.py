@@ -97,5 +97,5 @@ def test_the_command_of_the_wheel_writes_a_report(installed, tmp_path):
     command = installed / "bin" / "mixope"
     run(command, "simulate", "walk", "--episodes", "20", "-o", "walk", folder=tmp_path)
     asked = ("evaluate", "walk/logs.parquet", "--target", "walk/target.csv", "--html", "report.html")
-    assert "verdict" in run(command, *asked, folder=tmp_path)
+    assert "TRUSTWORTHY" in run(command, *asked, folder=tmp_path)
     assert "<style" in (tmp_path / "report.html").read_text(encoding="utf-8")

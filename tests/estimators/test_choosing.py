@@ -71,7 +71,7 @@ def test_a_wide_interval_asks_for_both_and_the_smaller_error_is_chosen(monkeypat
     both = {one.estimator: one for one in (found, *found.beside)}
     assert {"dr", "fqe"} <= set(both)
     assert found.standard_error == min(both["dr"].standard_error, both["fqe"].standard_error)
-    assert "beside it" in found.notes[0]
+    assert "shown for comparison" in found.notes[0]
 
 
 @pytest.mark.usefixtures("quick")

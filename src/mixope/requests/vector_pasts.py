@@ -178,11 +178,11 @@ def vector_pasts(rows: InOrder, seed: int = 0) -> tuple[VectorTrace, ...]:
     """All traces; none where rows or episodes are too few."""
     unit = np.arange(len(rows.logger)) if rows.unit is None else rows.unit
     cluster = unit[rows.episode]
-    if len(rows.reward) < LEAST_ROWS or len(np.unique(unit)) < LEAST_EPISODES:
+    follows = np.append(False, rows.episode[1:] == rows.episode[:-1])
+    if len(rows.reward) < LEAST_ROWS or min(len(np.unique(unit)), int(follows.sum())) < LEAST_EPISODES:
         return ()
     fold = dealt(rows.logger[np.unique(unit, return_index=True)[1]], seed)[cluster]
     fits = _Regressions.of(np.concatenate([rows.here, rows.action], axis=1), fold, seed)
-    follows = np.append(False, rows.episode[1:] == rows.episode[:-1])
     plain = [
         (BEFORE, _shifted(rows.action) * follows[:, None], (BEFORE,) * rows.action.shape[1]),
         (
