@@ -19,7 +19,7 @@ from mixope.base.estimand import Estimand, Kind
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Memory, check_memory, entries
+from mixope.estimators import Estimator, Memory, canonical, check_memory, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -33,7 +33,7 @@ ONE_LOOK = "joint intervals, places and regret are for one look; the interval of
 
 def compare(
     logs: LogSource,
-    targets: Mapping[str, PolicySource],
+    targets: Mapping[str, PolicySource] | PolicySource,
     estimators: str | Sequence[str | Estimator] = ("auto",),
     *,
     estimand: Kind | Estimand = "average",
@@ -63,7 +63,8 @@ def compare(
     targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
 
     :param logs: whatever :func:`mixope.read` takes, or what it gave.
-    :param targets: names → whatever :func:`mixope.read_policy` takes.
+    :param targets: names → whatever :func:`mixope.read_policy` takes; or one policy, which is then called "target". (A
+        policy that is itself a mapping is given by name.)
     :param estimators: one or several, by name or as objects; ``"all"`` takes every estimator that these logs and this
         estimand allow. ``skipped`` says which do not apply and why. ``"auto"`` answers for each target as
         :func:`mixope.evaluate` does; where it chooses different estimators, all targets are also answered by one of
@@ -91,9 +92,10 @@ def compare(
     if risk is not None:
         check_share(risk, "risk")
     session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
+    targets = _named(targets)
     _check_targets(targets, 1)
-    every = isinstance(estimators, str) and estimators == "all"
-    wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
+    wanted = [canonical(each) for each in (estimators if isinstance(estimators, list | tuple) else [estimators])]
+    every = isinstance(estimators, str) and wanted == ["all"]
     names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
     if memory is not None:
         names = _distinct(with_memory(session, names, memory))
@@ -228,6 +230,11 @@ def compare_targets(
         why = [part for reason in reasons for part in reason][:-1] or ["its scores cannot be set side by side"]
         raise UsageError(Advice(f"{found.estimates[0].estimator!r} has no joint intervals (", *why, ")"))
     return found.differences[0]
+
+
+def _named(targets: Any) -> Any:
+    """Targets by name; one policy alone is called "target". Several without names stay, to be refused."""
+    return targets if targets is None or isinstance(targets, Mapping | list | tuple) else {"target": targets}
 
 
 def _check_targets(targets: object, least: int) -> None:

@@ -18,7 +18,7 @@ from mixope.base.errors import Advice, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
 from mixope.checks import Verdict
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Memory, check_memory
+from mixope.estimators import Estimator, Memory, canonical, check_memory
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -120,6 +120,7 @@ def evaluate(
         "seed": seed,
         "device": device,
     }
+    estimator = canonical(estimator)
     automatic = isinstance(estimator, str) and estimator == "auto"
     if memory is not None:
         automatic, (estimator,) = False, with_memory(session, [estimator], memory)
