@@ -16,6 +16,7 @@ from mixope.answers.choosing import answer_automatically, in_common, with_memory
 from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
@@ -31,6 +32,7 @@ from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequ
 ONE_LOOK = "joint intervals, places and regret are for one look; the interval of each difference alone is for all times"
 
 
+@offers_names
 def compare(
     logs: LogSource,
     targets: Mapping[str, PolicySource] | PolicySource,
@@ -92,8 +94,8 @@ def compare(
     if risk is not None:
         check_share(risk, "risk")
     session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
-    targets = _named(targets)
-    _check_targets(targets, 1)
+    named = _named(targets)
+    _check_targets(named, 1)
     wanted = [canonical(each) for each in (estimators if isinstance(estimators, list | tuple) else [estimators])]
     every = isinstance(estimators, str) and wanted == ["all"]
     names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
@@ -107,11 +109,11 @@ def compare(
         "seed": seed,
         "device": device,
     }
-    found = _estimates(session, targets, names, options)
+    found = _estimates(session, named, names, options)
     if not every:
-        _check_answered(targets, found)
+        _check_answered(named, found)
     contests = [_saying(each, found.chosen) for each in contests_of(found.compared, level, seed, all_pairs)]
-    spread_of, because = (None, None) if risk is None else _risk(session, targets, asked, risk, level, loggers, seed)
+    spread_of, because = (None, None) if risk is None else _risk(session, named, asked, risk, level, loggers, seed)
     return Comparison(
         estimates=found.shown,
         skipped=tuple(dict.fromkeys((refusal.estimator, refusal.reason) for refusal in found.skipped)),
@@ -219,6 +221,7 @@ def _watched(found: Differences, choice: IntervalChoice) -> Differences:
     return replace(found, pairs=pairs, loggers=loggers, alerts=(*found.alerts, ONE_LOOK))
 
 
+@offers_names
 def compare_targets(
     logs: LogSource, targets: Mapping[str, PolicySource], estimator: str | Estimator = "auto", **options: Any
 ) -> Differences:

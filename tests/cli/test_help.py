@@ -9,7 +9,7 @@ import typer
 
 from mixope.cli import app
 from mixope.cli.help import EXAMPLES, GroupedHelp
-from mixope.cli.signatures import Panel
+from mixope.cli.signatures import HelpPanel
 
 from .running import run
 
@@ -45,7 +45,7 @@ def test_help_is_one_page_with_the_usual_options_and_an_example(name):
 def test_help_all_has_every_option_once_in_the_panels_and_an_example_in_each(name):
     page = shown(name, "--help-all")
     panels = [line[:-1] for line in page.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
-    known = [panel.value for panel in Panel]
+    known = [panel.value for panel in HelpPanel]
     assert panels == ["Arguments", *(panel for panel in known if panel in panels), "Help"]
     listed = OPTION.findall(page.partition("\n  Example: mixope ")[0])
     options = [parameter for parameter in COMMANDS[name].params if parameter.param_type_name == "option"]
@@ -87,3 +87,14 @@ def test_the_examples_of_panels_are_understood(example):
 def test_the_usage_says_what_must_be_typed():
     assert shown("evaluate", "-h").startswith("Usage: mixope evaluate LOGS... --target POLICY [OPTIONS]\n")
     assert shown("simulate", "-h").startswith("Usage: mixope simulate ENV --output DIR [OPTIONS]\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [("--confidence", "--level"), ("--discount", "--gamma"), ("--policy", "--target"), ("--random-state", "--seed")],
+)
+def test_an_option_of_other_programs_is_answered_with_ours(typed, ours):
+    refused = run("evaluate", "logs.csv", "--target", "target.csv", typed, "0.9")
+    assert refused.exit_code == 2
+    assert f"No such option: {typed}" in refused.stderr
+    assert ours in refused.stderr.replace("mixope evaluate --help", "")

@@ -38,6 +38,7 @@ from mixope.backtesting.judging import Distance, LoggerEarnings, distance, earne
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
@@ -66,6 +67,7 @@ from mixope.uncertainty import (
 from mixope.version import __version__
 
 
+@offers_names
 def backtest(
     logs: LogSource,
     *,

@@ -9,7 +9,7 @@ import typer
 from mixope.cli import inputs, output, signatures
 from mixope.cli import options as o
 from mixope.cli.output import complain, print_json, show, tell, working
-from mixope.cli.signatures import Panel, option
+from mixope.cli.signatures import HelpPanel, option
 
 NOT_SUPPORTED = 4
 
@@ -43,7 +43,7 @@ def command(
         ),
     ] = False,
     strict: Annotated[
-        bool, option("Exit with 4 if the verdict is that these logs do not support an answer.", panel=Panel.output)
+        bool, option("Exit with 4 if the verdict is that these logs do not support an answer.", panel=HelpPanel.output)
     ] = False,
     printed: o.Printed,
 ) -> None:

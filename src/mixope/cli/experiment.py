@@ -11,7 +11,7 @@ import typer
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_page, command_line, present, working, write_page
-from mixope.cli.signatures import Panel, option
+from mixope.cli.signatures import HelpPanel, option
 
 NOT_SUPPORTED = 4
 
@@ -39,46 +39,50 @@ class PeriodName(StrEnum):
 class TestTable:
     """The table and the question, as the library takes them."""
 
-    PANEL: ClassVar[Panel] = Panel.answer
-    arm: Annotated[str, option("The arm of a row.", metavar="COLUMN", panel=Panel.logs)]
-    control: Annotated[str, option("The arm that the others are set against.", metavar="ARM", panel=Panel.logs)]
+    PANEL: ClassVar[HelpPanel] = HelpPanel.answer
+    arm: Annotated[str, option("The arm of a row.", metavar="COLUMN", panel=HelpPanel.logs)]
+    control: Annotated[str, option("The arm that the others are set against.", metavar="ARM", panel=HelpPanel.logs)]
     unit: Annotated[
-        str, option("The unit: a user, a shop; all its rows belong together.", metavar="COLUMN", panel=Panel.logs)
+        str, option("The unit: a user, a shop; all its rows belong together.", metavar="COLUMN", panel=HelpPanel.logs)
     ]
     time: Annotated[
-        str, option("The period of a row: a whole number, a date or a time.", metavar="COLUMN", panel=Panel.logs)
+        str, option("The period of a row: a whole number, a date or a time.", metavar="COLUMN", panel=HelpPanel.logs)
     ]
     metric: Annotated[
-        list[str], option("What a unit earned in a period. Repeatable.", metavar="COLUMN", panel=Panel.logs)
+        list[str], option("What a unit earned in a period. Repeatable.", metavar="COLUMN", panel=HelpPanel.logs)
     ]
     state: Annotated[
         list[str],
         option(
             "What a unit is like at the beginning of a period; else the other columns. Repeatable.",
             metavar="COLUMN",
-            panel=Panel.logs,
+            panel=HelpPanel.logs,
         ),
     ] = field(default_factory=list)
     less: Annotated[
         list[str],
-        option("A metric of which less is better, such as a cost. Repeatable.", metavar="COLUMN", panel=Panel.logs),
+        option("A metric of which less is better, such as a cost. Repeatable.", metavar="COLUMN", panel=HelpPanel.logs),
     ] = field(default_factory=list)
     estimand: Annotated[
         EffectName,
         option(
             "The difference per period in the long run; discounted (with --gamma); over the first periods (with"
             " --horizon); or in one period, the day --horizon.",
-            panel=Panel.question,
+            panel=HelpPanel.question,
         ),
     ] = EffectName.average
     gamma: o.Gamma = None
-    horizon: Annotated[int | None, option("How many first periods, or which day.", panel=Panel.question)] = None
-    days: Annotated[int | None, option("How far ahead the path of the difference goes.", panel=Panel.question)] = None
+    horizon: Annotated[int | None, option("How many first periods, or which day.", panel=HelpPanel.question)] = None
+    days: Annotated[int | None, option("How far ahead the path of the difference goes.", panel=HelpPanel.question)] = (
+        None
+    )
     level: o.Level = 0.95
     estimator: o.Estimator = "auto"
     period: Annotated[
         PeriodName,
-        option("What a period is: dates and times are counted so; of a visit, --time is its number.", panel=Panel.logs),
+        option(
+            "What a period is: dates and times are counted so; of a visit, --time is its number.", panel=HelpPanel.logs
+        ),
     ] = PeriodName.day
     season: Annotated[int | None, option("Periods after which the world is where it was: 7 for days of a week.")] = None
     lags: Annotated[int, option("Earlier periods of the states that are put beside them.")] = 0
@@ -87,7 +91,7 @@ class TestTable:
         option(
             "Whether a unit really had its arm in a period; it is as the control if not.",
             metavar="COLUMN",
-            panel=Panel.logs,
+            panel=HelpPanel.logs,
         ),
     ] = None
     guardrail: Annotated[
@@ -95,7 +99,7 @@ class TestTable:
         option(
             "What must not become worse: a bound of the long-run difference of a metric, or METRIC>=BOUND. Repeatable.",
             metavar="METRIC<=BOUND",
-            panel=Panel.question,
+            panel=HelpPanel.question,
         ),
     ] = field(default_factory=list)
     by: Annotated[
@@ -103,7 +107,7 @@ class TestTable:
         option(
             "A column of the state: also say it of the units that entered with each value.",
             metavar="COLUMN",
-            panel=Panel.question,
+            panel=HelpPanel.question,
         ),
     ] = None
     bins: Annotated[int, option("Classes into which a state with many numbers is cut.")] = 5
@@ -145,7 +149,7 @@ def command(
     workers: o.Workers,
     seed: o.Seed = 0,
     strict: Annotated[
-        bool, option("Exit with 4 if a difference is not supported by the data.", panel=Panel.output)
+        bool, option("Exit with 4 if a difference is not supported by the data.", panel=HelpPanel.output)
     ] = False,
     html: o.Html = None,
     printed: o.Printed,

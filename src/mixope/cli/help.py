@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from mixope.cli.signatures import Panel
+from mixope.cli.signatures import HelpPanel
 
 USUAL = frozenset(
     {"target", "estimand", "gamma", "horizon", "column", "ends", "unit", "estimator", "level", "html", "full", "json"}
@@ -24,21 +24,21 @@ USUAL = frozenset(
 )
 """What most people set; options that are required count among them wherever they are."""
 
-EXAMPLES: Mapping[Panel, tuple[str, ...]] = {
-    Panel.question: ("--estimand discounted --gamma 0.95",),
-    Panel.logs: (
+EXAMPLES: Mapping[HelpPanel, tuple[str, ...]] = {
+    HelpPanel.question: ("--estimand discounted --gamma 0.95",),
+    HelpPanel.logs: (
         "--arm variant --control A --unit user --time day --metric revenue",
         "--column reward=revenue --unit user --ends truncated",
         "--column reward=revenue --ends truncated",
     ),
-    Panel.policy: (
+    HelpPanel.policy: (
         "--loggers loggers.csv --unknown-actions zero",
         "--target target.csv --target-default uniform",
         "--target target.csv --against logs",
     ),
-    Panel.answer: ("--estimator dr --level 0.9", "--level 0.9 --seed 1", "--no-check"),
-    Panel.machine: ("--engine embedded --threads 4 --memory-limit 1GB",),
-    Panel.output: ("--html report.html --full", "--full --verbose"),
+    HelpPanel.answer: ("--estimator dr --level 0.9", "--level 0.9 --seed 1", "--no-check"),
+    HelpPanel.machine: ("--engine embedded --threads 4 --memory-limit 1GB",),
+    HelpPanel.output: ("--html report.html --full", "--full --verbose"),
 }
 """For each panel, the first whose options a command has is shown."""
 
@@ -138,7 +138,7 @@ def _show_everything(ctx: typer.Context, wanted: bool) -> None:
 
 def _by_panel(options: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
     """The options of each panel, panels in their order, and those of help at the end."""
-    for panel in Panel:
+    for panel in HelpPanel:
         members = [each for each in options if getattr(each, "rich_help_panel", None) == panel]
         if members:
             yield panel.value, members
@@ -148,9 +148,9 @@ def _by_panel(options: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
 def _example(panel: str, options: Sequence[Any]) -> str | None:
     """An example of a panel in which every option exists here."""
     names = {name for each in options for name in [*each.opts, *each.secondary_opts]}
-    if panel not in list(Panel):
+    if panel not in list(HelpPanel):
         return None
-    offered = EXAMPLES[Panel(panel)]
+    offered = EXAMPLES[HelpPanel(panel)]
     return next((each for each in offered if names.issuperset(re.findall(r"(?<!\S)--\S+", each))), None)
 
 

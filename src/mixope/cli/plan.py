@@ -11,7 +11,7 @@ from mixope.base.errors import UsageError
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import present, taken, working
-from mixope.cli.signatures import Panel, option
+from mixope.cli.signatures import HelpPanel, option
 
 
 def _of(help: str, **settings: Any) -> OptionInfo:
@@ -22,7 +22,7 @@ def _of(help: str, **settings: Any) -> OptionInfo:
 class Pilot:
     """The table of an experiment: its columns and arms."""
 
-    PANEL: ClassVar[Panel] = Panel.logs
+    PANEL: ClassVar[HelpPanel] = HelpPanel.logs
     arm: Annotated[str | None, _of("the arm of a row. The long-run difference is planned for.", metavar="COLUMN")] = (
         None
     )
@@ -50,21 +50,25 @@ class Pilot:
 def command(
     logs: o.Paths,
     *,
-    precision: Annotated[float, option("The value or difference is wanted to ± X.", metavar="X", panel=Panel.question)],
+    precision: Annotated[
+        float, option("The value or difference is wanted to ± X.", metavar="X", panel=HelpPanel.question)
+    ],
     target: Annotated[
-        str | None, option("The policy that is asked about.", metavar="POLICY", panel=Panel.policy)
+        str | None, option("The policy that is asked about.", metavar="POLICY", panel=HelpPanel.policy)
     ] = None,
     against: Annotated[
         str | None,
         option(
             "Another policy, or logs for what the logs earn themselves: the difference is planned for.",
             metavar="POLICY|logs",
-            panel=Panel.policy,
+            panel=HelpPanel.policy,
         ),
     ] = None,
     estimator: o.Estimator = "auto",
     question: o.QuestionOptions,
-    sequential: Annotated[bool, option("The interval is to hold however often one looks.", panel=Panel.answer)] = False,
+    sequential: Annotated[
+        bool, option("The interval is to hold however often one looks.", panel=HelpPanel.answer)
+    ] = False,
     pilot: Pilot,
     columns: o.ColumnOptions,
     absent: o.Absent = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_picture, present, taken, working, write_picture
-from mixope.cli.signatures import Panel, option
+from mixope.cli.signatures import HelpPanel, option
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def command(
     target: o.Targets,
     *,
     alpha: Annotated[
-        float, option("The share of the worst episodes whose mean return is shown.", panel=Panel.question)
+        float, option("The share of the worst episodes whose mean return is shown.", panel=HelpPanel.question)
     ] = 0.1,
     question: ReturnsOptions,
     loggers: o.Loggers,
@@ -37,7 +37,9 @@ def command(
     picture: Annotated[
         Path | None,
         option(
-            "Draw risk against return, one point per target: a .png, .svg or .pdf.", metavar="FILE", panel=Panel.output
+            "Draw risk against return, one point per target: a .png, .svg or .pdf.",
+            metavar="FILE",
+            panel=HelpPanel.output,
         ),
     ] = None,
     printed: o.Printed,

@@ -25,7 +25,7 @@ from typer.models import OptionInfo
 Completion = Callable[[str], list[Any]]
 
 
-class Panel(StrEnum):
+class HelpPanel(StrEnum):
     """What an option is about, in the order of ``--help-all``."""
 
     question = "Question"
@@ -37,7 +37,7 @@ class Panel(StrEnum):
 
 
 def option(
-    help: str, *names: str, completes: Completion | None = None, panel: Panel | None = None, **settings: Any
+    help: str, *names: str, completes: Completion | None = None, panel: HelpPanel | None = None, **settings: Any
 ) -> OptionInfo:
     """An option, to stand in ``Annotated``; its names are those given, else that of its field or parameter."""
     made: OptionInfo = typer.Option(*names, help=help, autocompletion=completes, rich_help_panel=panel, **settings)
@@ -48,7 +48,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     """The function with its groups of options spread out in its signature."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
-    taken = [each for name in parameters for each in _spread(name, hints[name], parameters[name].default, Panel.answer)]
+    taken = [
+        each for name in parameters for each in _spread(name, hints[name], parameters[name].default, HelpPanel.answer)
+    ]
 
     @wraps(function)
     def spread(**given: Any) -> None:
@@ -59,7 +61,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
-def _spread(name: str, hint: Any, default: Any, panel: Panel) -> Iterator[inspect.Parameter]:
+def _spread(name: str, hint: Any, default: Any, panel: HelpPanel) -> Iterator[inspect.Parameter]:
     """A parameter; of a group, those that its fields are."""
     if is_dataclass(hint):
         of_group = getattr(hint, "PANEL", panel)
@@ -74,7 +76,7 @@ def _spread(name: str, hint: Any, default: Any, panel: Panel) -> Iterator[inspec
         yield inspect.Parameter(name, kind, default=default, annotation=_named(name, hint, default, panel))
 
 
-def _named(name: str, hint: Any, default: Any, panel: Panel) -> Any:
+def _named(name: str, hint: Any, default: Any, panel: HelpPanel) -> Any:
     """An option by the name of its parameter where it has no other, in the panel of its group likewise."""
     bare, *extras = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
     found = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
