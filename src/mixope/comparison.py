@@ -16,10 +16,11 @@ from mixope.answers.choosing import answer_automatically, in_common, with_memory
 from mixope.answers.estimate import Estimate
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.differences import Comparison, Contested, Differences, contests_of
 from mixope.distributions import Returns, check_share, spread
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Memory, check_memory, entries
+from mixope.estimators import Estimator, Memory, canonical, check_memory, entries
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -31,9 +32,10 @@ from mixope.uncertainty import Difference, IntervalChoice, choose_interval, sequ
 ONE_LOOK = "joint intervals, places and regret are for one look; the interval of each difference alone is for all times"
 
 
+@offers_names
 def compare(
     logs: LogSource,
-    targets: Mapping[str, PolicySource],
+    targets: Mapping[str, PolicySource] | PolicySource,
     estimators: str | Sequence[str | Estimator] = ("auto",),
     *,
     estimand: Kind | Estimand = "average",
@@ -63,7 +65,8 @@ def compare(
     targets to take: the place of each with its uncertainty, and what is lost if the best few are taken.
 
     :param logs: whatever :func:`mixope.read` takes, or what it gave.
-    :param targets: names → whatever :func:`mixope.read_policy` takes.
+    :param targets: names → whatever :func:`mixope.read_policy` takes; or one policy, which is then called "target". (A
+        policy that is itself a mapping is given by name.)
     :param estimators: one or several, by name or as objects; ``"all"`` takes every estimator that these logs and this
         estimand allow. ``skipped`` says which do not apply and why. ``"auto"`` answers for each target as
         :func:`mixope.evaluate` does; where it chooses different estimators, all targets are also answered by one of
@@ -91,9 +94,10 @@ def compare(
     if risk is not None:
         check_share(risk, "risk")
     session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
-    _check_targets(targets, 1)
-    every = isinstance(estimators, str) and estimators == "all"
-    wanted = list(estimators) if isinstance(estimators, list | tuple) else [estimators]
+    named = _named(targets)
+    _check_targets(named, 1)
+    wanted = [canonical(each) for each in (estimators if isinstance(estimators, list | tuple) else [estimators])]
+    every = isinstance(estimators, str) and wanted == ["all"]
     names = [name for name, entry in entries().items() if not entry.slow] if every else _distinct(wanted)
     if memory is not None:
         names = _distinct(with_memory(session, names, memory))
@@ -105,11 +109,11 @@ def compare(
         "seed": seed,
         "device": device,
     }
-    found = _estimates(session, targets, names, options)
+    found = _estimates(session, named, names, options)
     if not every:
-        _check_answered(targets, found)
+        _check_answered(named, found)
     contests = [_saying(each, found.chosen) for each in contests_of(found.compared, level, seed, all_pairs)]
-    spread_of, because = (None, None) if risk is None else _risk(session, targets, asked, risk, level, loggers, seed)
+    spread_of, because = (None, None) if risk is None else _risk(session, named, asked, risk, level, loggers, seed)
     return Comparison(
         estimates=found.shown,
         skipped=tuple(dict.fromkeys((refusal.estimator, refusal.reason) for refusal in found.skipped)),
@@ -217,6 +221,7 @@ def _watched(found: Differences, choice: IntervalChoice) -> Differences:
     return replace(found, pairs=pairs, loggers=loggers, alerts=(*found.alerts, ONE_LOOK))
 
 
+@offers_names
 def compare_targets(
     logs: LogSource, targets: Mapping[str, PolicySource], estimator: str | Estimator = "auto", **options: Any
 ) -> Differences:
@@ -228,6 +233,11 @@ def compare_targets(
         why = [part for reason in reasons for part in reason][:-1] or ["its scores cannot be set side by side"]
         raise UsageError(Advice(f"{found.estimates[0].estimator!r} has no joint intervals (", *why, ")"))
     return found.differences[0]
+
+
+def _named(targets: Any) -> Any:
+    """Targets by name; one policy alone is called "target". Several without names stay, to be refused."""
+    return targets if targets is None or isinstance(targets, Mapping | list | tuple) else {"target": targets}
 
 
 def _check_targets(targets: object, least: int) -> None:

@@ -26,6 +26,7 @@ from mixope.answers.estimate import Estimate
 from mixope.base.arrays import FloatArray, is_number
 from mixope.base.errors import Advice, DataError, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.base.rendering import Record, Rows
 from mixope.checks import Check, Diagnostic, Verdict, verdict
 from mixope.checks.check import FAR
@@ -133,6 +134,7 @@ class Returns(Record):
         }
 
 
+@offers_names
 def returns(
     logs: LogSource,
     target: PolicySource | Mapping[str, PolicySource],

@@ -16,9 +16,10 @@ from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, Setting, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.checks import Verdict
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Memory, check_memory
+from mixope.estimators import Estimator, Memory, canonical, check_memory
 from mixope.features import FeatureMap
 from mixope.logs import LogSource
 from mixope.policies import PolicySource
@@ -28,6 +29,7 @@ from mixope.solvers.devices import Device, check_device
 from mixope.uncertainty import IntervalChoice, choose_interval
 
 
+@offers_names
 def evaluate(
     logs: LogSource,
     target: PolicySource,
@@ -120,6 +122,7 @@ def evaluate(
         "seed": seed,
         "device": device,
     }
+    estimator = canonical(estimator)
     automatic = isinstance(estimator, str) and estimator == "auto"
     if memory is not None:
         automatic, (estimator,) = False, with_memory(session, [estimator], memory)

@@ -22,6 +22,7 @@ from scipy.special import chdtri
 from mixope.answers.estimate import Estimate
 from mixope.base.arrays import is_number
 from mixope.base.errors import Advice, DataError, UsageError
+from mixope.base.keywords import offers_names
 from mixope.base.rendering import Record, Rows
 from mixope.checks import Verdict
 from mixope.comparison import compare
@@ -153,6 +154,7 @@ def _ceiling(n: float | None) -> int | None:
     return None if n is None else int(np.ceil(n - 1e-9))
 
 
+@offers_names
 def plan(
     logs: LogSource,
     target: PolicySource,
@@ -251,6 +253,7 @@ def _about_fixed(pilot: _Pilot) -> tuple[str, ...]:
     return (f"an error of about {pilot.fixed:.3g} comes from the features, and more episodes alone do not mend it",)
 
 
+@offers_names
 def plan_experiment(
     data: LogSource,
     *,

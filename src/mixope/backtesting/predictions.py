@@ -38,11 +38,12 @@ from mixope.backtesting.judging import Distance, LoggerEarnings, distance, earne
 from mixope.backtesting.records import Backtest, BacktestRow, judged_together
 from mixope.base.errors import Advice, DataError, MixopeError, UsageError
 from mixope.base.estimand import Estimand, Kind
+from mixope.base.keywords import offers_names
 from mixope.behaviours import DefaultMixture, imitate
 from mixope.checks import Diagnostic, Evidence, Verdict, episodes_are_new
 from mixope.checks.replay import judge_replays, replay_logs
 from mixope.engines import Engine
-from mixope.estimators import Estimator, Memory, Solution, check_takes, make
+from mixope.estimators import Estimator, Memory, Solution, canonical, check_takes, make
 from mixope.estimators.asking import Asking, Rounds, all_or_nothing, together
 from mixope.estimators.counts.on_policy import FROM_CHAIN, OnPolicyValue, OnPolicyValues
 from mixope.estimators.features.problem import FeatureProblem
@@ -66,6 +67,7 @@ from mixope.uncertainty import (
 from mixope.version import __version__
 
 
+@offers_names
 def backtest(
     logs: LogSource,
     *,
@@ -111,6 +113,7 @@ def backtest(
     session = look(logs, engine, features, seed, checkpoint, unit, lags, history)
     labels = _labels(session.labels)
     known = known_policies(loggers, session.logs, session.labels, session.columns)
+    estimator = canonical(estimator)
     chosen = make(session.automatic[0] if isinstance(estimator, str) and estimator == "auto" else estimator)
     if memory is not None:
         (chosen,) = with_memory(session, [chosen], memory)

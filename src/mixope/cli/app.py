@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +28,7 @@ from mixope.cli import (
 )
 from mixope.cli import options as o
 from mixope.cli.characters import accept_all
+from mixope.cli.help import GroupedHelp, PlainHelp
 from mixope.cli.hints import add_hint
 from mixope.cli.output import ARGUMENTS, arrived, complain, console, describe, on_command_line, print_json, refusal
 from mixope.cli.stopping import INTERRUPTED, STOPPED, finish, is_told, listen, stopped, told
@@ -183,17 +185,52 @@ def estimators(json: o.Json = False) -> None:
         console().print(registry_view(entries()))
 
 
-app.command("evaluate", short_help="What a policy would earn, and whether to believe it.")(evaluate.command)
-app.command("compare", short_help="Several policies or estimators on the same logs.")(compare.command)
-app.command("backtest", short_help="Every logger predicted from the others.")(backtest.command)
-app.command("experiment", short_help="The long-run effect of a short test.")(experiment.command)
-app.command("plan", short_help="How much data until the answer is sharp enough.")(plan.command)
-app.command("returns", short_help="How returns are spread, and the worst of them.")(returns.command)
-app.command("inspect", short_help="What is in the logs, and what they cover.")(inspect.command)
-app.command("simulate", short_help="Benchmark logs with the exact truth.")(simulate.command)
-app.command("estimators", short_help="What there is to choose from.")(estimators)
-app.command("reproduce", short_help="The figures and claims of the paper.")(reproduce.command)
-app.command("demo", short_help="The whole story on a small example.")(demo.command)
+@dataclass(frozen=True)
+class Listed:
+    """A command as the list of commands shows it, with an example that stands under its help."""
+
+    function: Callable[..., None]
+    short: str
+    example: str
+    cls: type[PlainHelp] = GroupedHelp
+
+
+COMMANDS = {
+    "evaluate": Listed(
+        evaluate.command,
+        "What a policy would earn, and whether to believe it.",
+        "logs.csv --target target.csv --gamma 0.95",
+    ),
+    "compare": Listed(
+        compare.command,
+        "Several policies or estimators on the same logs.",
+        "logs.csv --target old=old.csv --target new=new.csv",
+    ),
+    "backtest": Listed(backtest.command, "Every logger predicted from the others.", "logs.csv"),
+    "experiment": Listed(
+        experiment.command,
+        "The long-run effect of a short test.",
+        "test.csv --arm variant --control A --unit user --time day --metric revenue",
+    ),
+    "plan": Listed(
+        plan.command,
+        "How much data until the answer is sharp enough.",
+        "pilot.csv --target target.csv --precision 0.1",
+    ),
+    "returns": Listed(
+        returns.command, "How returns are spread, and the worst of them.", "logs.csv --target target.csv --alpha 0.05"
+    ),
+    "inspect": Listed(inspect.command, "What is in the logs, and what they cover.", "logs.csv --target target.csv"),
+    "simulate": Listed(
+        simulate.command, "Benchmark logs with the exact truth.", "taxi --episodes 100 -o simulated", PlainHelp
+    ),
+    "estimators": Listed(estimators, "What there is to choose from.", "", PlainHelp),
+    "reproduce": Listed(reproduce.command, "The figures and claims of the paper.", "figure2", PlainHelp),
+    "demo": Listed(demo.command, "The whole story on a small example.", "--full", PlainHelp),
+}
+for name, each in COMMANDS.items():
+    example = f"Example: mixope {name} {each.example}".rstrip()
+    app.command(name, short_help=each.short, epilog=example, cls=each.cls)(each.function)
 plugins.reserve("commands", [str(each.name) for each in app.registered_commands])
 
 

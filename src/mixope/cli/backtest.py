@@ -10,7 +10,7 @@ import typer
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_page, command_line, present, taken, working, write_page
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 NOT_SUPPORTED = 4
 
@@ -24,7 +24,8 @@ class BacktestOptions(o.QuestionOptions):
         option(
             "What is predicted of every logger, as for mixope evaluate: the question that the target is to be asked."
             " Without it, what each logger's rows show as they are: the mean of the first steps where all episodes were"
-            " cut after as many, else the average."
+            " cut after as many, else the average.",
+            panel=HelpPanel.question,
         ),
     ] = None
 
@@ -44,7 +45,9 @@ def command(
     workers: o.Workers,
     checkpoint: o.Checkpoint = None,
     seed: o.Seed = 0,
-    strict: Annotated[bool, option("Exit with 4 if no logger can be predicted from the others.")] = False,
+    strict: Annotated[
+        bool, option("Exit with 4 if no logger can be predicted from the others.", panel=HelpPanel.output)
+    ] = False,
     html: o.Html = None,
     printed: o.Printed,
 ) -> None:

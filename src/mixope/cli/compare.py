@@ -11,7 +11,7 @@ from mixope.base.errors import UsageError
 from mixope.cli import inputs, output, signatures
 from mixope.cli import options as o
 from mixope.cli.output import present, working
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 
 @signatures.command
@@ -38,6 +38,7 @@ def command(
             "Draw the values with their intervals, or with --risk risk against return, one point per target: a .png,"
             " .svg or .pdf.",
             metavar="FILE",
+            panel=HelpPanel.output,
         ),
     ] = None,
     html: o.Html = None,

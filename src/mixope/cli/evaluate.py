@@ -9,7 +9,7 @@ import typer
 from mixope.cli import inputs, output, signatures
 from mixope.cli import options as o
 from mixope.cli.output import complain, print_json, show, tell, working
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 NOT_SUPPORTED = 4
 
@@ -42,7 +42,9 @@ def command(
             "Also predict each labelled logger from the others' rows, and count that among the checks (two more scans)."
         ),
     ] = False,
-    strict: Annotated[bool, option("Exit with 4 if the verdict is that these logs do not support an answer.")] = False,
+    strict: Annotated[
+        bool, option("Exit with 4 if the verdict is that these logs do not support an answer.", panel=HelpPanel.output)
+    ] = False,
     printed: o.Printed,
 ) -> None:
     """What would this policy earn per step, judged from logs that other policies wrote?

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_page, command_line, present, working, write_page
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 NOT_SUPPORTED = 4
 
@@ -39,52 +39,76 @@ class PeriodName(StrEnum):
 class TestTable:
     """The table and the question, as the library takes them."""
 
-    arm: Annotated[str, option("The arm of a row.", metavar="COLUMN")]
-    control: Annotated[str, option("The arm that the others are set against.", metavar="ARM")]
-    unit: Annotated[str, option("The unit: a user, a shop; all its rows belong together.", metavar="COLUMN")]
-    time: Annotated[str, option("The period of a row: a whole number, a date or a time.", metavar="COLUMN")]
-    metric: Annotated[list[str], option("What a unit earned in a period. Repeatable.", metavar="COLUMN")]
+    PANEL: ClassVar[HelpPanel] = HelpPanel.answer
+    arm: Annotated[str, option("The arm of a row.", metavar="COLUMN", panel=HelpPanel.logs)]
+    control: Annotated[str, option("The arm that the others are set against.", metavar="ARM", panel=HelpPanel.logs)]
+    unit: Annotated[
+        str, option("The unit: a user, a shop; all its rows belong together.", metavar="COLUMN", panel=HelpPanel.logs)
+    ]
+    time: Annotated[
+        str, option("The period of a row: a whole number, a date or a time.", metavar="COLUMN", panel=HelpPanel.logs)
+    ]
+    metric: Annotated[
+        list[str], option("What a unit earned in a period. Repeatable.", metavar="COLUMN", panel=HelpPanel.logs)
+    ]
     state: Annotated[
         list[str],
         option(
-            "What a unit is like at the beginning of a period; else the other columns. Repeatable.", metavar="COLUMN"
+            "What a unit is like at the beginning of a period; else the other columns. Repeatable.",
+            metavar="COLUMN",
+            panel=HelpPanel.logs,
         ),
     ] = field(default_factory=list)
     less: Annotated[
-        list[str], option("A metric of which less is better, such as a cost. Repeatable.", metavar="COLUMN")
+        list[str],
+        option("A metric of which less is better, such as a cost. Repeatable.", metavar="COLUMN", panel=HelpPanel.logs),
     ] = field(default_factory=list)
     estimand: Annotated[
         EffectName,
         option(
             "The difference per period in the long run; discounted (with --gamma); over the first periods (with"
-            " --horizon); or in one period, the day --horizon."
+            " --horizon); or in one period, the day --horizon.",
+            panel=HelpPanel.question,
         ),
     ] = EffectName.average
     gamma: o.Gamma = None
-    horizon: Annotated[int | None, option("How many first periods, or which day.")] = None
-    days: Annotated[int | None, option("How far ahead the path of the difference goes.")] = None
+    horizon: Annotated[int | None, option("How many first periods, or which day.", panel=HelpPanel.question)] = None
+    days: Annotated[int | None, option("How far ahead the path of the difference goes.", panel=HelpPanel.question)] = (
+        None
+    )
     level: o.Level = 0.95
     estimator: o.Estimator = "auto"
     period: Annotated[
         PeriodName,
-        option("What a period is: dates and times are counted so; of a visit, --time is its number."),
+        option(
+            "What a period is: dates and times are counted so; of a visit, --time is its number.", panel=HelpPanel.logs
+        ),
     ] = PeriodName.day
     season: Annotated[int | None, option("Periods after which the world is where it was: 7 for days of a week.")] = None
     lags: Annotated[int, option("Earlier periods of the states that are put beside them.")] = 0
     exposure: Annotated[
         str | None,
-        option("Whether a unit really had its arm in a period; it is as the control if not.", metavar="COLUMN"),
+        option(
+            "Whether a unit really had its arm in a period; it is as the control if not.",
+            metavar="COLUMN",
+            panel=HelpPanel.logs,
+        ),
     ] = None
     guardrail: Annotated[
         list[str],
         option(
             "What must not become worse: a bound of the long-run difference of a metric, or METRIC>=BOUND. Repeatable.",
             metavar="METRIC<=BOUND",
+            panel=HelpPanel.question,
         ),
     ] = field(default_factory=list)
     by: Annotated[
         str | None,
-        option("A column of the state: also say it of the units that entered with each value.", metavar="COLUMN"),
+        option(
+            "A column of the state: also say it of the units that entered with each value.",
+            metavar="COLUMN",
+            panel=HelpPanel.question,
+        ),
     ] = None
     bins: Annotated[int, option("Classes into which a state with many numbers is cut.")] = 5
     missing: o.Missing = None
@@ -124,7 +148,9 @@ def command(
     files: o.Files,
     workers: o.Workers,
     seed: o.Seed = 0,
-    strict: Annotated[bool, option("Exit with 4 if a difference is not supported by the data.")] = False,
+    strict: Annotated[
+        bool, option("Exit with 4 if a difference is not supported by the data.", panel=HelpPanel.output)
+    ] = False,
     html: o.Html = None,
     printed: o.Printed,
 ) -> None:

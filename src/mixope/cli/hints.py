@@ -16,7 +16,13 @@ MEANT = {
     "--report": "--html",
     "-o": "--html",
     "--discount": "--gamma",
+    "--discount-factor": "--gamma",
     "--confidence": "--level",
+    "--confidence-level": "--level",
+    "--data": "the logs without an option before them",
+    "--random-state": "--seed",
+    "--method": "--estimator",
+    "--n-jobs": "--jobs",
 }
 """Options that other programs have, and what is meant by them here."""
 

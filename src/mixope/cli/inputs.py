@@ -262,9 +262,9 @@ def make_estimator(name: str, form: FormName, logs: Logs | None = None) -> str |
         return name
     if logs is not None and not logs.schema.discrete:
         raise UsageError("--form paper needs states that can be counted; these logs have vectors")
-    from mixope.estimators import REGISTRY, make
+    from mixope.estimators import REGISTRY, canonical, make
 
-    name = "emp" if name == "auto" else name
+    name = "emp" if canonical(name) == "auto" else canonical(name)
     make(name)
     if REGISTRY[name].family != "state ratio":
         known = [other for other, entry in REGISTRY.items() if entry.family == "state ratio"]

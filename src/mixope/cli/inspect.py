@@ -9,14 +9,16 @@ import typer
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import complain, describe, on_command_line, print_json, show, taken, tell, working
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 
 @signatures.command
 def command(
     logs: o.Paths,
     *,
-    target: Annotated[str | None, option("Also show what the logs cover of a policy.", metavar="POLICY")] = None,
+    target: Annotated[
+        str | None, option("Also show what the logs cover of a policy.", metavar="POLICY", panel=HelpPanel.policy)
+    ] = None,
     columns: o.PastColumns,
     files: o.Files,
     target_table: o.TargetTable,

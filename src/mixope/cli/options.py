@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from mixope.cli import complete
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 from mixope.cli.volume import set_volume
 
 
@@ -65,10 +65,12 @@ Paths = Annotated[
 Target = Annotated[
     str,
     option(
-        "The policy to evaluate: a table (.csv, .parquet, .arrow) with columns observation (or observation.*), action,"
-        " prob, or without prob a rule of one row per state; an .npy/.npz array (states, actions); a network (.onnx);"
-        " with --trust a model (.zip, .d3, .pt, .pth, .pkl, .joblib); or module:name of a function or a policy.",
+        "The policy to evaluate, such as target.csv, or module:name of a function. It may be a table (.csv, .parquet,"
+        " .arrow) with columns observation (or observation.*), action, prob, or without prob a rule of one row per"
+        " state; an .npy/.npz array (states, actions); a network (.onnx); with --trust a model (.zip, .d3, .pt, .pth,"
+        " .pkl, .joblib); or module:name of a function or a policy.",
         metavar="POLICY",
+        panel=HelpPanel.policy,
     ),
 ]
 Targets = Annotated[
@@ -77,30 +79,37 @@ Targets = Annotated[
         "A policy to evaluate; repeat it for each. The name defaults to that of the file.",
         "--target",
         metavar="[NAME=]POLICY",
+        panel=HelpPanel.policy,
     ),
 ]
-Estimator = Annotated[str, option("auto, or a name that `mixope estimators` lists.", completes=complete.estimators)]
+Estimator = Annotated[
+    str,
+    option("auto, or a name that `mixope estimators` lists.", completes=complete.estimators, panel=HelpPanel.answer),
+]
 Estimators = Annotated[
     list[str],
     option(
         "auto, or a name that `mixope estimators` lists; repeat it for several, or all.",
         completes=complete.estimators_or_all,
+        panel=HelpPanel.answer,
     ),
 ]
-Gamma = Annotated[float | None, option("The discount, between 0 and 1.")]
-Level = Annotated[float, option("How often the interval should hold the truth.")]
+Gamma = Annotated[float | None, option("The discount, between 0 and 1.", panel=HelpPanel.question)]
+Level = Annotated[float, option("How often the interval should hold the truth.", panel=HelpPanel.answer)]
 Missing = Annotated[
     MissingName | None,
     option(
         "Take missing values of the state as they are: a class of its own in a category; in a number the mean, and a"
-        " column that says so. Without it they are an error."
+        " column that says so. Without it they are an error.",
+        panel=HelpPanel.logs,
     ),
 ]
 Absent = Annotated[
     AbsentName | None,
     option(
         "Of an experiment: what a period without a row means, after a unit has entered. zero: it earned nothing, and"
-        " being away is part of its state; unknown: it was not watched."
+        " being away is part of its state; unknown: it was not watched.",
+        panel=HelpPanel.logs,
     ),
 ]
 Checkpoint = Annotated[
@@ -109,6 +118,7 @@ Checkpoint = Annotated[
         "Keep the answers of finished scans there: the same job, started again, goes on where it was. A folder of your"
         " own, as trusted as code.",
         metavar="FOLDER",
+        panel=HelpPanel.machine,
     ),
 ]
 Memory = Annotated[
@@ -117,21 +127,29 @@ Memory = Annotated[
         "Count so many steps together, where the state may leave something out, or as many as the logs ask for (auto)."
         " For emp, bch-pooled and dr, on states that can be counted.",
         metavar="STEPS|auto",
+        panel=HelpPanel.answer,
     ),
 ]
-Seed = Annotated[int, option("The seed of everything random.", min=0, max=2**64 - 1)]
+Seed = Annotated[int, option("The seed of everything random.", min=0, max=2**64 - 1, panel=HelpPanel.answer)]
 Outputs = Annotated[
     OutputsName | None,
-    option("What a network (.onnx, .pt, .pth) gives, where the names of its outputs do not say so."),
+    option(
+        "What a network (.onnx, .pt, .pth) gives, where the names of its outputs do not say so.", panel=HelpPanel.policy
+    ),
 ]
 Html = Annotated[
-    Path | None, option("Also write a report: one page that needs nothing outside it.", metavar="FILE.html")
+    Path | None,
+    option("Also write a report: one page that needs nothing outside it.", metavar="FILE.html", panel=HelpPanel.output),
 ]
-Json = Annotated[bool, option("Print one JSON object on stdout and nothing else there; of an error, what it is.")]
+Json = Annotated[
+    bool,
+    option("Print one JSON object on stdout and nothing else there; of an error, what it is.", panel=HelpPanel.output),
+]
 ESTIMAND = option(
-    "The long-run average per step; discounted (with --gamma); the mean of the first steps (with --horizon); or"
-    " the total of an episode until its end, not divided by its length (with --gamma if it is to be"
-    " discounted)."
+    "The average per step in the long run, the discounted value (with --gamma), the mean of the first steps (with"
+    " --horizon), or the total of an episode until its end. The total is not divided by the length of the episode; with"
+    " --gamma it is discounted.",
+    panel=HelpPanel.question,
 )
 
 
@@ -139,6 +157,7 @@ ESTIMAND = option(
 class QuestionOptions:
     """What is asked of the logs."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.question
     estimand: Annotated[
         EstimandName | None,
         ESTIMAND,
@@ -156,6 +175,7 @@ class QuestionOptions:
 class Intervals:
     """How intervals are made."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.answer
     interval: Annotated[
         str,
         option(
@@ -174,6 +194,7 @@ class Intervals:
             "For bca and percentile: how many processes share the refits; by default all cores, or one where the work"
             " is short. The result is the same.",
             min=1,
+            panel=HelpPanel.machine,
         ),
     ] = None
     planned: Annotated[
@@ -190,6 +211,7 @@ class Intervals:
 class Loggers:
     """The policies of those who wrote the logs."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.policy
     logger: Annotated[
         list[str],
         option("The policy of one logger, where it is known. Repeatable.", metavar="LABEL=POLICY"),
@@ -207,6 +229,7 @@ class Loggers:
 class ColumnOptions:
     """What the columns of the logs are."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.logs
     column: Annotated[
         list[str],
         option(
@@ -279,6 +302,7 @@ class PastColumns(UnitColumns):
 class Files:
     """What files are, where they do not say it."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.logs
     format: Annotated[
         FormatName | None,
         option("The format of log files whose names do not say it, and of standard input."),
@@ -294,6 +318,7 @@ class Files:
 class TargetTable:
     """What the target's own file leaves open."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.policy
     target_default: Annotated[
         str | None,
         option(
@@ -336,6 +361,7 @@ class TargetTable:
 class PolicyFiles:
     """How the files of all policies are read."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.policy
     unknown_actions: Annotated[
         UnknownActions,
         option("Logged actions that a policy's table lacks: an error, or probability zero."),
@@ -347,6 +373,7 @@ class PolicyFiles:
 class Workers:
     """Who adds up rows."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.machine
     engine: Annotated[
         str | None,
         option(
@@ -374,6 +401,7 @@ class Workers:
 class Answering:
     """All that a value is estimated from, besides logs, target and estimator; evaluate and compare take the same."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.answer
     question: QuestionOptions
     intervals: Intervals
     loggers: Loggers
@@ -387,7 +415,8 @@ class Answering:
         DeviceName,
         option(
             "Where sums over a million rows or more are made and a learned value is trained: on a GPU if the extra jax"
-            " is installed and sees one (auto), never (cpu), or always (gpu)."
+            " is installed and sees one (auto), never (cpu), or always (gpu).",
+            panel=HelpPanel.machine,
         ),
     ] = DeviceName.auto
     seed: Seed = 0
@@ -402,6 +431,7 @@ class Answering:
 class Printed:
     """What is printed, and how much is said on the way."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.output
     json: Json = False
     full: Annotated[bool, option("Print every check, table and note, not only the first screen.")] = False
     volume: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from typer.models import OptionInfo
 
@@ -11,7 +11,7 @@ from mixope.base.errors import UsageError
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import present, taken, working
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 
 def _of(help: str, **settings: Any) -> OptionInfo:
@@ -22,6 +22,7 @@ def _of(help: str, **settings: Any) -> OptionInfo:
 class Pilot:
     """The table of an experiment: its columns and arms."""
 
+    PANEL: ClassVar[HelpPanel] = HelpPanel.logs
     arm: Annotated[str | None, _of("the arm of a row. The long-run difference is planned for.", metavar="COLUMN")] = (
         None
     )
@@ -29,7 +30,7 @@ class Pilot:
     treatment: Annotated[str | None, _of("which of several arms.", metavar="ARM")] = None
     unit: Annotated[
         str | None,
-        option("Of an experiment: the unit, such as a user. Of logs: to whom an episode belongs.", metavar="COLUMN"),
+        option("Of an experiment: the unit, such as a user; of logs: to whom an episode belongs.", metavar="COLUMN"),
     ] = None
     time: Annotated[str | None, _of("the period of a row.", metavar="COLUMN")] = None
     metric: Annotated[str | None, _of("what a unit earned in a period.", metavar="COLUMN")] = None
@@ -49,18 +50,25 @@ class Pilot:
 def command(
     logs: o.Paths,
     *,
-    precision: Annotated[float, option("The value or difference is wanted to ± X.", metavar="X")],
-    target: Annotated[str | None, option("The policy that is asked about.", metavar="POLICY")] = None,
+    precision: Annotated[
+        float, option("The value or difference is wanted to ± X.", metavar="X", panel=HelpPanel.question)
+    ],
+    target: Annotated[
+        str | None, option("The policy that is asked about.", metavar="POLICY", panel=HelpPanel.policy)
+    ] = None,
     against: Annotated[
         str | None,
         option(
             "Another policy, or logs for what the logs earn themselves: the difference is planned for.",
             metavar="POLICY|logs",
+            panel=HelpPanel.policy,
         ),
     ] = None,
     estimator: o.Estimator = "auto",
     question: o.QuestionOptions,
-    sequential: Annotated[bool, option("The interval is to hold however often one looks.")] = False,
+    sequential: Annotated[
+        bool, option("The interval is to hold however often one looks.", panel=HelpPanel.answer)
+    ] = False,
     pilot: Pilot,
     columns: o.ColumnOptions,
     absent: o.Absent = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 from mixope.cli import inputs, signatures
 from mixope.cli import options as o
 from mixope.cli.output import check_picture, present, taken, working, write_picture
-from mixope.cli.signatures import option
+from mixope.cli.signatures import HelpPanel, option
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ def command(
     logs: o.Paths,
     target: o.Targets,
     *,
-    alpha: Annotated[float, option("The share of the worst episodes whose mean return is shown.")] = 0.1,
+    alpha: Annotated[
+        float, option("The share of the worst episodes whose mean return is shown.", panel=HelpPanel.question)
+    ] = 0.1,
     question: ReturnsOptions,
     loggers: o.Loggers,
     columns: o.ColumnOptions,
@@ -34,7 +36,11 @@ def command(
     seed: o.Seed = 0,
     picture: Annotated[
         Path | None,
-        option("Draw risk against return, one point per target: a .png, .svg or .pdf.", metavar="FILE"),
+        option(
+            "Draw risk against return, one point per target: a .png, .svg or .pdf.",
+            metavar="FILE",
+            panel=HelpPanel.output,
+        ),
     ] = None,
     printed: o.Printed,
 ) -> None:

@@ -6,7 +6,17 @@ from mixope.estimators.latent_classes import LatentClasses
 from mixope.estimators.logged_mean import LoggedMean
 from mixope.estimators.memory import Memory, Remembering, check_memory
 from mixope.estimators.model import CertaintyEquivalence
-from mixope.estimators.registry import REGISTRY, Entry, Estimator, check_takes, entries, entry_of, ignores_loggers, make
+from mixope.estimators.registry import (
+    REGISTRY,
+    Entry,
+    Estimator,
+    canonical,
+    check_takes,
+    entries,
+    entry_of,
+    ignores_loggers,
+    make,
+)
 from mixope.estimators.solution import Measures, Solution, Weights
 from mixope.estimators.state_action import StateAction
 from mixope.estimators.state_ratio import StateRatio
@@ -30,6 +40,7 @@ __all__ = [
     "StateRatio",
     "Trajectory",
     "Weights",
+    "canonical",
     "check_memory",
     "check_takes",
     "entries",

@@ -158,6 +158,17 @@ REGISTRY: dict[str, Entry] = {
         LoggedMean, "reference", "what the loggers earned: a reference line, not an estimate of the target"
     ),
 }
+ALIASES = {
+    "doubly-robust": "dr",
+    "ips": "is",
+    "importance-sampling": "is",
+    "snips": "wis",
+    "weighted-importance-sampling": "wis",
+    "pdis": "is-step",
+    "fitted-q-evaluation": "fqe",
+    "dual-dice": "dualdice",
+}
+"""Names that other programs and papers use, and ours."""
 plugins.reserve("estimators", [*REGISTRY, "auto", "all"])
 
 
@@ -174,6 +185,17 @@ def _added(name: str) -> Entry:
     return found
 
 
+def canonical(estimator: Any) -> Any:
+    """Our name for an estimator, however it is spelt: "DR", "doubly_robust" and "dr" are one. What is no name, or is
+    not known, stays as it is."""
+    if not isinstance(estimator, str) or estimator in REGISTRY:
+        return estimator
+    spelt = estimator.strip().lower().replace("_", "-").replace(" ", "-")
+    known = entries()
+    name = ALIASES.get(spelt, spelt)
+    return name if estimator not in known and name in {*known, "auto", "all"} else estimator
+
+
 def entry_of(name: str) -> Entry | None:
     """What is known of an estimator, ours or of a package; None for one that is not registered."""
     return REGISTRY[name] if name in REGISTRY else entries().get(name)
@@ -187,7 +209,7 @@ def make(estimator: str | Estimator) -> Estimator:
                 f"expected an estimator (an object with a name and a solve method) or a name, got {estimator!r}"
             )
         return estimator
-    entry = entry_of(estimator)
+    entry = entry_of(canonical(estimator))
     if entry is None:
         raise UnknownName("estimator", estimator, [*entries(), "auto"])
     return entry.make()

@@ -9,6 +9,7 @@ from typing import Literal
 from mixope.base.arrays import is_whole
 from mixope.base.errors import UsageError
 from mixope.base.estimand import Estimand
+from mixope.base.keywords import offers_names
 from mixope.engines import Engine
 from mixope.experiments.absences import about_absences
 from mixope.experiments.arms import FOR_EVER, MetricQuestion, on_metric
@@ -28,6 +29,7 @@ AHEAD = 90
 MOST_AHEAD = 10_000
 
 
+@offers_names
 def experiment(
     data: LogSource,
     *,

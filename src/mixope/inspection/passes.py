@@ -18,6 +18,7 @@ import numpy as np
 
 from mixope.base.arrays import AnyArray, FloatArray
 from mixope.base.errors import Advice, DataError, Setting
+from mixope.base.keywords import offers_names
 from mixope.checks import episodes_are_new, judge_dropped
 from mixope.engines import Engine, bounded, choose, settings_of, with_checkpoint
 from mixope.inspection.coverage import cover
@@ -70,6 +71,7 @@ NOT_COVERED = (
 )
 
 
+@offers_names
 def inspect(
     logs: LogSource,
     target: PolicySource | None = None,
