@@ -15,12 +15,13 @@ from functools import cached_property
 from typing import Any, final
 
 from mixope.base.errors import Advice, DataError, UsageError
-from mixope.base.rendering import render
+from mixope.base.rendering import as_frame, inspected, render
 from mixope.logs import view
 from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
+from mixope.logs.looking import SHOWN, in_words
 from mixope.logs.names import check_ends
 from mixope.logs.past import Past, put_beside
 from mixope.logs.plan import ReadingPlan, make_plans
@@ -392,6 +393,45 @@ class Logs:
         """Steps that are counted begin at 0."""
         counted = [0] if any("step" in plan.derived for plan in self.plans) else []
         return min([step for step in found if step is not None] + counted, default=0)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rows have once they are read; ``schema.mapping`` says what the file calls them."""
+        return self.schema.columns
+
+    def head(self, rows: int = 5) -> Any:
+        """The first rows as a data frame of pandas, or else of polars; to be looked at."""
+        if not isinstance(rows, int) or rows < 0:
+            raise UsageError(f"head() takes how many rows to show, such as 5; got {rows!r}")
+        first = next(self.batches(rows=max(rows, 1)), None)
+        return as_frame((self.table() if first is None else first).slice(0, rows))
+
+    def describe(self) -> Any:
+        """What is in the logs: episodes, rewards, loggers, states and actions. The same as :func:`mixope.inspect`."""
+        return inspected(self)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
+        """All rows, or some of their columns, as a ``pyarrow.Table``: without those that are dropped."""
+        return self.table(columns)
+
+    def to_frame(self, columns: Sequence[str] | None = None) -> Any:
+        """The same as a data frame of pandas, or else of polars."""
+        return as_frame(self.table(columns))
+
+    def __len__(self) -> int:
+        """Rows of the files, before any is dropped."""
+        return self.total_rows()
+
+    def __bool__(self) -> bool:
+        """There always is something; nothing is counted to know it."""
+        return True
+
+    def __dir__(self) -> list[str]:
+        """What is of use from outside: completion has nothing else."""
+        return sorted({*(name for name in super().__dir__() if name.startswith("__")), *SHOWN})
+
+    def __str__(self) -> str:
+        return in_words(self)
 
     def __repr__(self) -> str:
         schema = self.schema
