@@ -31,6 +31,14 @@ Rows = Sequence[Mapping[str, Any]]
 """A table: one mapping from columns to values per row."""
 
 
+class Flat(dict[str, Any]):
+    """Fields by name, which print as lines: a name, and its value to six digits."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name.ljust(width)}  {_short(value)}" for name, value in self.items())
+
+
 class Record(ABC):
     """A result: printed, shown in a notebook, plotted, written as JSON and as tables."""
 
@@ -126,6 +134,10 @@ def as_frame(table: Any) -> Any:
     if find_spec("polars") is not None:
         return import_module("polars").from_arrow(table)
     raise MissingExtra("pandas", "A data frame")
+
+
+def _short(value: Any) -> str:
+    return "–" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _name(kind: type) -> str:
