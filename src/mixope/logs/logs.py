@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, final
 
 from mixope.base.errors import Advice, DataError, UsageError
@@ -417,6 +418,15 @@ class Logs:
     def to_frame(self, columns: Sequence[str] | None = None) -> Any:
         """The same as a data frame of pandas, or else of polars."""
         return as_frame(self.table(columns))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the rows, as they were recorded, to one Parquet file that :func:`mixope.read` needs no words for.
+
+        Rows that say nothing are left out. The past beside the state (``with_past``) is not written: add it again.
+        """
+        from mixope.logs.saving import save
+
+        return save(self.recorded, path)
 
     def __len__(self) -> int:
         """Rows of the files, before any is dropped."""
