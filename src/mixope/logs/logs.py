@@ -17,7 +17,7 @@ from typing import Any, final
 
 from mixope.base.errors import Advice, DataError, UsageError
 from mixope.base.rendering import as_frame, inspected, render
-from mixope.logs import view
+from mixope.logs import choosing, view
 from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
@@ -427,6 +427,38 @@ class Logs:
         from mixope.logs.saving import save
 
         return save(self.recorded, path)
+
+    def where(self, condition: str, *, rows: str = "all") -> Logs:
+        """The episodes whose rows fit a condition in SQL over the columns of the file: ``"date >= '2026-10-01'"``.
+
+        Episodes stay whole: one is taken if all of its rows fit, or with ``rows="any"`` if any of them does. The
+        chosen rows are held in memory.
+        """
+        return choosing.where(self.recorded, condition, rows)._again(self.past)
+
+    def split(self, share: float = 0.5, *, by: str | None = None, seed: int = 0) -> tuple[Logs, Logs]:
+        """Two logs: a share of the episodes, drawn by chance, and all others; the same seed gives the same two.
+
+        ``by``: "episode", "unit" (all episodes of a user stay together), or the column that names the unit. Without
+        it, units where these logs have them. The rows are held in memory.
+        """
+        first, second = choosing.split(self.recorded, share, by, seed)
+        return first._again(self.past), second._again(self.past)
+
+    def __add__(self, other: Logs) -> Logs:
+        """Both, as ``read(a, b)`` reads them: the same number in each is two episodes."""
+        if not isinstance(other, Logs):
+            return NotImplemented
+        if self.past != other.past:
+            raise UsageError("Logs with different pasts beside their states cannot be added; add them, then with_past")
+        return Logs([*self.recorded.sources, *other.recorded.sources]).within(*self.bounds)._again(self.past)
+
+    def _again(self, past: Past | None) -> Logs:
+        return self if past is None else self.with_past(past.lags, past.history)
+
+    def of_sources(self, sources: Sequence[Source]) -> Logs:
+        """Logs of some rows of these, read within the same bounds."""
+        return Logs(sources).within(*self.bounds)
 
     def __len__(self) -> int:
         """Rows of the files, before any is dropped."""

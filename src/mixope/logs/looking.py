@@ -24,8 +24,8 @@ ABSENT = ("absent: unknown", "absent: false")
 _STATES = {"id": "states are ids", "factors": "states are factors", "vector": "states are vectors of numbers"}
 SHOWN = (
     *("assumed", "batches", "columns", "describe", "fingerprint", "from_arrays", "head", "in_memory", "inputs", "name"),
-    *("notes", "past", "recorded", "save", "schema", "table", "to_arrow", "to_frame", "total_rows"),
-    *("with_past", "with_unit"),
+    *("notes", "past", "recorded", "save", "schema", "split", "table", "to_arrow", "to_frame", "total_rows"),
+    *("where", "with_past", "with_unit"),
 )
 """What completion offers of ``Logs``; the rest is for the library itself."""
 
