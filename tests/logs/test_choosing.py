@@ -108,6 +108,22 @@ def test_a_condition_is_only_about_the_row(condition, logs):
         logs.where(condition)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "patient LIKE 'p%' AND lower(patient) NOT IN ('x')",
+        "year(CAST(date AS DATE)) = 2026 -- a remark",
+        "date::DATE BETWEEN DATE '2026-09-01' AND '2026-12-31'",
+        "CASE WHEN last THEN cost >= 0 ELSE abs(cost) < 100 END",
+        "stay IS NOT NULL OR round(cost / 2, 1) = 3",
+        "date_trunc('month', date::DATE) >= '2026-09-01'",
+        "regexp_matches(patient, '^p[0-9]$') AND coalesce(ward, 0) % 3 <= 2",
+    ],
+)
+def test_usual_conditions_are_understood(condition, logs):
+    assert len(logs.where(condition)) == len(logs)
+
+
 def test_no_episode_that_fits_is_an_error(logs):
     with pytest.raises(DataError, match="No episode fits"):
         logs.where("cost > 1000")

@@ -56,7 +56,8 @@ def read(
         lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts, data
         sets of Minari, buffers of d3rlpy and Stable-Baselines3, open binary files (``sys.stdin.buffer``),
         ``{label: source}``, ``Logs`` or a list of them. A folder may also be a data set of Minari, LeRobot or Hugging
-        Face, a Delta table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open Bandit.
+        Face, a Delta table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open
+        Bandit.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
