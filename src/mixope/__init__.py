@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mixope.evaluation import evaluate
     from mixope.experiments import Experiment, experiment
     from mixope.inspection import Inspection, inspect
+    from mixope.loading import load
     from mixope.logs import Logs, read
     from mixope.planning import Plan, plan, plan_experiment
     from mixope.policies import (
@@ -71,6 +72,7 @@ _HOME = {
     "evaluate": "mixope.evaluation",
     "experiment": "mixope.experiments",
     "inspect": "mixope.inspection",
+    "load": "mixope.loading",
     "plan": "mixope.planning",
     "plan_experiment": "mixope.planning",
     "read": "mixope.logs",
@@ -110,6 +112,7 @@ __all__ = [
     "evaluate",
     "experiment",
     "inspect",
+    "load",
     "plan",
     "plan_experiment",
     "read",

@@ -11,7 +11,7 @@ from mixope.answers.pictures import Pictures
 from mixope.base.arrays import FloatArray
 from mixope.base.estimand import Estimand
 from mixope.base.moved import renamed
-from mixope.base.rendering import ReportedRecord, Rows
+from mixope.base.rendering import Flat, ReportedRecord, Rows
 from mixope.checks import Diagnostic, Verdict
 from mixope.estimators.counts.reach import Beyond
 from mixope.estimators.ladder import MemoryUsed
@@ -266,9 +266,13 @@ class Estimate(ReportedRecord):
             "memory": [{**whose, **asdict(each)} for each in (self.memory.steps if self.memory else ())],
         }
 
-    def summary(self) -> dict[str, Any]:
-        """The most important fields, flat: one line of a table."""
-        return {
+    def __format__(self, spec: str) -> str:
+        """The value in a format for numbers, ``f"{result:.2f}"``; without one, what ``print`` shows."""
+        return format(self.value, spec) if spec else str(self)
+
+    def summary(self) -> Flat:
+        """The most important fields, flat: one line of a table; printed, one line per field."""
+        fields = {
             "target": self.target,
             "estimator": self.estimator,
             "estimand": str(self.estimand),
@@ -280,6 +284,7 @@ class Estimate(ReportedRecord):
             "uncovered_mass": self.uncovered_mass,
             "verdict": str(self.verdict),
         }
+        return Flat(fields)
 
 
 def _of_summary(summary: Any, answer: Mapping[str, Any]) -> Any:

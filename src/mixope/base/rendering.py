@@ -1,7 +1,8 @@
 """What records share: they can be printed, shown in a notebook, plotted, and written as JSON, Arrow and data frames.
 
 Records lie below what renders them: :mod:`mixope.report` imports the records, never the other way round. So the
-methods here find the report by its address when they are called. This is the one late binding of the package.
+methods here find the report by its address when they are called, and the inspection of logs in the same way. This is
+the one late binding of the package.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ FORMAT = 1
 """The version of the JSON of all records; a reader knows this one."""
 Rows = Sequence[Mapping[str, Any]]
 """A table: one mapping from columns to values per row."""
+
+
+class Flat(dict[str, Any]):
+    """Fields by name, which print as lines: a name, and its value to six digits."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name.ljust(width)}  {_short(value)}" for name, value in self.items())
 
 
 class Record(ABC):
@@ -77,12 +86,7 @@ class Record(ABC):
 
     def to_frame(self, table: str | None = None) -> Any:
         """The same as a data frame: of pandas where it is installed, else of polars."""
-        found = self.to_arrow(table)
-        if find_spec("pandas") is not None:
-            return found.to_pandas()
-        if find_spec("polars") is not None:
-            return import_module("polars").from_arrow(found)
-        raise MissingExtra("pandas", "A data frame")
+        return as_frame(self.to_arrow(table))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the record on these axes, or on a new figure of the right size, and return the axes.
@@ -116,6 +120,24 @@ class ReportedRecord(Record):
 def render(function: str, shown: object, *arguments: Any, **options: Any) -> Any:
     """What a function of :mod:`mixope.report` makes of something."""
     return resolve_name(f"mixope.report:{function}")(shown, *arguments, **options)
+
+
+def inspected(logs: object) -> Any:
+    """What :func:`mixope.inspect` finds in some logs."""
+    return resolve_name("mixope.inspection:inspect")(logs)
+
+
+def as_frame(table: Any) -> Any:
+    """An Arrow table as a data frame: of pandas where it is installed, else of polars."""
+    if find_spec("pandas") is not None:
+        return table.to_pandas()
+    if find_spec("polars") is not None:
+        return import_module("polars").from_arrow(table)
+    raise MissingExtra("pandas", "A data frame")
+
+
+def _short(value: Any) -> str:
+    return "–" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _name(kind: type) -> str:

@@ -48,6 +48,8 @@ class Steps(Protocol):
 
 Path: TypeAlias = str | os.PathLike[str]
 Episode: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]] | Steps
-LogSource: TypeAlias = Logs | Path | Sequence[Path] | Mapping[str, Any] | Sequence[Episode] | Steps | Frame | Tabular
+LogSource: TypeAlias = (
+    Logs | Sequence[Logs] | Path | Sequence[Path] | Mapping[str, Any] | Sequence[Episode] | Steps | Frame | Tabular
+)
 """Logs, a path (or glob, folder, address, ``"label=path"``), several, arrays by name, sources by label, episodes, rows
 as dicts, or a table."""

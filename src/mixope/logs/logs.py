@@ -12,15 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, final
 
 from mixope.base.errors import Advice, DataError, UsageError
-from mixope.base.rendering import render
-from mixope.logs import view
+from mixope.base.rendering import as_frame, inspected, render
+from mixope.logs import choosing, view
 from mixope.logs.clocks import check_clocks
 from mixope.logs.database import connect
 from mixope.logs.fragments import ROWS, Fragment, fragments_of, known_columns, plans_apart
 from mixope.logs.gathering import Bucket, Load, loads_of
+from mixope.logs.looking import SHOWN, in_words
 from mixope.logs.names import check_ends
 from mixope.logs.past import Past, put_beside
 from mixope.logs.plan import ReadingPlan, make_plans
@@ -392,6 +394,86 @@ class Logs:
         """Steps that are counted begin at 0."""
         counted = [0] if any("step" in plan.derived for plan in self.plans) else []
         return min([step for step in found if step is not None] + counted, default=0)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rows have once they are read; ``schema.mapping`` says what the file calls them."""
+        return self.schema.columns
+
+    def head(self, rows: int = 5) -> Any:
+        """The first rows as a data frame of pandas, or else of polars; to be looked at."""
+        if not isinstance(rows, int) or rows < 0:
+            raise UsageError(f"head() takes how many rows to show, such as 5; got {rows!r}")
+        first = next(self.batches(rows=max(rows, 1)), None)
+        return as_frame((self.table() if first is None else first).slice(0, rows))
+
+    def describe(self) -> Any:
+        """What is in the logs: episodes, rewards, loggers, states and actions. The same as :func:`mixope.inspect`."""
+        return inspected(self)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> Any:
+        """All rows, or some of their columns, as a ``pyarrow.Table``: without those that are dropped."""
+        return self.table(columns)
+
+    def to_frame(self, columns: Sequence[str] | None = None) -> Any:
+        """The same as a data frame of pandas, or else of polars."""
+        return as_frame(self.table(columns))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the rows, as they were recorded, to one Parquet file that :func:`mixope.read` needs no words for.
+
+        Rows that say nothing are left out. The past beside the state (``with_past``) is not written: add it again.
+        """
+        from mixope.logs.saving import save
+
+        return save(self.recorded, path)
+
+    def where(self, condition: str, *, rows: str = "all") -> Logs:
+        """The episodes whose rows fit a condition in SQL over the columns of the file: ``"date >= '2026-10-01'"``.
+
+        Episodes stay whole: one is taken if all of its rows fit, or with ``rows="any"`` if any of them does. The
+        chosen rows are held in memory.
+        """
+        return choosing.where(self.recorded, condition, rows)._again(self.past)
+
+    def split(self, share: float = 0.5, *, by: str | None = None, seed: int = 0) -> tuple[Logs, Logs]:
+        """Two logs: a share of the episodes, drawn by chance, and all others; the same seed gives the same two.
+
+        ``by``: "episode", "unit" (all episodes of a user stay together), or the column that names the unit. Without
+        it, units where these logs have them. The rows are held in memory.
+        """
+        first, second = choosing.split(self.recorded, share, by, seed)
+        return first._again(self.past), second._again(self.past)
+
+    def __add__(self, other: Logs) -> Logs:
+        """Both, as ``read(a, b)`` reads them: the same number in each is two episodes."""
+        if not isinstance(other, Logs):
+            return NotImplemented
+        if self.past != other.past:
+            raise UsageError("Logs with different pasts beside their states cannot be added; add them, then with_past")
+        return Logs([*self.recorded.sources, *other.recorded.sources]).within(*self.bounds)._again(self.past)
+
+    def _again(self, past: Past | None) -> Logs:
+        return self if past is None else self.with_past(past.lags, past.history)
+
+    def of_sources(self, sources: Sequence[Source]) -> Logs:
+        """Logs of some rows of these, read within the same bounds."""
+        return Logs(sources).within(*self.bounds)
+
+    def __len__(self) -> int:
+        """Rows of the files, before any is dropped."""
+        return self.total_rows()
+
+    def __bool__(self) -> bool:
+        """There always is something; nothing is counted to know it."""
+        return True
+
+    def __dir__(self) -> list[str]:
+        """What is of use from outside: completion has nothing else."""
+        return sorted({*(name for name in super().__dir__() if name.startswith("__")), *SHOWN})
+
+    def __str__(self) -> str:
+        return in_words(self)
 
     def __repr__(self) -> str:
         schema = self.schema

@@ -55,8 +55,9 @@ def read(
         ``__arrow_c_stream__``), lazy frames of polars, Spark, Dask and Ray, DuckDB relations, dicts of arrays,
         lists of episodes (each a dict of arrays, a list of steps or an object with such attributes) or of dicts, data
         sets of Minari, buffers of d3rlpy and Stable-Baselines3, open binary files (``sys.stdin.buffer``),
-        ``{label: source}``, or ``Logs``. A folder may also be a data set of Minari, LeRobot or Hugging Face, a Delta
-        table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open Bandit.
+        ``{label: source}``, ``Logs`` or a list of them. A folder may also be a data set of Minari, LeRobot or Hugging
+        Face, a Delta table or an Iceberg table; files may be those of D4RL, d3rlpy, RLlib, Vowpal Wabbit or Open
+        Bandit.
     :param columns: canonical name → the column (or columns: factors) that holds it, None to ignore it.
     :param done: what a lone done column means, ``"terminated"`` or ``"truncated"``.
     :param ends: where no column marks how episodes end, what their last rows are: ``"terminated"`` (each ended its
@@ -175,6 +176,8 @@ def _open(given: Any, label: str | None, said: Said) -> list[Source]:
     refuse_splits(given)
     if isinstance(given, Mapping):
         return _open_mapping(given, label, said)
+    if isinstance(given, list | tuple) and given and all(isinstance(each, Logs) for each in given):
+        return [source for each in given for source in _open(each, label, said)]
     if isinstance(given, list | tuple) and given and all(isinstance(path, str | os.PathLike) for path in given):
         return _open_paths(given, label, said)
     held = steps_held_by(given)

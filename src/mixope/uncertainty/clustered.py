@@ -20,6 +20,7 @@ matter, is not corrected: γ² is lowered by the square of three standard errors
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -51,6 +52,10 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{self.low:.6g}, {self.high:.6g}] at {self.level:.0%}"
+
+    def __iter__(self) -> Iterator[float]:
+        """Its two ends: ``low, high = interval``."""
+        return iter((self.low, self.high))
 
     @property
     def width(self) -> float:
