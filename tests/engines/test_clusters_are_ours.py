@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from ipaddress import ip_address
 
 import psutil
@@ -93,6 +94,31 @@ def test_no_stranger_gets_work_done_by_dask(engine, protocol, temporary):
         assert refused(DASK, f"{protocol}://{address.partition('://')[2]}")
     finally:
         made.close()
+
+
+ENDED = """
+import sys, time
+import psutil
+from mixope.engines import make
+engine = make("dask", workers=1)
+engine.client.wait_for_workers(1)
+time.sleep(float(sys.argv[2]))
+for process in psutil.Process().children(recursive=True):
+    process.terminate()
+if sys.argv[1] == "closed":
+    engine.close()
+"""
+
+
+@pytest.mark.parametrize(("how", "later"), [("closed", 0.3), ("closed", 1), ("left to the end of the process", 1)])
+@pytest.mark.parametrize("engine", [parameter("dask")])
+def test_a_cluster_that_others_ended_is_left_soon_and_without_a_word(engine, how, later, temporary):
+    """SIGTERM to all processes, as at the end of a session, reaches the scheduler too: then there is nobody to tell."""
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", ENDED, how, str(later)], capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert time.monotonic() - began < 25  # half a minute for each connection that nobody takes, before
+    assert os.listdir(temporary) == []
 
 
 RAY = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -146,16 +147,17 @@ def _local(workers: int) -> tuple[Any, Callable[[], Any]]:
                 threads_per_worker=1,
                 silence_logs=logging.CRITICAL,
                 security=security,
+                shutdown_on_close=False,  # at the end of this process it is for us to do, and quietly
                 scheduler_kwargs={**shared, "protocol": "tls", "scheduler_file": str(folder / "scheduler")},
                 worker_kwargs={**shared, "preload_nanny": [__name__], "local_directory": str(folder)},
             )
-        kept.callback(_quietly, cluster.close)
+        kept.callback(_quietly, partial(cluster.close, timeout=CLOSE_SECONDS))
         client = distributed.Client(cluster, security=security, loop=loop.loop, set_as_default=False)
         kept.callback(_quietly, client.close)
     except BaseException:
-        kept.close()
+        _end(kept)
         raise
-    return client, kept.close
+    return client, partial(_end, kept)
 
 
 def _own_certificate(kind: Any, folder: Path) -> tuple[Any, dict[str, str]]:
@@ -192,10 +194,21 @@ def _own_certificate(kind: Any, folder: Path) -> tuple[Any, dict[str, str]]:
 def dask_setup(service: Any) -> None:
     """What Dask calls in the processes that it starts for us, because they are told to load this module first."""
     driver = int(os.environ[DRIVER])
-    sys.excepthook = lambda *error: (
-        None if _is_gone(driver) else sys.__excepthook__(*error)
-    )  # nobody is there to read it
+    sys.excepthook = partial(_tell, driver)
     begin_process(os.getppid(), partial(_is_gone, driver))
+
+
+def _tell(driver: int, *error: Any) -> None:
+    """Show an error unless the driver ends, too: a SIGTERM to all may reach this process a little earlier.
+
+    Whoever is started and stopped at once fails in Dask with a traceback, which nobody is there to read.
+    """
+    until = time.monotonic() + 2 * CLOSE_SECONDS  # by then the driver has ended, or has killed this process
+    while not _is_gone(driver):
+        if time.monotonic() > until:
+            sys.__excepthook__(*error)
+            return
+        time.sleep(0.05)
 
 
 def _is_gone(process: int) -> bool:
@@ -220,8 +233,14 @@ def _kill_those_of(folder: Path) -> None:
                     process.wait(CLOSE_SECONDS)
 
 
+def _end(kept: ExitStack) -> None:
+    with _quiet():
+        kept.close()
+
+
 def _quietly(close: Callable[[], Any]) -> None:
-    with warnings.catch_warnings(), _quiet():
+    """What cannot be closed, because somebody ended its processes first, is killed next."""
+    with warnings.catch_warnings(), _quiet(), suppress(Exception):
         warnings.simplefilter("ignore")
         close()
 
@@ -229,13 +248,15 @@ def _quietly(close: Callable[[], Any]) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What a cluster says when it ends is of no use to anybody."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _sent(client: Any, job: Job) -> Any:
