@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from enum import EnumType
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -13,6 +16,7 @@ import pytest
 from mixope.base.errors import UsageError
 from mixope.base.files import replacing, write_whole
 from mixope.base.processes import run_tasks
+from mixope.cli import stopping
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
@@ -376,3 +380,22 @@ def test_a_stream_that_is_closed_is_no_traceback(words, code, closed, tmp_path):
     assert bool(done.stdout) == (not nowhere and words != "inspect -")
     assert bool(done.stderr) == ((nowhere or code != 0) and "2>&-" not in closed)
     assert list(tmp_path.iterdir()) == []
+
+
+def frame_of(function, behind=None):
+    return SimpleNamespace(f_code=function.__code__, f_back=behind)
+
+
+@pytest.mark.parametrize("loads", [ExtensionFileLoader.create_module, ExtensionFileLoader.exec_module])
+def test_a_library_that_is_being_loaded_is_not_interrupted(loads):
+    """One in C that calls Python meanwhile ends the process with an abort if it is."""
+    beginning = frame_of(loads, frame_of(test_a_library_that_is_being_loaded_is_not_interrupted))
+    assert stopping.is_loading(beginning)
+    assert stopping.is_loading(frame_of(EnumType.__call__, beginning))
+
+
+def test_a_module_of_python_that_is_being_loaded_is_interrupted():
+    beginning = frame_of(SourceFileLoader.exec_module)
+    assert stopping.is_loading(beginning)  # between two lines of the import system
+    assert not stopping.is_loading(frame_of(EnumType.__call__, beginning))
+    assert not stopping.is_loading(None)

@@ -29,6 +29,9 @@ AGAIN = 0.05
 IMPORTS = "<frozen importlib"
 """The files of Python's import system: interrupted between two of its lines it may keep its lock, and the next import
 waits for ever."""
+EXTENSIONS = "ExtensionFileLoader."
+"""The loader of libraries in C. Of those that define enumerations in Python, nanobind's (DuckDB is one) end the process
+where an interruption reaches them meanwhile."""
 INSIST = 5.0
 """Seconds after which it comes again in any case, as long as the command runs: other code may have swallowed it."""
 BOUND = 10.0
@@ -98,11 +101,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if not _came:
         _thread.start_new_thread(_enforce, ())  # what is above this in the library takes locks, here of all places
     _came.append(time.monotonic())
-    if frame is not None and frame.f_code.co_filename.startswith(IMPORTS) and hasattr(signal, "setitimer"):
+    if is_loading(frame) and hasattr(signal, "setitimer"):
         _come_again(AGAIN)
         return
     _come_again(INSIST)
     raise KeyboardInterrupt
+
+
+def is_loading(frame: FrameType | None) -> bool:
+    """Whether the import system is at work here, or a library in C is being loaded: that may abort if interrupted."""
+    if frame is not None and frame.f_code.co_filename.startswith(IMPORTS):
+        return True
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(IMPORTS) and code.co_qualname.startswith(EXTENSIONS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _enforce() -> None:
