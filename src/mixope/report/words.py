@@ -91,8 +91,8 @@ def judged(estimate: Estimate) -> bool:
 
 
 def number(value: float | None) -> str:
-    """Six significant digits; a dash where there is no number."""
-    return "–" if value is None or math.isnan(value) else f"{value:.6g}"
+    """Six significant digits, and no sign of 0; a dash where there is no number."""
+    return "–" if value is None or math.isnan(value) else f"{value + 0.0:.6g}"
 
 
 def span(low: float | None, high: float | None) -> str:

@@ -368,7 +368,8 @@ def _alerts(logs: Logs, n_rows: int, unfollowed: int, suspicious: bool) -> tuple
     if dropped > 0:
         alerts.append(f"{dropped:,} rows were dropped: {logs.drop_reason}; nor do they say what was done and earned")
     if unfollowed > 0:
-        said = f"{unfollowed:,} rows lead to a state that is not known: {logs.drop_reason}"
+        lead = "1 row leads" if unfollowed == 1 else f"{unfollowed:,} rows lead"
+        said = f"{lead} to a state that is not known: {logs.drop_reason}"
         alerts.append(f"{said}; they count where no next state is needed")
     if suspicious or logs.step_base < 0:
         error = explain_rows(logs)
